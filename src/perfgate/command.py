@@ -1,0 +1,34 @@
+"""Command: one program call as a plain value. Nothing is started here; launchers do that."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program call: argv, what it adds to the environment, the files it reads.
+
+    Attributes:
+        argv: the program and its arguments, never a shell string.
+        env: environment variables added to (or replacing) those of the caller.
+        files: file name → content, written into the working folder before the start.
+        cwd: the working folder; the launcher's folder when None.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+
+    def as_shell(self) -> str:
+        """The same call as a POSIX shell script that a person can paste and run."""
+        lines = ["#!/bin/sh", "set -e"]
+        if self.cwd is not None:
+            lines.append(f"cd {shlex.quote(str(self.cwd))}")
+        for name, content in self.files.items():
+            lines.append(f"cat > {shlex.quote(name)} <<'PERFGATE_END'\n{content}\nPERFGATE_END")
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in self.env.items()]
+        lines.append("exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv))
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,80 @@
+"""Serve one GGUF model with llama.cpp's own HTTP server, from the `xllamacpp` wheel.
+
+A program of its own, run by path with the interpreter that has `xllamacpp`; it imports nothing of
+perfgate, so that the engine can live in an environment where perfgate is not installed.
+"""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+
+def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", action="store_true", help="print the engine's version and end")
+    parser.add_argument("--model", type=Path, help="the GGUF file")
+    parser.add_argument("--alias", help="the model name that /v1/models answers")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int)
+    parser.add_argument("--threads", type=int, help="compute threads, for prompts and for decoding")
+    parser.add_argument("--slots", type=int, help="requests decoded together")
+    parser.add_argument("--context", type=int, help="tokens of context over all slots")
+    parser.add_argument("--batch", type=int, help="prompt tokens scheduled together")
+    parser.add_argument("--cache-type", choices=sorted(CACHE_TYPES), help="KV cache dtype")
+    parser.add_argument(
+        "--poll", type=int, default=0, help="busy-waiting of idle threads, 0 to 100"
+    )
+    arguments = parser.parse_args(argv)
+    if not arguments.version and not (arguments.model and arguments.port):
+        parser.error("--model and --port are required")
+    return arguments
+
+
+# GGML_TYPE_* numbers of ggml.h, which the binding takes as they are.
+CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if not arguments.version and not arguments.model.is_file():
+        print(f"error: failed to load model: no file {arguments.model}", file=sys.stderr)
+        return 1
+    import xllamacpp
+
+    if arguments.version:
+        print(f"xllamacpp {xllamacpp.__version__}")
+        return 0
+    params = xllamacpp.CommonParams()
+    params.model.path = str(arguments.model)
+    params.hostnames = [arguments.host]
+    params.port = arguments.port
+    params.ui = False
+    params.cache_ram_mib = 0
+    params.cache_prompt = False  # a sweep must not be served from the point before
+    if arguments.alias:
+        params.model_alias = {arguments.alias}
+    if arguments.threads:
+        params.cpuparams.n_threads = arguments.threads
+        params.cpuparams_batch.n_threads = arguments.threads
+    params.cpuparams.poll = arguments.poll
+    params.cpuparams_batch.poll = arguments.poll
+    if arguments.slots:
+        params.n_parallel = arguments.slots
+    if arguments.context:
+        params.n_ctx = arguments.context
+    if arguments.batch:
+        params.n_batch = arguments.batch
+        params.n_ubatch = min(arguments.batch, params.n_ubatch)
+    if arguments.cache_type:
+        params.cache_type_k = params.cache_type_v = CACHE_TYPES[arguments.cache_type]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    server = xllamacpp.Server(params)
+    print(f"serving {server.listening_address}", flush=True)
+    while True:
+        signal.pause()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

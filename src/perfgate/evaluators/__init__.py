@@ -1,0 +1,1 @@
+"""Evaluators: the programs that measure accuracy. One module each."""

@@ -1,0 +1,1 @@
+"""The gate: statistics and verdicts. Pure functions, no input or output."""

@@ -1,0 +1,1 @@
+"""Launchers: how a command reaches its machine. One module each."""

@@ -1,0 +1,67 @@
+"""Where the external programs are: engines, clients and evaluators are called, never imported.
+
+Each may live in its own environment or container. A program is looked for in this order:
+``PERFGATE_PROGRAM_<NAME>`` (words separated as in a shell), beside the running interpreter, PATH.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.errors import InputError, MissingProgram
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program's name, its default executable and what provides it."""
+
+    name: str
+    executable: str
+    provided_by: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that says where the program is."""
+        return "PERFGATE_PROGRAM_" + self.name.upper().replace(".", "_").replace("-", "_")
+
+    def find(self) -> tuple[str, ...]:
+        """The argv prefix that calls the program.
+
+        Raises:
+            InputError: the environment variable is set but names no executable.
+            MissingProgram: it is nowhere.
+        """
+        setting = os.environ.get(self.variable)
+        if setting is not None:
+            words = shlex.split(setting)
+            path = shutil.which(words[0]) if words else None
+            if path is None:
+                raise InputError(
+                    f"no executable for {self.name}",
+                    field=self.variable,
+                    found=repr(setting),
+                    expected="a program and, if need be, its first arguments",
+                    hint=f"set it to where {self.executable} is, or unset it",
+                )
+            return (path, *words[1:])
+        beside = Path(sys.executable).parent / self.executable
+        if os.access(beside, os.X_OK):
+            return (str(beside),)
+        path = shutil.which(self.executable)
+        if path is None:
+            raise MissingProgram(
+                f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
+                f"or on PATH; it comes with {self.provided_by}; "
+                f"or say where it is with {self.variable}"
+            )
+        return (path,)
+
+
+AIPERF = Program("aiperf", "aiperf", "`make setup-local`")
+LM_EVAL = Program("lm_eval", "lm_eval", "`make setup-local`")
+LLAMA_CPP_PYTHON = Program(
+    "llama.cpp", "python", "an interpreter with xllamacpp (`make setup-local`)"
+)

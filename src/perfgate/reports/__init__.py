@@ -1,0 +1,1 @@
+"""Reports: records as text for people. Pure functions."""

@@ -1,0 +1,273 @@
+"""Scenario: one documented workload as frozen values. Reading the YAML is `scenario_files`' work."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a scenario is documented."""
+
+    document: str
+    section: str
+    url: str | None = None
+    engine_version: str | None = None
+    engine_commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What a scenario needs: GPU name ("none" for CPU only), GPUs in all, nodes."""
+
+    gpu: str
+    gpus: int
+    nodes: int = 1
+
+    @property
+    def label(self) -> str:
+        """Short name, used as folder of baselines: ``cpu``, ``8xB200``, ``2x4xGB200``."""
+        if self.gpu == "none":
+            return "cpu"
+        if self.nodes == 1:
+            return f"{self.gpus}x{self.gpu}"
+        return f"{self.nodes}x{self.gpus // self.nodes}x{self.gpu}"
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model: public name and precision of its weights."""
+
+    name: str
+    precision: str
+
+
+@dataclass(frozen=True)
+class Mtp:
+    """Multi-token prediction: number of draft layers (0: off)."""
+
+    layers: int
+
+
+@dataclass(frozen=True)
+class CudaGraphs:
+    """CUDA graph capture: padding and the batch sizes to capture."""
+
+    enabled: bool = True
+    padding: bool | None = None
+    batch_sizes: tuple[int, ...] = ()
+    max_batch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Engine-neutral settings; None leaves the engine's own default.
+
+    Sizes are tokens or requests; `kv_cache_fraction` is of the GPU memory left after loading.
+    """
+
+    tp: int = 1
+    pp: int = 1
+    ep: int | None = None
+    attention_dp: bool | None = None
+    max_batch_size: int | None = None
+    max_num_tokens: int | None = None
+    max_seq_len: int | None = None
+    kv_cache_fraction: float | None = None
+    kv_cache_dtype: str | None = None
+    moe_backend: str | None = None
+    mtp: Mtp | None = None
+    cuda_graphs: CudaGraphs | None = None
+    chunked_context: bool | None = None
+    stream_interval: int | None = None
+    cpu_threads: int | None = None
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """The engine under test and how it is set."""
+
+    name: str
+    settings: EngineSettings = EngineSettings()
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The load of one scenario; a sweep has one point per concurrency.
+
+    Attributes:
+        client: name of the load client.
+        dataset: kind of prompts.
+        isl: input tokens of each request.
+        osl: output tokens of each request.
+        concurrency: requests in flight, ascending, one sweep point each.
+        requests_per_concurrency: requests of a point = this × its concurrency …
+        requests: … unless this gives the number outright.
+        warmup_per_concurrency: warm-up requests of a point = this × its concurrency.
+        streaming: without it TTFT, TPOT and ITL do not exist.
+        ignore_eos: every answer has exactly `osl` tokens.
+        seed: seed of the prompts; every sweep point adds its own offset.
+        max_request_rate: requests/s at which free slots are refilled; None: at once.
+    """
+
+    client: str
+    dataset: Literal["synthetic", "real", "sharegpt"]
+    isl: int | None
+    osl: int | None
+    concurrency: tuple[int, ...]
+    requests_per_concurrency: int | None = None
+    requests: int | None = None
+    warmup_per_concurrency: int = 1
+    streaming: bool = True
+    ignore_eos: bool = True
+    seed: int = 0
+    max_request_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class LoadPoint:
+    """One point of a sweep: what the client is asked to do on a running server."""
+
+    concurrency: int
+    requests: int
+    warmup_requests: int
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """Short name in test ids, folders and reports, e.g. ``c4``."""
+        return f"c{self.concurrency}"
+
+
+@dataclass(frozen=True)
+class AccuracyTask:
+    """One evaluation of the served model.
+
+    Attributes:
+        evaluator: name of the evaluator.
+        task: the task as the evaluator knows it.
+        fewshot: examples before each question.
+        concurrency: questions in flight.
+        limit: only the first questions; None: all.
+        temperature: sampling temperature.
+        add_special_tokens: whether the tokenizer may add BOS; None: the engine's default.
+        extra_body: further fields of each request.
+    """
+
+    evaluator: str
+    task: str
+    fewshot: int
+    concurrency: int = 1
+    limit: int | None = None
+    temperature: float = 0.0
+    add_special_tokens: bool | None = None
+    extra_body: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A documented value: metric, value, the sweep point it belongs to (None: the scenario)."""
+
+    metric: str
+    value: float
+    concurrency: int | None = None
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A headline claim: the metric must reach at least (or at most, if lower is better) `value`."""
+
+    metric: str
+    value: float
+    concurrency: int | None = None
+
+
+@dataclass(frozen=True)
+class GatePolicy:
+    """How the scenario is judged.
+
+    Attributes:
+        metrics: metrics that gate; all others are reported.
+        bands: metric → loss as a fraction (accuracy: absolute) that counts; else the default.
+        reference: "stored": the baseline comes from `baselines/`; "self": the machine measures its
+            own reference with `reference_starts` fresh starts, kept in the machine's own store.
+        reference_starts: fresh starts of a self-measured reference.
+        max_starts: fresh starts of the build under test, at most.
+        noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
+            that this machine showed decides, and widens the band where it must.
+    """
+
+    metrics: tuple[str, ...]
+    bands: Mapping[str, float] = field(default_factory=dict)
+    reference: Literal["stored", "self"] = "stored"
+    reference_starts: int = 5
+    max_starts: int = 5
+    noise: Literal["prior", "measured"] = "prior"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time limits in seconds: until ready, without any output, and of one program in all."""
+
+    start_s: float
+    silence_s: float
+    total_s: float
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One documented workload: what to launch, on what, what it should reach, how it is judged."""
+
+    id: str
+    title: str
+    source: Source
+    hardware: Hardware
+    model: Model
+    engine: EngineChoice
+    workload: Workload | None
+    accuracy: tuple[AccuracyTask, ...]
+    gate: GatePolicy
+    limits: Limits
+    environment: Mapping[str, str] = field(default_factory=dict)
+    expected: tuple[Expected, ...] = ()
+    floors: tuple[Floor, ...] = ()
+    markers: tuple[str, ...] = ()
+    file: Path | None = field(default=None, compare=False)
+
+    def points(self) -> tuple[LoadPoint, ...]:
+        """The sweep, from low to high concurrency; empty without a workload.
+
+        Every point has its own seed, so that no point's prompts are in the prefix cache of the
+        point before.
+        """
+        load = self.workload
+        if load is None:
+            return ()
+        return tuple(
+            LoadPoint(
+                concurrency=concurrency,
+                requests=load.requests or (load.requests_per_concurrency or 1) * concurrency,
+                warmup_requests=load.warmup_per_concurrency * concurrency,
+                seed=load.seed + 1000 * position,
+            )
+            for position, concurrency in enumerate(load.concurrency)
+        )
+
+    def content_hash(self) -> str:
+        """SHA-256 over everything that shapes a measurement, 16 hex digits.
+
+        Titles, sources, documented values, bands, limits and markers may be edited without making
+        stored baselines incomparable, so they are left out. The sweep's points, requests and
+        seeds are in. The gate's policy is out: it judges numbers, it does not shape them.
+        """
+        shaping = {
+            name: value
+            for name, value in asdict(self).items()
+            if name in ("hardware", "model", "engine", "workload", "accuracy", "environment")
+        }
+        text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
