@@ -28,7 +28,7 @@ class Command:
         if self.cwd is not None:
             lines.append(f"cd {shlex.quote(str(self.cwd))}")
         for name, content in self.files.items():
-            lines.append(f"cat > {shlex.quote(name)} <<'PERFGATE_END'\n{content}\nPERFGATE_END")
+            lines.append(f"printf %s {shlex.quote(content)} > {shlex.quote(name)}")
         lines += [f"export {name}={shlex.quote(value)}" for name, value in self.env.items()]
         lines.append("exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv))
         return "\n".join(lines) + "\n"

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from perfgate.failures import FAILURES
+
 
 class PerfgateError(Exception):
     """Root of all errors raised on purpose; anything else that escapes is a bug."""
@@ -69,7 +71,7 @@ class RunError(PerfgateError):
         failure: the class of the failure, one of `perfgate.failures.FAILURES`.
         message: what happened, in one sentence.
         evidence: lines of the program's own output that show it, at most a few.
-        hint: the next step for the person.
+        hint: the next step for the person; that of the class if not given.
     """
 
     def __init__(
@@ -83,12 +85,11 @@ class RunError(PerfgateError):
         self.failure = failure
         self.message = message
         self.evidence = evidence
-        self.hint = hint
+        self.hint = hint or FAILURES[failure].next_step
         super().__init__(str(self))
 
     def __str__(self) -> str:
         parts = [f"{self.failure}: {self.message}"]
         parts += [f"  | {line}" for line in self.evidence]
-        if self.hint:
-            parts.append(f"  next step: {self.hint}")
+        parts.append(f"  next step: {self.hint}")
         return "\n".join(parts)

@@ -129,7 +129,7 @@ _ACCURACY = re.compile(r"accuracy:(?P<task>[\w.-]+):(?P<metric>[\w.-]+):(?P<filt
 
 
 def accuracy_name(task: str, metric: str, filter_name: str) -> str:
-    """The canonical name of an evaluator's score, e.g. ``accuracy:gsm8k:exact_match:strict-match``."""
+    """Canonical name of a score, e.g. ``accuracy:gsm8k:exact_match:strict-match``."""
     return f"accuracy:{task}:{metric}:{filter_name}"
 
 

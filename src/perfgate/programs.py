@@ -36,7 +36,7 @@ class Program:
         """
         setting = os.environ.get(self.variable)
         if setting is not None:
-            words = shlex.split(setting)
+            words = _words(setting)
             path = shutil.which(words[0]) if words else None
             if path is None:
                 raise InputError(
@@ -46,7 +46,7 @@ class Program:
                     expected="a program and, if need be, its first arguments",
                     hint=f"set it to where {self.executable} is, or unset it",
                 )
-            return (path, *words[1:])
+            return (_absolute(path), *words[1:])
         beside = Path(sys.executable).parent / self.executable
         if os.access(beside, os.X_OK):
             return (str(beside),)
@@ -57,7 +57,20 @@ class Program:
                 f"or on PATH; it comes with {self.provided_by}; "
                 f"or say where it is with {self.variable}"
             )
-        return (path,)
+        return (_absolute(path),)
+
+
+def _words(setting: str) -> list[str]:
+    """The words of a setting, as a shell splits them; none where a quote is left open."""
+    try:
+        return shlex.split(setting)
+    except ValueError:
+        return []
+
+
+def _absolute(path: str) -> str:
+    """Programs are started in other folders. Links stay: an environment's python is one."""
+    return str(Path(path).absolute())
 
 
 AIPERF = Program("aiperf", "aiperf", "`make setup-local`")

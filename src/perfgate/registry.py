@@ -1,6 +1,8 @@
 """Registry: named implementations of one kind (engines, clients, evaluators, launchers)."""
 
 import difflib
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -9,11 +11,23 @@ from perfgate.errors import InputError
 T = TypeVar("T")
 
 
-class Registry(Mapping[str, type[T]], Generic[T]):
-    """Name → class, filled by a decorator; an unknown name gets an error that lists the known."""
+class _UnknownName(InputError, KeyError):
+    """Also a KeyError, as a mapping's `in` and `get` need it."""
 
-    def __init__(self, kind: str) -> None:
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """Name → class, filled by a decorator; an unknown name gets an error that lists the known.
+
+    Args:
+        kind: what is registered, for messages.
+        package: the package whose modules register themselves when they are imported; they are
+            imported when the registry is first read, so a new one is a new file and nothing else.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
+        self._package = package
+        self._complete = False
         self._classes: dict[str, type[T]] = {}
 
     def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
@@ -33,11 +47,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         Raises:
             InputError: no class has that name.
         """
+        self._load()
         try:
             return self._classes[name]
         except KeyError:
             close = difflib.get_close_matches(name, self._classes, n=1)
-            raise InputError(
+            raise _UnknownName(
                 f"unknown {self.kind}",
                 found=name,
                 expected="one of " + ", ".join(sorted(self._classes)),
@@ -45,7 +60,17 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             ) from None
 
     def __iter__(self) -> Iterator[str]:
+        self._load()
         return iter(self._classes)
 
     def __len__(self) -> int:
+        self._load()
         return len(self._classes)
+
+    def _load(self) -> None:
+        if self._complete:
+            return
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._package}.{module.name}")
+        self._complete = True

@@ -1,9 +1,9 @@
-"""Scenario: one documented workload as frozen values. Reading the YAML is `scenario_files`' work."""
+"""Scenario: one documented workload as frozen values; `scenario_files` reads it from YAML."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -63,6 +63,14 @@ class CudaGraphs:
 
 
 @dataclass(frozen=True)
+class MoeLoadBalancer:
+    """Online expert balancing of wide expert parallelism: expert slots, layers moved a step."""
+
+    num_slots: int
+    layer_updates_per_iter: int
+
+
+@dataclass(frozen=True)
 class EngineSettings:
     """Engine-neutral settings; None leaves the engine's own default.
 
@@ -79,9 +87,14 @@ class EngineSettings:
     kv_cache_fraction: float | None = None
     kv_cache_dtype: str | None = None
     moe_backend: str | None = None
+    moe_max_num_tokens: int | None = None
+    moe_load_balancer: MoeLoadBalancer | None = None
+    attention_backend: str | None = None
     mtp: Mtp | None = None
     cuda_graphs: CudaGraphs | None = None
     chunked_context: bool | None = None
+    overlap_scheduler: bool | None = None
+    torch_compile: bool | None = None
     stream_interval: int | None = None
     cpu_threads: int | None = None
 
@@ -111,6 +124,7 @@ class Workload:
         ignore_eos: every answer has exactly `osl` tokens.
         seed: seed of the prompts; every sweep point adds its own offset.
         max_request_rate: requests/s at which free slots are refilled; None: at once.
+        api: the server's endpoint that requests go to; offline clients have none.
     """
 
     client: str
@@ -125,6 +139,7 @@ class Workload:
     ignore_eos: bool = True
     seed: int = 0
     max_request_rate: float | None = None
+    api: Literal["completions", "chat"] = "completions"
 
 
 @dataclass(frozen=True)
@@ -150,7 +165,8 @@ class AccuracyTask:
         evaluator: name of the evaluator.
         task: the task as the evaluator knows it.
         fewshot: examples before each question.
-        concurrency: questions in flight.
+        concurrency: requests in flight.
+        batch_size: questions in one request.
         limit: only the first questions; None: all.
         temperature: sampling temperature.
         add_special_tokens: whether the tokenizer may add BOS; None: the engine's default.
@@ -165,16 +181,22 @@ class AccuracyTask:
     temperature: float = 0.0
     add_special_tokens: bool | None = None
     extra_body: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    batch_size: int = 1
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A documented value: metric, value, the sweep point it belongs to (None: the scenario)."""
+    """A documented value: metric, value, the sweep point it belongs to (None: the scenario).
+
+    `tolerance` is the loss allowed against it, as a fraction (accuracy: absolute; None: the
+    metric's band); `stderr` is the standard error documented with it, in the metric's unit.
+    """
 
     metric: str
     value: float
     concurrency: int | None = None
     tolerance: float | None = None
+    stderr: float | None = None
 
 
 @dataclass(frozen=True)
@@ -258,16 +280,35 @@ class Scenario:
         )
 
     def content_hash(self) -> str:
-        """SHA-256 over everything that shapes a measurement, 16 hex digits.
+        """What shapes any measurement of this scenario, as 16 hex digits of SHA-256.
 
-        Titles, sources, documented values, bands, limits and markers may be edited without making
-        stored baselines incomparable, so they are left out. The sweep's points, requests and
-        seeds are in. The gate's policy is out: it judges numbers, it does not shape them.
+        Titles, sources, documented values, the gate's policy, limits and markers may be edited
+        without making stored baselines incomparable, so they are left out.
         """
-        shaping = {
-            name: value
-            for name, value in asdict(self).items()
-            if name in ("hardware", "model", "engine", "workload", "accuracy", "environment")
-        }
-        text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return _hash(self, self.workload, self.accuracy)
+
+    def point_hash(self, point: LoadPoint) -> str:
+        """What shapes the measurement of one sweep point: other points may come and go."""
+        load = self.workload and replace(
+            self.workload, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
+        )
+        return _hash(self, load, point)
+
+    def task_hash(self, task: AccuracyTask) -> str:
+        """What shapes the measurement of one accuracy task; the machine and the load do not."""
+        return _hash(self, replace(task, concurrency=1))
+
+
+def _hash(scenario: Scenario, *parts: object) -> str:
+    shaping = (scenario.hardware, scenario.model, scenario.engine, scenario.environment, *parts)
+    text = json.dumps(shaping, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    """Dataclasses and mappings as JSON knows them."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -48,4 +48,4 @@ class Client(ABC):
         """
 
 
-client: Registry[Client] = Registry("client")
+client: Registry[Client] = Registry("client", "perfgate.clients")

@@ -1,1 +1,1 @@
-"""Engines: the programs under test. One module each, found by `load`."""
+"""Engines: the programs under test. One module each."""

@@ -76,4 +76,4 @@ class Engine(ABC):
         """What identifies the model's weights: file name, size, hash."""
 
 
-engine: Registry[Engine] = Registry("engine")
+engine: Registry[Engine] = Registry("engine", "perfgate.engines")

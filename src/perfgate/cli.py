@@ -1,0 +1,63 @@
+"""The `perfgate` command: look at scenarios, keep baselines, ask what this machine can run.
+
+Measuring is pytest's work (`pytest -m local`); this command never starts an engine.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from perfgate import __doc__ as purpose
+from perfgate.errors import PerfgateError
+
+# Each module of perfgate.commands adds its own parser and runs its own command; the modules
+# import what they need when they run, so that --help is quick.
+COMMANDS = ("scenarios", "baseline", "doctor")
+
+WRONG_USAGE = 2
+
+_EPILOG = """\
+the suite itself is run with pytest:
+  pytest -m local                    what every machine can run
+  pytest -m "b200 and throughput"    what scenarios are marked with
+  pytest --gate -m h200              for a release: no verdict is a failure
+
+exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here);
+2 wrong usage or unusable input. The statuses of a pytest run: docs/verdicts.md
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    root = argparse.ArgumentParser(
+        prog="perfgate",
+        description=purpose,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = root.add_subparsers(required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        importlib.import_module(f"perfgate.commands.{name}").add_to(commands)
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    arguments = parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except PerfgateError as error:
+        print(f"perfgate: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    except BrokenPipeError:
+        # The reader has seen enough, as `| head` does; the interpreter flushes again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

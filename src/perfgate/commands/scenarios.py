@@ -1,0 +1,106 @@
+"""`perfgate scenarios`: list, show and validate the scenarios of the suite."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfgate.commands.output import add_format, print_json, print_table
+
+if TYPE_CHECKING:
+    from perfgate.scenario import Scenario
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "scenarios", help="list, show and validate scenarios", description=__doc__
+    )
+    verbs = command.add_subparsers(required=True, metavar="VERB")
+
+    verb = verbs.add_parser("list", help="one line per scenario")
+    verb.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
+    _add_common(verb)
+    verb.set_defaults(run=_list)
+
+    verb = verbs.add_parser("show", help="one scenario, with its documented values and source")
+    verb.add_argument("id")
+    _add_common(verb)
+    verb.set_defaults(run=_show)
+
+    verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
+    verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
+    add_format(verb)
+    verb.set_defaults(run=_validate)
+
+
+def _add_common(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    add_format(verb)
+
+
+def _load(folder: Path | None) -> "tuple[Scenario, ...]":
+    from perfgate.paths import repository
+    from perfgate.scenario_files import load_scenarios
+
+    return load_scenarios(folder or repository() / "scenarios")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from perfgate.scenario_selection import markers_of, select
+
+    found = select(_load(arguments.scenarios), arguments.pattern or ["*"])
+    if arguments.format == "json":
+        print_json(
+            [
+                {
+                    "id": scenario.id,
+                    "title": scenario.title,
+                    "hardware": scenario.hardware.label,
+                    "engine": scenario.engine.name,
+                    "model": scenario.model.name,
+                    "markers": list(markers_of(scenario)),
+                    "document": scenario.source.document,
+                    "section": scenario.source.section,
+                }
+                for scenario in found
+            ]
+        )
+        return 0
+    print_table(
+        ("id", "hardware", "engine", "markers", "title"),
+        [
+            (
+                scenario.id,
+                scenario.hardware.label,
+                scenario.engine.name,
+                ",".join(markers_of(scenario)),
+                scenario.title,
+            )
+            for scenario in found
+        ],
+    )
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    import yaml
+
+    from perfgate.scenario_selection import pick, to_plain
+
+    plain = to_plain(pick(_load(arguments.scenarios), arguments.id))
+    if arguments.format == "json":
+        print_json(plain)
+    else:
+        print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), end="")
+    return 0
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from perfgate.scenario_files import load_scenarios
+
+    found = load_scenarios(arguments.file) if arguments.file else _load(None)
+    if arguments.format == "json":
+        print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
+    else:
+        print(f"{len(found)} scenarios, all as they should be")
+    return 0

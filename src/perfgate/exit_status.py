@@ -1,0 +1,56 @@
+"""Exit statuses of a run, and which of them a set of verdicts gives (docs/verdicts.md).
+
+pytest keeps its own: 2 interrupted, 3 internal error, 4 usage error, 5 nothing collected.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from perfgate.gate.verdict import Verdict
+
+
+class ExitStatus(IntEnum):
+    """What a finished run tells the shell."""
+
+    PASSED = 0
+    REGRESSION = 1
+    INCONCLUSIVE = 10
+    ERROR = 11
+    NOT_JUDGED = 12
+
+
+_MEANINGS = {
+    ExitStatus.PASSED: "every judged scenario passed",
+    ExitStatus.REGRESSION: "at least one regression of performance or accuracy",
+    ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
+    ExitStatus.ERROR: "an engine, client, evaluator or the machine failed",
+    ExitStatus.NOT_JUDGED: "gate mode: a selected scenario got no verdict, or nothing was selected",
+}
+
+
+def meaning(status: ExitStatus) -> str:
+    """One line for people."""
+    return _MEANINGS[status]
+
+
+def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus:
+    """The status of a run.
+
+    A regression outweighs all else: it is a proved claim whatever happened beside it. Then an
+    error, then (in gate mode only) a missing verdict, then an undecided one.
+
+    Args:
+        verdicts: one per selected probe; None for a skipped one.
+        gate: whether every selected probe must have been judged.
+    """
+    seen = list(verdicts)
+    if Verdict.REGRESSION in seen:
+        return ExitStatus.REGRESSION
+    if Verdict.ERROR in seen:
+        return ExitStatus.ERROR
+    unjudged = {None, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE}
+    if gate and (not seen or unjudged & set(seen)):
+        return ExitStatus.NOT_JUDGED
+    if Verdict.INCONCLUSIVE in seen:
+        return ExitStatus.INCONCLUSIVE
+    return ExitStatus.PASSED

@@ -1,0 +1,183 @@
+"""Noise of one run: pooling it, winsorising with it, and what can be told apart from it.
+
+All values and sigmas are on the log scale of `perfgate.gate.scale` (0.005 = 0.5 %). One value is
+one fresh start of the engine: repetitions on one server share that start's luck and are averaged
+before they come here. Formulas and error rates: docs/verdicts.md, "Noise".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean, median, variance
+
+from scipy.special import stdtrit
+
+from perfgate.errors import InputError
+from perfgate.gate.scale import band as band_of
+from perfgate.gate.scale import margin as margin_of
+from perfgate.metrics import lookup
+
+# The smallest detectable loss is one that is missed in one pipeline of twenty.
+MISSED = 0.05
+
+# Below five values median and MAD say nothing of outliers.
+_FEWEST_TO_WINSORISE = 5
+
+# Scenarios with `noise: measured` (docs/verdicts.md, "Machines of unknown noise"). Simulated for
+# true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics judged together:
+# an unchanged build passes in > 99 % and is called a regression in < 0.5 %.
+WEAK_SIGMA = 0.08
+WEAK_DOF = 4
+MEASURED_ALPHA = 0.001
+MEASURED_BETA = 0.05
+FEWEST_TO_MEASURE_NOISE = 3
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise of one run on the log scale.
+
+    Attributes:
+        sigma: standard deviation of one run.
+        dof: degrees of freedom behind it.
+        source: where it comes from, in words.
+    """
+
+    sigma: float
+    dof: float
+    source: str
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(probability: float, dof: float) -> float:
+    """Quantile of Student's t distribution."""
+    return float(stdtrit(dof, probability))
+
+
+def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float]]) -> Noise:
+    """Pool a prior with the spread inside groups of runs of one build each.
+
+    s² = (nu0 s0² + sum (n_g - 1) s_g²) / nu with nu = nu0 + sum (n_g - 1): the mean of an
+    inverse-chi-square prior worth nu0 observations and the usual pooled variance.
+
+    Args:
+        prior_sigma: s0, log scale.
+        prior_dof: nu0; 0 for measured noise only.
+        groups: values on the log scale, one group per build; groups of one value add nothing.
+
+    Raises:
+        InputError: a prior that is none, or noise to be measured only with no group of at least
+            three values, or with values that are all equal.
+    """
+    if prior_dof < 0 or (prior_dof > 0 and not (math.isfinite(prior_sigma) and prior_sigma > 0)):
+        raise InputError(
+            "the prior of the noise cannot be used",
+            found=f"sigma {prior_sigma}, degrees of freedom {prior_dof}",
+            expected="a positive sigma and degrees of freedom of 0 or more",
+        )
+    most = max((len(group) for group in groups), default=0)
+    if prior_dof == 0 and most < FEWEST_TO_MEASURE_NOISE:
+        raise InputError(
+            "too few runs to measure the noise without a prior",
+            found=f"at most {most} runs of one build",
+            expected=f"{FEWEST_TO_MEASURE_NOISE} or more",
+            hint="measure more fresh starts of the baseline, or give a prior",
+        )
+    dof = prior_dof
+    squares = prior_dof * prior_sigma**2
+    for group in groups:
+        if len(group) > 1:
+            dof += len(group) - 1
+            squares += (len(group) - 1) * variance(group)
+    sigma = math.sqrt(squares / dof)
+    if sigma == 0:
+        raise InputError(
+            "all runs gave the same value, so their noise cannot be measured",
+            hint="give a prior: a sigma with some degrees of freedom",
+        )
+    parts = [f"prior {prior_sigma:.2%} with {prior_dof:g} degrees of freedom"] if prior_dof else []
+    if dof > prior_dof:
+        parts.append(f"spread of {sum(map(len, groups))} runs")
+    return Noise(sigma, dof, " and ".join(parts))
+
+
+def winsorise(values: Sequence[float], prior_sigma: float) -> tuple[tuple[float, ...], int]:
+    """Pull outliers in to median ± 3 max(1.4826 MAD, s0 / 2); nothing is dropped.
+
+    Tukey's winsorising with the MAD as scale; s0 / 2 keeps a lucky series of equal values from
+    making outliers of ordinary ones. Below five values nothing is changed.
+
+    Returns:
+        the values, in order, and how many were pulled in.
+    """
+    if len(values) < _FEWEST_TO_WINSORISE:
+        return tuple(values), 0
+    centre = median(values)
+    mad = median(abs(x - centre) for x in values)
+    reach = 3 * max(1.4826 * mad, prior_sigma / 2)
+    low, high = centre - reach, centre + reach
+    return tuple(min(max(x, low), high) for x in values), sum(not low <= x <= high for x in values)
+
+
+def standard_error(noise: Noise, n_base: int, n_new: int) -> float:
+    """Standard error of the difference of two means: s sqrt(1/n_new + 1/n_base)."""
+    return noise.sigma * math.sqrt(1 / n_new + 1 / n_base)
+
+
+def smallest_detectable(
+    noise: Noise, n_base: int, n_new: int, *, alpha: float, beta: float = MISSED
+) -> float:
+    """The smallest true loss that `n_new` runs find but for a share `beta`, on the log scale.
+
+    MDE = (t(1 - alpha, nu) + t(1 - beta, nu)) s sqrt(1/n_new + 1/n_base).
+    """
+    reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
+    return reach * standard_error(noise, n_base, n_new)
+
+
+def check_band(
+    metric: str,
+    band: float,
+    *,
+    n_base: int,
+    max_runs: int,
+    alpha: float,
+    noise: Noise,
+) -> None:
+    """Refuse a band that even `max_runs` runs of a new build could not resolve.
+
+    Meant for the time before any run: `noise` is then the prior, pooled with a stored baseline
+    where there is one.
+
+    Raises:
+        InputError: the band is below the noise floor; it names the smallest band that is not.
+    """
+    looked_up = lookup(metric)
+    least = smallest_detectable(noise, n_base, max_runs, alpha=alpha)
+    if margin_of(looked_up, band) < least:
+        raise InputError(
+            f"the band of {metric} is below the noise floor",
+            found=f"{band:.2%}, with noise of {noise.sigma:.2%} a run ({noise.source})",
+            expected=f"at least {band_of(looked_up, least):.2%} with {n_base} baseline runs "
+            f"and up to {max_runs} new ones",
+            hint="widen the band, accept more baseline runs, or allow more fresh starts",
+        )
+
+
+def measured_margin(noise: Noise, *, n_base: int, max_runs: int, floor: float) -> float:
+    """The margin of a machine that shows its own noise: what it can resolve, at least `floor`.
+
+    That is the smallest detectable loss at MEASURED_ALPHA and MEASURED_BETA: a build as it was
+    passes, and a loss of twice the margin is found, with the rates told at the constants.
+
+    Args:
+        noise: weak prior pooled with the baseline's spread.
+        n_base: values of the baseline.
+        max_runs: fresh starts of the new build, at most.
+        floor: the declared band on the log scale.
+    """
+    resolvable = smallest_detectable(
+        noise, n_base, max_runs, alpha=MEASURED_ALPHA, beta=MEASURED_BETA
+    )
+    return max(floor, resolvable)

@@ -1,0 +1,83 @@
+"""Verdict and Judgement: what the gate says of one metric, and the worst of several verdicts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What the gate says.
+
+    PASS and REGRESSION are claims that the numbers prove; INCONCLUSIVE means that they prove
+    neither. NO_BASELINE and NOT_COMPARABLE: there was nothing to compare with. ERROR: no numbers.
+    """
+
+    PASS = "PASS"  # noqa: S105  a verdict, no password
+    REGRESSION = "REGRESSION"
+    IMPROVEMENT = "IMPROVEMENT"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NO_BASELINE = "NO_BASELINE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    ERROR = "ERROR"
+
+
+# A proved loss must never hide behind a failed sibling; an improvement shows only where all is well.
+_FROM_WORST = (
+    Verdict.REGRESSION,
+    Verdict.ERROR,
+    Verdict.NOT_COMPARABLE,
+    Verdict.NO_BASELINE,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVEMENT,
+    Verdict.PASS,
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict of one metric with the numbers behind it.
+
+    Attributes:
+        metric: canonical name.
+        verdict: what the gate says.
+        baseline: central value of the baseline in the metric's unit (performance: geometric mean
+            of the winsorised values).
+        measured: central value of the runs used, in the metric's unit.
+        change: signed change of the value itself: relative for performance (-0.05: the value fell
+            by 5 %), measured minus baseline for accuracy (-0.02: two points lower).
+        interval: confidence bounds of `change`, low first; each is one-sided, the bad end with
+            error rate beta (missed loss), the good end with alpha (false alarm).
+        band: the loss that counts, as a positive fraction (accuracy: absolute).
+        runs_used: fresh starts of the new build that the verdict rests on.
+        needs_more_runs: whether another fresh start may still decide it.
+        reason: one sentence with its numbers, for a person.
+        notes: what else a person should know.
+    """
+
+    metric: str
+    verdict: Verdict
+    baseline: float | None
+    measured: float | None
+    change: float | None
+    interval: tuple[float, float] | None
+    band: float | None
+    runs_used: int
+    needs_more_runs: bool
+    reason: str
+    notes: tuple[str, ...] = ()
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a group: the first of REGRESSION, ERROR, NOT_COMPARABLE, NO_BASELINE,
+    INCONCLUSIVE, IMPROVEMENT, PASS that occurs in it.
+
+    So IMPROVEMENT needs at least one improvement and nothing worse than PASS beside it.
+
+    Raises:
+        ValueError: no verdict is given: an empty group has not passed.
+    """
+    given = set(verdicts)
+    for verdict in _FROM_WORST:
+        if verdict in given:
+            return verdict
+    raise ValueError("no verdict given: an empty group has no worst verdict")

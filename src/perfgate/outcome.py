@@ -1,0 +1,69 @@
+"""Outcome: what became of one probe: its verdict, the numbers behind it, or the error."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import RunError
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.measurement import Measurement
+from perfgate.probe import Probe
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of one probe.
+
+    Attributes:
+        probe: what was measured.
+        verdict: the worst of the gating metrics' verdicts, or ERROR.
+        judgements: one per gating metric.
+        measurements: one per fresh start of the build under test.
+        compared_with: the baseline in words: which, and why that one.
+        reason: why there is no verdict from numbers, where there is none.
+        error: why there are no numbers, where there are none.
+        folder: where the artifacts are.
+        injected: faults put in on purpose, as KEY=VALUE.
+        synthetic: whether a stand-in made the numbers.
+    """
+
+    probe: Probe
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    measurements: Sequence[Measurement] = ()
+    compared_with: str = ""
+    reason: str = ""
+    error: RunError | None = None
+    folder: Path | None = None
+    injected: tuple[str, ...] = ()
+    synthetic: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    def as_record(self) -> dict[str, Any]:
+        """The outcome as plain values for ``records.jsonl``."""
+        error = self.error
+        return {
+            "scenario": self.probe.scenario.id,
+            "probe": self.probe.label,
+            "verdict": self.verdict.value,
+            "judgements": [
+                {**asdict(judgement), "verdict": judgement.verdict.value}
+                for judgement in self.judgements
+            ],
+            "starts": len(self.measurements),
+            "compared_with": self.compared_with,
+            "reason": self.reason,
+            "error": None
+            if error is None
+            else {
+                "class": error.failure,
+                "message": error.message,
+                "evidence": list(error.evidence),
+                "next_step": error.hint,
+            },
+            "folder": None if self.folder is None else str(self.folder),
+            "injected": list(self.injected),
+            "synthetic": self.synthetic,
+            "notes": list(self.notes),
+        }

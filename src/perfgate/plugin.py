@@ -1,0 +1,316 @@
+"""The pytest plugin: options, markers, parameters, run folder, exit status. Inert until asked.
+
+It does nothing in a session that collects no test of the suite. What a test measures is the work of
+`campaign`; this module only translates between pytest and the rest.
+"""
+
+import datetime
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from perfgate.campaign import Session
+from perfgate.errors import PerfgateError
+from perfgate.exit_status import ExitStatus, exit_status, meaning
+from perfgate.gate.performance import Rule
+from perfgate.gate.verdict import Verdict
+from perfgate.hardware import Machine, detect
+from perfgate.injection import parse as parse_injection
+from perfgate.launchers.base import launcher
+from perfgate.outcome import Outcome
+from perfgate.paths import repository
+from perfgate.probe import Probe, accuracy_probes, load_probes
+from perfgate.progress import ProgressView
+from perfgate.records import RunFolder, session_facts
+from perfgate.reports.summary import summary
+from perfgate.scenario import Scenario
+from perfgate.scenario_files import load_scenarios
+from perfgate.scenario_selection import all_markers, markers_of
+from perfgate.suite import Suite
+
+# Parameter name of a test function → the probes it is run for.
+PROBES = {"load_probe": load_probes, "accuracy_probe": accuracy_probes}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("perfgate", "perfgate: performance and accuracy gate")
+    group.addoption(
+        "--gate",
+        action="store_true",
+        help="a release depends on this run: a selected scenario without a verdict fails it",
+    )
+    group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
+    group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
+    group.addoption("--launcher", default="local", help="how programs are started")
+    group.addoption(
+        "--self-reference",
+        choices=["auto", "fresh", "stored"],
+        default="auto",
+        help="scenarios that measure their own reference: measure it now (fresh), use the "
+        "machine's stored one (stored), or measure only where none is comparable (auto)",
+    )
+    group.addoption(
+        "--inject",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the build under test on purpose, to see the gate catch it",
+    )
+
+
+SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    session = config.stash[SESSION] = SuiteSession(config)
+    config.pluginmanager.register(session, "perfgate-session")
+    if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
+        config.pluginmanager.register(_XdistHooks(session), "perfgate-xdist")
+    if getattr(config.option, "markers", False):
+        session.register_markers()
+    # Probes that share a server belong to one worker.
+    if getattr(config.option, "dist", "no") == "load":
+        config.option.dist = "loadgroup"
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Errors of a person's input end the session with pytest's status for wrong usage."""
+    try:
+        yield
+    except PerfgateError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def probe_of(item: pytest.Item) -> Probe | None:
+    """The probe that a test of the suite measures; None for any other test."""
+    call = getattr(item, "callspec", None)
+    if call is None:
+        return None
+    return next((call.params[name] for name in PROBES if name in call.params), None)
+
+
+class SuiteSession:
+    """The suite's part of one pytest process: the main one, or a worker of pytest-xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.run: RunFolder | None = None
+        self._suite: Suite | None = None
+        self._view: ProgressView | None = None
+        self._status: ExitStatus | None = None
+        self._failed: set[str] = set()
+        # Output is not captured yet: this is the terminal's own error stream.
+        self._terminal = os.dup(2)
+        config.add_cleanup(lambda: os.close(self._terminal))
+
+    # What fixtures use. ---------------------------------------------------------------------
+
+    @property
+    def suite(self) -> Suite:
+        """The campaigns of this process."""
+        if self._suite is None:
+            raise RuntimeError("no test of the suite was collected in this process")
+        return self._suite
+
+    def record_skip(self, node: str, probe: Probe, reason: str) -> None:
+        """Write down that a selected probe was not run."""
+        self.open_run().record(
+            "skipped",
+            {
+                "test": node,
+                "scenario": probe.scenario.id,
+                "probe": probe.label,
+                "reason": reason,
+            },
+        )
+
+    def record_outcome(self, node: str, outcome: Outcome) -> None:
+        """Write down what became of a probe."""
+        self.open_run().record("verdict", {"test": node, **outcome.as_record()})
+
+    # What the rest is made of. --------------------------------------------------------------
+
+    @cached_property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """All scenarios.
+
+        Raises:
+            pytest.UsageError: a scenario file is not as it should be.
+        """
+        with _usage_errors():
+            return load_scenarios(
+                self.config.getoption("--scenarios") or repository() / "scenarios"
+            )
+
+    @cached_property
+    def machine(self) -> Machine:
+        return detect()
+
+    @property
+    def _worker_input(self) -> dict[str, str] | None:
+        return getattr(self.config, "workerinput", None)
+
+    def register_markers(self) -> None:
+        """Make the scenarios' markers known to pytest."""
+        for marker in all_markers(self.scenarios):
+            self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
+
+    def open_run(self) -> RunFolder:
+        """The session's run folder: made by the main process, shared by its workers."""
+        if self.run is None:
+            worker = self._worker_input
+            if worker is not None:
+                self.run = RunFolder(Path(worker["perfgate_run"]))
+            else:
+                facts = session_facts(self.machine, sys.argv, self.config.rootpath)
+                self.run = RunFolder.create(self._run_path(), facts)
+                stream = os.fdopen(os.dup(self._terminal), "w")
+                self._view = ProgressView(self.run.path / "progress.jsonl", stream)
+                self._view.start()
+        return self.run
+
+    def _run_path(self) -> Path:
+        given: Path | None = self.config.getoption("--run-dir")
+        if given is not None:
+            return given.absolute()
+        stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+        return self.config.rootpath / "runs" / f"{stamp}-{os.getpid()}"
+
+    def _open_suite(self) -> Suite:
+        option = self.config.getoption
+        return Suite(
+            Session(
+                run=self.open_run(),
+                machine=self.machine,
+                launcher=launcher[option("--launcher")](),
+                rule=Rule(),
+                reference=option("--self-reference"),
+                injections=tuple(parse_injection(text) for text in option("--inject")),
+            )
+        )
+
+    # Hooks. ---------------------------------------------------------------------------------
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give each test of the suite its probes, with readable ids and markers."""
+        for name, probes_of in PROBES.items():
+            if name not in metafunc.fixturenames:
+                continue
+            self.register_markers()
+            metafunc.parametrize(
+                name,
+                [
+                    pytest.param(probe, id=probe.id, marks=_marks(scenario))
+                    for scenario in self.scenarios
+                    for probe in probes_of(scenario)
+                ],
+            )
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Learn what was selected; open the run folder if anything was."""
+        found = {item.nodeid: probe for item in session.items if (probe := probe_of(item))}
+        if not found or self.config.option.collectonly:
+            return
+        with _usage_errors():
+            self._suite = self._open_suite()
+            self._suite.select(found.values())
+        worker = self._worker_input
+        if worker is None or worker["workerid"] == "gw0":
+            self.open_run().record("selected", {"tests": sorted(found)})
+        self._end_on_sigterm()
+
+    def _end_on_sigterm(self) -> None:
+        """Let SIGTERM end the session as Ctrl-C does: torn down, summed up, status 2."""
+
+        def interrupt(number: int, _frame: FrameType | None) -> None:
+            raise KeyboardInterrupt(f"signal {number}")
+
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, interrupt)
+            self.config.add_cleanup(lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            # Under --dist loadgroup the group stands behind the test's name.
+            self._failed.add(report.nodeid.partition("@")[0])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Sum the run up, and end with the status that its verdicts give."""
+        if self._worker_input is not None or self.run is None:
+            return
+        if self._view is not None:
+            self._view.stop()
+        selected = {test for line in self.run.records("selected") for test in line["tests"]}
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and selected:
+            self._status = self._judge_run(selected)
+            if self._failed <= selected:
+                session.exitstatus = self._status
+        self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
+
+    def _judge_run(self, selected: set[str]) -> ExitStatus:
+        if self.run is None:
+            raise RuntimeError("no run folder")
+        verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
+        for line in self.run.records("verdict"):
+            verdicts[line["test"]] = Verdict(line["verdict"])
+        for test in self._failed & selected:
+            # It failed without a verdict of its own: a crashed worker, or an error of ours.
+            verdicts[test] = verdicts[test] or Verdict.ERROR
+        return exit_status(verdicts.values(), gate=self.config.getoption("--gate"))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.run is None or self._worker_input is not None:
+            return
+        say = terminalreporter.write_line
+        terminalreporter.section("perfgate")
+        for line in self.run.records("verdict"):
+            verdict = Verdict(line["verdict"])
+            good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT)
+            detail = [
+                f"{one['metric']} {100 * one['change']:+.1f} %"
+                for one in line["judgements"]
+                if one["change"] is not None
+            ]
+            name = f"{line['scenario']}-{line['probe']}"
+            say(f"{verdict:14} {name}: {', '.join(detail) or line['reason']}", green=good)
+        if self._status is not None:
+            say(f"exit status {self._status.value}: {meaning(self._status)}")
+        say(f"run folder: {self.run.path} (start with summary.md)")
+
+    def pytest_unconfigure(self) -> None:
+        if self.run is not None:
+            self.run.close()
+
+
+def _marks(scenario: Scenario) -> list[pytest.MarkDecorator]:
+    return [
+        *(getattr(pytest.mark, name) for name in markers_of(scenario)),
+        pytest.mark.xdist_group(scenario.id),
+    ]
+
+
+class _XdistHooks:
+    """What is only called where pytest-xdist is at work."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: object) -> None:
+        """Tell a worker where the run folder is."""
+        with _usage_errors():
+            run = self._session.open_run()
+        node.workerinput["perfgate_run"] = str(run.path)  # type: ignore[attr-defined]

@@ -1,0 +1,57 @@
+"""Probe: one thing measured on a started engine, a sweep point or an accuracy task."""
+
+from dataclasses import dataclass
+
+from perfgate.scenario import AccuracyTask, LoadPoint, Scenario
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What one parametrised test of the suite measures and judges.
+
+    Attributes:
+        scenario: the scenario it belongs to.
+        what: the sweep point or the accuracy task.
+    """
+
+    scenario: Scenario
+    what: LoadPoint | AccuracyTask
+
+    @property
+    def label(self) -> str:
+        """Short name, unique in the scenario: ``c4``, ``perfgate_arithmetic``."""
+        return self.what.label if isinstance(self.what, LoadPoint) else self.what.task
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite: ``local-smollm2-serve-c4``."""
+        return f"{self.scenario.id}-{self.label}"
+
+    @property
+    def is_load(self) -> bool:
+        return isinstance(self.what, LoadPoint)
+
+    def content_hash(self) -> str:
+        """What shapes this probe's measurement; baselines of another hash do not compare."""
+        if isinstance(self.what, LoadPoint):
+            return self.scenario.point_hash(self.what)
+        return self.scenario.task_hash(self.what)
+
+    def gating_metrics(self) -> tuple[str, ...]:
+        """The metrics of the scenario's gate that this probe gives."""
+        prefix = f"accuracy:{self.label}:"
+        return tuple(
+            name
+            for name in self.scenario.gate.metrics
+            if name.startswith(prefix) or (self.is_load and not name.startswith("accuracy:"))
+        )
+
+
+def load_probes(scenario: Scenario) -> tuple[Probe, ...]:
+    """The sweep points, from low to high concurrency."""
+    return tuple(Probe(scenario, point) for point in scenario.points())
+
+
+def accuracy_probes(scenario: Scenario) -> tuple[Probe, ...]:
+    """The accuracy tasks, in the scenario's order."""
+    return tuple(Probe(scenario, task) for task in scenario.accuracy)

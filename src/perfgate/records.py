@@ -1,0 +1,172 @@
+"""The run folder: what a session writes down, line by line, so that a kill loses nothing finished.
+
+``run.json`` holds the facts of the session, ``records.jsonl`` one line per finished measurement and
+per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results of each fresh start.
+"""
+
+import datetime
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from perfgate.durable import append_line, read_json, read_lines, write_json, write_text
+from perfgate.errors import InputError
+from perfgate.hardware import Machine
+from perfgate.secrets import mask_arguments, mask_environment
+
+SCHEMA_VERSION = 1
+_RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
+
+
+def now() -> str:
+    """The time as stored everywhere: ISO 8601, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class RunFolder:
+    """One session's folder, held by one session at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's name: its folder's."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, path: Path, facts: Mapping[str, object]) -> Self:
+        """Make a new run folder and hold it until `close`.
+
+        Raises:
+            InputError: the folder cannot be made or written to, another run is writing there now,
+                or it already holds a run.
+            RunError: the disk is full (class ``disk_full``).
+        """
+        folder = cls(path)
+        try:
+            folder._hold()
+            if (path / "run.json").exists():
+                raise InputError(
+                    "the folder already holds a run, and nothing of it may be lost",
+                    field="--run-dir",
+                    found=path,
+                    expected="a new or empty folder",
+                    hint="name another folder, or move this one away",
+                )
+            plain = {"schema_version": SCHEMA_VERSION, "id": path.name, **facts}
+            write_json(path / "run.json", plain)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def _hold(self) -> None:
+        """Make the folder, and lock it until `close`."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / "run.lock", flags, 0o644)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another run is writing to this folder",
+                field="--run-dir",
+                found=self.path,
+                expected="a folder of its own for each run",
+                hint="wait for that run, or name another folder",
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot be a run folder: {error.strerror}",
+                field="--run-dir",
+                found=self.path,
+                expected="a folder that this user may write to",
+            ) from error
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def record(self, kind: str, value: Mapping[str, object]) -> None:
+        """Append one record; it is on disk when this returns."""
+        line = {"record": kind, "schema_version": SCHEMA_VERSION, "at": now(), **value}
+        append_line(self.path / "records.jsonl", line)
+
+    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The records so far, all or of one kind; a line cut by a kill is left out."""
+        lines = read_lines(self.path / "records.jsonl")
+        return [line for line in lines if kind is None or line.get("record") == kind]
+
+    def facts(self) -> dict[str, Any]:
+        """The content of ``run.json``.
+
+        Raises:
+            InputError: it is missing, damaged, or of an unknown schema version.
+        """
+        hint = "name a folder that a perfgate run wrote"
+        plain = read_json(self.path / "run.json", what="run", hint=hint)
+        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+            raise InputError(
+                "run of an unknown schema version",
+                file=self.path / "run.json",
+                found=plain.get("schema_version") if isinstance(plain, dict) else type(plain),
+                expected=str(SCHEMA_VERSION),
+            )
+        return plain
+
+    def write_summary(self, text: str) -> Path:
+        """Write ``summary.md``."""
+        path = self.path / "summary.md"
+        write_text(path, text)
+        return path
+
+
+def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
+    """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
+    environment = {name: value for name, value in os.environ.items() if name.startswith(_RELEVANT)}
+    return {
+        "started": now(),
+        "arguments": mask_arguments(arguments),
+        "environment": mask_environment(environment),
+        "machine": asdict(machine),
+        "git": git_state(root),
+        "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
+        "interpreter": sys.executable,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def git_state(root: Path) -> dict[str, object]:
+    """Commit and dirty flag of the checkout; both None outside of git."""
+
+    def git(*words: str) -> str | None:
+        try:
+            answer = subprocess.run(
+                ["git", "-C", str(root), *words],  # noqa: S607
+                capture_output=True,
+                text=True,
+                timeout=20,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return answer.stdout.strip() if answer.returncode == 0 else None
+
+    status = git("status", "--porcelain")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

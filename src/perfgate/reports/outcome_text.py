@@ -1,0 +1,105 @@
+"""An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
+
+import io
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from perfgate.gate.verdict import Judgement
+from perfgate.metrics import is_accuracy, lookup
+from perfgate.outcome import Outcome
+
+_WIDTH = 200  # nothing is cut; the longest rows, those of accuracies, have about 140 characters
+
+
+def number(value: float | None) -> str:
+    """A value with four significant digits, thousands never in scientific notation."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
+
+
+def change(judgement: Judgement) -> str:
+    """The change as a signed percentage; of an accuracy as points."""
+    return "-" if judgement.change is None else _signed(judgement.metric, judgement.change)
+
+
+def interval(judgement: Judgement) -> str:
+    """The interval of the change, in the change's unit."""
+    if judgement.interval is None:
+        return "-"
+    low, high = judgement.interval
+    return f"{100 * low:+.1f} … {_signed(judgement.metric, high)}"
+
+
+def band(judgement: Judgement) -> str:
+    """How far the metric may move in its bad direction."""
+    if judgement.band is None:
+        return "-"
+    sign = "-" if lookup(judgement.metric).direction == "higher" else "+"
+    return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
+
+
+def _signed(metric: str, value: float) -> str:
+    return f"{100 * value:+.1f} {_unit(metric)}"
+
+
+def _unit(metric: str) -> str:
+    return "points" if is_accuracy(metric) else "%"
+
+
+def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
+    """One row per metric: metric, baseline, measured, change, interval, band, verdict."""
+    return [
+        (
+            f"{one.metric} [{lookup(one.metric).unit}]",
+            number(one.baseline),
+            number(one.measured),
+            change(one),
+            interval(one),
+            band(one),
+            one.verdict.value,
+        )
+        for one in judgements
+    ]
+
+
+COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
+
+
+def table(judgements: Sequence[Judgement]) -> str:
+    """The metrics as a plain-text table."""
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for position, column in enumerate(COLUMNS):
+        drawn.add_column(column, justify="left" if position in (0, 6) else "right", no_wrap=True)
+    for row in rows(judgements):
+        drawn.add_row(*(cell.replace("[", r"\[") for cell in row))
+    out = io.StringIO()
+    Console(file=out, width=_WIDTH, color_system=None, highlight=False).print(drawn)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def render(outcome: Outcome, reproduce: str = "") -> str:
+    """All a person needs to know of one outcome."""
+    lines = [f"{outcome.verdict.value}: {outcome.probe.id}"]
+    if outcome.injected:
+        lines.append(f"changed on purpose: {', '.join(outcome.injected)}")
+    if outcome.synthetic:
+        lines.append("SYNTHETIC: a stand-in made these numbers")
+    if outcome.error is not None:
+        lines.append(str(outcome.error))
+    if outcome.judgements:
+        starts = len(outcome.measurements)
+        lines += ["", table(outcome.judgements), ""]
+        lines += [f"{one.metric}: {one.reason}" for one in outcome.judgements]
+        lines += [f"  note: {note}" for one in outcome.judgements for note in one.notes]
+        lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
+    elif outcome.reason:
+        lines.append(outcome.reason)
+    if outcome.folder is not None:
+        lines.append(f"artifacts: {outcome.folder}")
+    if reproduce:
+        lines.append(f"again: {reproduce}")
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""``summary.md``: a whole run for people, made from its records alone."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perfgate.exit_status import ExitStatus, meaning
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.reports.outcome_text import COLUMNS, rows
+
+
+def summary(
+    facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], status: ExitStatus | None
+) -> str:
+    """The run as Markdown.
+
+    Args:
+        facts: content of ``run.json``.
+        records: the run's records, all kinds.
+        status: how the run ended; None while it has not.
+    """
+    verdicts = [record for record in records if record["record"] == "verdict"]
+    skipped = [record for record in records if record["record"] == "skipped"]
+    machine = facts["machine"]
+    counts = Counter(record["verdict"] for record in verdicts)
+    if skipped:
+        counts["skipped"] = len(skipped)
+    lines = [f"# perfgate run {facts['id']}", ""]
+    if status is not None:
+        lines += [f"**Exit status {status.value}**: {meaning(status)}.", ""]
+    else:
+        lines += ["**The run has not ended, or was killed.** What follows had finished.", ""]
+    if any(record.get("synthetic") for record in verdicts):
+        lines += ["**SYNTHETIC: stand-ins made numbers of this run; it proves nothing.**", ""]
+    lines += [
+        "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
+        "",
+        f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
+        + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
+        + f". Started {facts['started']}.",
+        "",
+    ]
+    for record in verdicts:
+        lines += _verdict(record)
+    if skipped:
+        lines += ["## Not run", ""]
+        lines += [
+            f"- `{record['scenario']}-{record['probe']}`: {record['reason']}" for record in skipped
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _verdict(record: Mapping[str, Any]) -> list[str]:
+    lines = [f"## {record['verdict']}: `{record['scenario']}-{record['probe']}`", ""]
+    if record["injected"]:
+        lines += [f"Changed on purpose: {', '.join(record['injected'])}.", ""]
+    if record["error"]:
+        error = record["error"]
+        lines += [f"{error['class']}: {error['message']}", ""]
+        lines += [f"    {line}" for line in error["evidence"]]
+        lines += ["", f"Next step: {error['next_step']}.", ""]
+    judgements = [as_judgement(plain) for plain in record["judgements"]]
+    if judgements:
+        lines += ["| " + " | ".join(COLUMNS) + " |", "|---|--:|--:|--:|--:|--:|---|"]
+        lines += ["| " + " | ".join(row) + " |" for row in rows(judgements)]
+        lines.append("")
+        lines += [f"- {one.metric}: {one.reason}" for one in judgements]
+        lines += [f"- note: {note}" for one in judgements for note in one.notes]
+        lines += [
+            "",
+            f"{record['starts']} fresh starts, compared with {record['compared_with']}.",
+            "",
+        ]
+    elif record["reason"]:
+        lines += [record["reason"], ""]
+    return lines
+
+
+def as_judgement(plain: Mapping[str, Any]) -> Judgement:
+    """A judgement read back from a record."""
+    values = dict(plain)
+    values["verdict"] = Verdict(values["verdict"])
+    values["notes"] = tuple(values["notes"])
+    if values["interval"] is not None:
+        values["interval"] = tuple(values["interval"])
+    return Judgement(**values)

@@ -1,0 +1,218 @@
+"""Read scenario files: YAML, defaults, schema, rules; every error has its file, line and field.
+
+The steps of one file: `scenario_yaml` gives plain values that know their lines, the defaults block
+goes under each scenario, `scenario_schema` checks the shape, `_build` makes the dataclasses and
+`scenario_rules` checks what a schema cannot say.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import InputError, SeveralInputErrors
+from perfgate.measurement import Json
+from perfgate.scenario import (
+    AccuracyTask,
+    CudaGraphs,
+    EngineChoice,
+    EngineSettings,
+    Expected,
+    Floor,
+    GatePolicy,
+    Hardware,
+    Limits,
+    Model,
+    MoeLoadBalancer,
+    Mtp,
+    Scenario,
+    Source,
+    Workload,
+)
+from perfgate.scenario_problem import Keys, Problem, dotted
+from perfgate.scenario_rules import broken_rules
+from perfgate.scenario_schema import scenario_schema
+from perfgate.scenario_yaml import Document, describe, read_document
+
+
+def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:
+    """All scenarios of the given files and of the YAML files below the given folders.
+
+    Files come in the order of their paths, scenarios in the order of their file.
+
+    Raises:
+        SeveralInputErrors: all that is wrong in any of the files.
+    """
+    errors: list[InputError] = []
+    scenarios: list[Scenario] = []
+    first_places: dict[str, InputError] = {}
+    for file in _files([places] if isinstance(places, Path) else places, errors):
+        document, problems = read_document(file)
+        errors += problems
+        if document is None:
+            continue
+        found, problems = _read_scenarios(_Places(document), damaged=bool(problems))
+        errors += _beyond(errors, problems)
+        for position, scenario in found:
+            scenarios.append(scenario)
+            errors += _second_of_its_name(document, position, scenario.id, first_places)
+    if errors:
+        raise SeveralInputErrors(errors)
+    return tuple(scenarios)
+
+
+def _files(places: Iterable[Path], errors: list[InputError]) -> list[Path]:
+    """The files to read, sorted, each once; a place without any is an error."""
+    found: dict[Path, Path] = {}
+    for place in places:
+        if place.is_dir():
+            files = [path for path in place.rglob("*") if path.suffix in (".yaml", ".yml")]
+            if not files:
+                errors.append(InputError("no scenario file", file=place, expected="*.yaml"))
+        elif place.is_file():
+            files = [place]
+        else:
+            files = []
+            errors.append(InputError("no such file or folder", file=place))
+        found.update((file.resolve(), file) for file in files)
+    if not found and not errors:
+        errors.append(InputError("no scenario file given", expected="a file or folder"))
+    return sorted(found.values())
+
+
+def _beyond(known: list[InputError], more: list[InputError]) -> list[InputError]:
+    """`more` without what only follows from a known error: those of the same line."""
+    lines = {(error.file, error.line) for error in known if error.line}
+    return [error for error in more if (error.file, error.line) not in lines]
+
+
+def _second_of_its_name(
+    document: Document, position: int, name: str, first_places: dict[str, InputError]
+) -> list[InputError]:
+    path = ("scenarios", position, "id")
+    line = document.line(path)
+    here = InputError(
+        "id given twice", file=document.file, line=line, field=dotted(path), found=name
+    )
+    first = first_places.setdefault(name, here)
+    if first is here:
+        return []
+    here.expected = f"one scenario of that id; the first is in {first.file}:{first.line}"
+    return [here]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the values of a file's scenarios are written, be it in its defaults block."""
+
+    document: Document
+
+    def error(self, problem: Problem, *, by_origin: bool) -> InputError:
+        """The problem with its place.
+
+        `by_origin`: a value that came from the defaults block is called by its name there, so that
+        its error is told once, not once a scenario.
+        """
+        path, node = problem.path, self.document.node(problem.path)
+        field, line = path, self.document.line(path)
+        if node is None and len(path) > 2 and path[0] == "scenarios":
+            origin = ("defaults", *path[2:])
+            node, line = self.document.node(origin), self.document.line(origin)
+            if by_origin and node is not None:
+                field = origin
+        found = problem.found
+        if found is None and node is not None:
+            found = describe(node)
+        return InputError(
+            problem.problem,
+            file=self.document.file,
+            line=line or self._nearest(path),
+            field=dotted(field) or None,
+            found=found,
+            expected=problem.expected,
+            hint=problem.hint,
+        )
+
+    def _nearest(self, path: Keys) -> int | None:
+        """The line of the smallest thing around `path` that is written in the scenario."""
+        lines = (self.document.line(path[:end]) for end in range(len(path) - 1, -1, -1))
+        return next((line for line in lines if line), None)
+
+
+def _read_scenarios(
+    places: _Places, *, damaged: bool
+) -> tuple[list[tuple[int, Scenario]], list[InputError]]:
+    """The scenarios of one file with their positions, and what is wrong with it.
+
+    Of a damaged file, only the shape of what could be read is checked.
+    """
+    value = places.document.value
+    schema = scenario_schema()
+    problems: list[Problem] = []
+    if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
+        problems += schema.problems_of_defaults(value["defaults"])
+        value = _without_defaults(value)
+    problems += schema.problems(value)
+    errors = list({str(e): e for p in problems if (e := places.error(p, by_origin=True))}.values())
+    errors.sort(key=lambda error: error.line or 0)
+    if errors or damaged or not isinstance(value, dict):
+        return [], errors
+    scenarios = []
+    plain: Any = value["scenarios"]
+    for position, part in enumerate(plain):
+        scenario = _build(part, places.document.file)
+        scenarios.append((position, scenario))
+        for problem in broken_rules(scenario):
+            path = ("scenarios", position, *problem.path)
+            placed = Problem(path, problem.problem, problem.found, problem.expected, problem.hint)
+            errors.append(places.error(placed, by_origin=False))
+    return scenarios, errors
+
+
+def _without_defaults(value: Mapping[str, Json]) -> dict[str, Json]:
+    """The file with its defaults merged into its scenarios."""
+    defaults, scenarios = value["defaults"], value.get("scenarios")
+    rest = {name: part for name, part in value.items() if name != "defaults"}
+    if isinstance(defaults, dict) and isinstance(scenarios, list):
+        rest["scenarios"] = [
+            _merge(defaults, part) if isinstance(part, dict) else part for part in scenarios
+        ]
+    return rest
+
+
+def _merge(under: Mapping[str, Json], over: Mapping[str, Json]) -> dict[str, Json]:
+    """`over` laid on `under`: mappings merge, all else replaces, nothing (null) takes away."""
+    merged = dict(under)
+    for name, value in over.items():
+        below = under.get(name)
+        if value is None and name in under:
+            del merged[name]
+        elif isinstance(value, dict) and isinstance(below, dict):
+            merged[name] = _merge(below, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _build(plain: Mapping[str, Any], file: Path) -> Scenario:
+    """The dataclasses of one plain scenario that fits the schema; numbers get their one type."""
+    workload = plain.get("workload")
+    return Scenario(
+        id=plain["id"],
+        title=plain["title"],
+        source=Source(**plain["source"]),
+        hardware=Hardware(**plain["hardware"]),
+        model=Model(**plain["model"]),
+        engine=EngineChoice(
+            plain["engine"]["name"], _settings(plain["engine"].get("settings", {}))
+        ),
+        workload=None if workload is None else _workload(workload),
+        accuracy=tuple(_floats(AccuracyTask, task) for task in plain.get("accuracy", ())),
+        gate=_gate(plain["gate"]),
+        limits=_floats(Limits, plain["limits"]),
+        environment=plain.get("environment", {}),
+        expected=tuple(_floats(Expected, value) for value in plain.get("expected", ())),
+        floors=tuple(_floats(Floor, value) for value in plain.get("floors", ())),
+        markers=tuple(plain.get("markers", ())),
+        file=file,
+    )

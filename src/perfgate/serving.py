@@ -1,0 +1,199 @@
+"""Serving: bring a server up, know that it is ours and ready, run programs against it to their end.
+
+Starts nothing itself (launchers do) and reads no results (clients and evaluators do).
+"""
+
+import json
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from perfgate.engines.base import Endpoint, Engine
+from perfgate.errors import RunError
+from perfgate.failures import classify
+from perfgate.launchers.base import Exit, Job
+from perfgate.scenario import Limits
+
+_POLL_S = 0.1
+_HTTP_TIMEOUT_S = 5.0
+# A proxy set for the network must not stand between perfgate and a server on this machine.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def free_port(host: str) -> int:
+    """A TCP port of `host` that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether anything listens there."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0
+
+
+def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: float) -> None:
+    """Wait until the server of `job` is ready to serve the expected model.
+
+    Ready means all of: the process is alive, the listening socket is its own (another server's
+    ``/health`` answers just as well), health is 200, and the model list names the model.
+
+    Raises:
+        RunError: it ended, another program has the port, or `start_s` went by.
+    """
+    deadline = time.monotonic() + start_s
+    missing = "the port is not open yet"
+    while time.monotonic() < deadline:
+        require_alive(job, "before it was ready")
+        if answers(endpoint.host, endpoint.port):
+            if not listens(job, endpoint.port):
+                _refuse_stranger(job, endpoint)
+                missing = "its socket is not its own yet"
+            else:
+                missing = _not_ready(engine, endpoint)
+                if not missing:
+                    return
+        time.sleep(_POLL_S)
+    raise RunError(
+        "start_timeout",
+        f"{job.name} was not ready after {start_s:.0f} s: {missing}",
+        evidence=job.tail(5),
+    )
+
+
+def require_alive(job: Job, when: str) -> None:
+    """Raise when the server has ended, with the first cause its log shows.
+
+    Raises:
+        RunError: it has.
+    """
+    ended = job.poll()
+    if ended is None:
+        return
+    failure, evidence = classify(_log_lines(job), otherwise="server_died")
+    status = "of unknown status" if ended.status is None else f"with status {ended.status}"
+    raise RunError(
+        failure,
+        f"{job.name} ended by itself {when}, {status}",
+        evidence=evidence or job.tail(5),
+    )
+
+
+def listens(job: Job, port: int) -> bool:
+    """Whether a process of `job` holds a listening socket on `port`."""
+    for process in job.processes():
+        try:
+            connections = process.net_connections(kind="tcp")
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if any(
+            connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            for connection in connections
+        ):
+            return True
+    return False
+
+
+def run_to_end(job: Job, server: Job, limits: Limits) -> Exit:
+    """Wait for a client or evaluator; end it when it hangs, takes too long, or the server dies.
+
+    Progress is anything either program writes: to its output or into its folder.
+
+    Raises:
+        RunError: classes ``server_died`` (or what the server's log shows), ``hang``,
+            ``total_timeout``, ``killed``, ``client_failed``.
+    """
+    began = last_change = time.monotonic()
+    size = -1
+    while (ended := job.poll()) is None:
+        time.sleep(_POLL_S)
+        try:
+            require_alive(server, f"while {job.name} ran")
+        except RunError:
+            job.stop()
+            raise
+        now = time.monotonic()
+        written = _bytes_written(job, server)
+        if written != size:
+            size, last_change = written, now
+        if now - last_change > limits.silence_s:
+            job.end_with_evidence("silence")
+            raise RunError(
+                "hang",
+                f"{job.name} and {server.name} wrote nothing for {limits.silence_s:.0f} s",
+                evidence=job.tail(5),
+            )
+        if now - began > limits.total_s:
+            job.end_with_evidence("total")
+            raise RunError(
+                "total_timeout",
+                f"{job.name} was not done after {limits.total_s:.0f} s",
+                evidence=job.tail(5),
+            )
+    require_alive(server, f"while {job.name} ran")
+    if ended.status == 0 and ended.reason == "exited":
+        return ended
+    if ended.reason == "lost" or (ended.status is not None and ended.status < 0):
+        raise RunError("killed", f"{job.name} was killed ({ended})", evidence=job.tail(5))
+    failure, evidence = classify(_log_lines(job), otherwise="client_failed")
+    raise RunError(
+        failure, f"{job.name} ended with status {ended.status}", evidence=evidence or job.tail(8)
+    )
+
+
+def _bytes_written(job: Job, server: Job) -> int:
+    files = {server.stdout, server.stderr, *job.folder.rglob("*")}
+    total = 0
+    for path in files:
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total
+
+
+def _log_lines(job: Job) -> Iterator[str]:
+    for log in (job.stderr, job.stdout):
+        yield from _lines(log)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.is_file():
+        with path.open(errors="replace") as file:
+            yield from file
+
+
+def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:
+    """Raise unless the listener turns out to be our own, just opened."""
+    if listens(job, endpoint.port):
+        return
+    require_alive(job, "before it was ready")
+    raise RunError(
+        "port_in_use",
+        f"another program listens on {endpoint.host}:{endpoint.port}, so {job.name} cannot",
+        evidence=job.tail(3),
+    )
+
+
+def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
+    """What is still missing; empty when the server is ready."""
+    try:
+        with _OPENER.open(endpoint.url + engine.health_path, timeout=_HTTP_TIMEOUT_S) as answer:
+            if answer.status != 200:
+                return f"{engine.health_path} answered {answer.status}"
+        with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
+            listed = json.load(answer)
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        return f"no good answer yet: {error}"
+    names = [model.get("id") for model in listed.get("data", [])]
+    if endpoint.model not in names:
+        return f"{engine.models_path} lists {names}, not {endpoint.model}"
+    return ""

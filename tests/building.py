@@ -1,0 +1,98 @@
+"""Small, valid values for tests; each takes changes to what a test is about."""
+
+from dataclasses import replace
+from typing import Any
+
+from perfgate.baselines import Baseline, BaselineRun, Entry
+from perfgate.engines.base import EngineBuild
+from perfgate.hardware import Gpu, Machine
+from perfgate.scenario import (
+    AccuracyTask,
+    EngineChoice,
+    EngineSettings,
+    GatePolicy,
+    Hardware,
+    Limits,
+    Model,
+    Scenario,
+    Source,
+    Workload,
+)
+
+SUMS = "accuracy:sums:exact_match:strict-match"
+
+SCENARIO = Scenario(
+    id="small-serve",
+    title="A small model, served",
+    source=Source("guide.md", "Serving"),
+    hardware=Hardware("none", 0),
+    model=Model("Small-1B", "bf16"),
+    engine=EngineChoice("llama.cpp", EngineSettings(max_batch_size=4, cpu_threads=2)),
+    workload=Workload(
+        client="aiperf",
+        dataset="synthetic",
+        isl=64,
+        osl=32,
+        concurrency=(1, 4),
+        requests_per_concurrency=6,
+        seed=20,
+    ),
+    accuracy=(AccuracyTask("lm_eval", "sums", fewshot=5),),
+    gate=GatePolicy(("output_throughput", "tpot_mean_ms", SUMS)),
+    limits=Limits(60.0, 120.0, 600.0),
+    markers=("local",),
+)
+
+MACHINE = Machine(
+    host="node7",
+    os="Linux-6.1",
+    python="3.11.9",
+    cpu="Grace",
+    cores=72,
+    memory_bytes=2**34,
+    gpus=(),
+    gpu_note="no nvidia-smi on PATH",
+)
+
+
+def machine(*names: str, **changes: Any) -> Machine:
+    """A machine with one GPU per name."""
+    gpus = tuple(Gpu(name, 141 * 2**30, "570.1") for name in names)
+    return replace(MACHINE, gpus=gpus, gpu_note="by nvidia-smi" if gpus else MACHINE.gpu_note, **changes)
+
+
+def entry(*values: float, cpu: str = "Grace", metric: str = "output_throughput") -> Entry:
+    """A probe's part of a baseline: one fresh start per value."""
+    return Entry(
+        {"content": "0123456789abcdef", "cpu": cpu},
+        tuple(
+            BaselineRun(f"run-{number}", f"2026-11-0{number}T08:00:00+00:00", {metric: value})
+            for number, value in enumerate(values, start=1)
+        ),
+    )
+
+
+def baseline(**changes: Any) -> Baseline:
+    """A baseline of one commit."""
+    made = Baseline(
+        scenario=SCENARIO.id,
+        hardware="cpu",
+        engine=EngineBuild("llama.cpp", "1.2.0", "abc123"),
+        accepted_by="Ada",
+        accepted_at="2026-11-05T12:00:00+00:00",
+        reason="release 1.2 as it was shipped",
+        entries={"c1": entry(100.0, 101.0)},
+    )
+    return replace(made, **changes)
+
+
+def of_commit(commit: str, **changes: Any) -> Baseline:
+    """A baseline of a commit by name."""
+    return baseline(engine=EngineBuild("llama.cpp", "1.2.0", commit), **changes)
+
+
+def with_answers(answers: dict[str, bool]) -> Entry:
+    """An accuracy probe's part of a baseline."""
+    score = sum(answers.values()) / len(answers)
+    run = BaselineRun("run-1", "2026-11-01T08:00:00+00:00", {SUMS: score}, {SUMS: answers})
+    return Entry({"content": "fedcba9876543210"}, (run,))

@@ -1,0 +1,116 @@
+"""Registers the stand-ins as engine, client and evaluator named "stand-in". For tests alone."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfgate.clients.base import Client, Target, client
+from perfgate.command import Command
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.errors import MissingProgram, RunError
+from perfgate.evaluators.base import Evaluator, evaluator
+from perfgate.measurement import Json, Measurement
+from perfgate.metrics import accuracy_name
+from perfgate.programs import Program
+from perfgate.scenario import AccuracyTask, LoadPoint, Scenario, Workload
+
+HERE = Path(__file__).parent
+QUESTIONS = 200
+
+
+@engine("stand-in")
+class StandinEngine(Engine):
+    name = "stand-in"
+
+    def check(self, scenario: Scenario) -> None:
+        pass
+
+    def build(self) -> EngineBuild:
+        return EngineBuild("stand-in", "1.0", "1.0")
+
+    def served_model(self, scenario: Scenario) -> str:
+        return scenario.model.name
+
+    def serve(self, scenario: Scenario, endpoint: Endpoint) -> Command:
+        threads = str(scenario.engine.settings.cpu_threads)
+        port = str(endpoint.port)
+        return Command(
+            (sys.executable, str(HERE / "standin_server.py"), "--port", port)
+            + ("--model", endpoint.model, "--threads", threads)
+        )
+
+    def tokenizer(self, scenario: Scenario, cache: Path) -> Path:
+        return cache
+
+    def model_facts(self, scenario: Scenario) -> Mapping[str, Json]:
+        return {"sha256": "0" * 64}
+
+
+@engine("missing")
+class MissingEngine(StandinEngine):
+    """An engine whose program is nowhere."""
+
+    name = "missing"
+
+    def build(self) -> EngineBuild:
+        Program("missing", "no-such-program-anywhere", "nothing").find()
+        raise MissingProgram("unreachable")
+
+
+def read(folder: Path) -> dict[str, Json]:
+    try:
+        found: dict[str, Json] = json.loads((folder / "result.json").read_text())
+    except FileNotFoundError as error:
+        raise RunError("no_metrics", "the client left no result") from error
+    except json.JSONDecodeError as error:
+        raise RunError("truncated_output", f"result.json is cut: {error}") from error
+    return found
+
+
+@client("stand-in")
+class StandinClient(Client):
+    name = "stand-in"
+
+    def version(self) -> str:
+        return "1.0"
+
+    def command(
+        self, target: Target, workload: Workload, point: LoadPoint, folder: Path
+    ) -> Command:
+        return Command(
+            (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
+            + ("--out", str(folder / "result.json"), "--requests", str(point.requests))
+        )
+
+    def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
+        plain = read(folder)
+        if plain["completed"] != point.requests:
+            raise RunError("incomplete", f"{plain['completed']} of {point.requests} requests")
+        throughput = plain["output_throughput"]
+        if not isinstance(throughput, float) or throughput <= 0:
+            raise RunError("incomplete", f"output_throughput is {throughput}")
+        facts: dict[str, Json] = {"osl": workload.osl, "requests_completed": point.requests}
+        return Measurement({"output_throughput": throughput}, facts)
+
+
+@evaluator("stand-in")
+class StandinEvaluator(Evaluator):
+    name = "stand-in"
+
+    def version(self) -> str:
+        return "1.0"
+
+    def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
+        return Command(
+            (sys.executable, str(HERE / "standin_client.py"), "--url", target.endpoint.url)
+            + ("--out", str(folder / "result.json"), "--questions", str(QUESTIONS))
+            + ("--temperature", str(task.temperature))
+        )
+
+    def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
+        answers = read(folder)["answers"]
+        assert isinstance(answers, dict)
+        metric = accuracy_name(task.task, "exact_match", "strict-match")
+        given = {key: bool(right) for key, right in answers.items()}
+        return Measurement({metric: sum(given.values()) / len(given)}, {}, {metric: given})

@@ -1,0 +1,53 @@
+"""A stand-in for a load client and for an evaluator: asks the stand-in server for its speed.
+
+PERFGATE_STANDIN_FAULT puts in a fault: failed-requests, zeros, cut, no-result, client-hangs,
+client-fails.
+"""
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--url", required=True)
+parser.add_argument("--out", type=Path, required=True)
+parser.add_argument("--requests", type=int, default=0)
+parser.add_argument("--questions", type=int, default=0)
+parser.add_argument("--temperature", type=float, default=0.0)
+arguments = parser.parse_args()
+fault = os.environ.get("PERFGATE_STANDIN_FAULT", "")
+
+try:
+    with urllib.request.urlopen(arguments.url + "/speed") as answer:
+        speed = json.load(answer)["speed"]
+except OSError as error:
+    print(f"stand-in client: {error}", file=sys.stderr)
+    time.sleep(5 if fault == "die-on-load" else 0)
+    sys.exit(1)
+
+if fault == "client-hangs":
+    time.sleep(3600)
+if fault == "client-fails":
+    print("stand-in client: it went wrong", file=sys.stderr)
+    sys.exit(1)
+if fault == "no-result":
+    sys.exit(0)
+
+if arguments.questions:
+    share = 0.8 if arguments.temperature == 0 else 0.4
+    chance = random.Random(4)
+    result: dict[str, object] = {
+        "answers": {f"q{n}": chance.random() < share for n in range(arguments.questions)}
+    }
+else:
+    result = {
+        "completed": arguments.requests - (1 if fault == "failed-requests" else 0),
+        "output_throughput": 0.0 if fault == "zeros" else speed,
+    }
+text = json.dumps(result)
+arguments.out.write_text(text[: len(text) // 2] if fault == "cut" else text)

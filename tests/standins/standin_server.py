@@ -1,0 +1,66 @@
+"""A stand-in for an engine's server: no model, made-up speed. For tests of the harness alone.
+
+Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
+PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, wrong-model.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--model", required=True)
+parser.add_argument("--threads", type=int, required=True)
+arguments = parser.parse_args()
+fault = os.environ.get("PERFGATE_STANDIN_FAULT", "")
+
+counter = Path(os.environ["PERFGATE_STANDIN_COUNTER"])
+start = int(counter.read_text()) + 1 if counter.exists() else 1
+counter.write_text(str(start))
+speed = 100.0 * arguments.threads * (1 + 0.01 * math.sin(7.0 * start))
+
+if fault == "die-at-start":
+    print("error loading model: made-up", file=sys.stderr)
+    sys.exit(3)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/health":
+            self.answer({"status": "ok"}, 503 if fault == "never-ready" else 200)
+        elif self.path == "/v1/models":
+            name = "another-model" if fault == "wrong-model" else arguments.model
+            self.answer({"data": [{"id": name}]})
+        elif self.path == "/speed":
+            if fault == "die-on-load":
+                os._exit(5)
+            self.answer({"speed": speed})
+
+    def answer(self, value: dict[str, object], status: int = 200) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+def burn() -> None:
+    """Use a little CPU, as a server would."""
+    while True:
+        sum(range(20000))
+        time.sleep(0.05)
+
+
+threading.Thread(target=burn, daemon=True).start()
+print(f"stand-in serving {arguments.model} at {speed:.2f} tokens/s", flush=True)
+ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler).serve_forever()
