@@ -1,11 +1,16 @@
 """Small, valid values for tests; each takes changes to what a test is about."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.engines.base import EngineBuild
+from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.hardware import Gpu, Machine
+from perfgate.measurement import Measurement
+from perfgate.outcome import Outcome
+from perfgate.probe import load_probes
 from perfgate.scenario import (
     AccuracyTask,
     EngineChoice,
@@ -58,7 +63,9 @@ MACHINE = Machine(
 def machine(*names: str, **changes: Any) -> Machine:
     """A machine with one GPU per name."""
     gpus = tuple(Gpu(name, 141 * 2**30, "570.1") for name in names)
-    return replace(MACHINE, gpus=gpus, gpu_note="by nvidia-smi" if gpus else MACHINE.gpu_note, **changes)
+    return replace(
+        MACHINE, gpus=gpus, gpu_note="by nvidia-smi" if gpus else MACHINE.gpu_note, **changes
+    )
 
 
 def entry(*values: float, cpu: str = "Grace", metric: str = "output_throughput") -> Entry:
@@ -96,3 +103,48 @@ def with_answers(answers: dict[str, bool]) -> Entry:
     score = sum(answers.values()) / len(answers)
     run = BaselineRun("run-1", "2026-11-01T08:00:00+00:00", {SUMS: score}, {SUMS: answers})
     return Entry({"content": "fedcba9876543210"}, (run,))
+
+
+def judgement(**changes: Any) -> Judgement:
+    """A regression of the throughput by 12.3 %."""
+    made = Judgement(
+        metric="output_throughput",
+        verdict=Verdict.REGRESSION,
+        baseline=1234.5,
+        measured=1082.7,
+        change=-0.123,
+        interval=(-0.14, -0.105),
+        band=0.02,
+        runs_used=2,
+        needs_more_runs=False,
+        reason="12.3 % lower, which is more than the band of 2.0 %",
+    )
+    return replace(made, **changes)
+
+
+def lower_accuracy(**changes: Any) -> Judgement:
+    """A regression of the accuracy by 5 points."""
+    made = judgement(
+        metric=SUMS,
+        baseline=0.6667,
+        measured=0.6167,
+        change=-0.05,
+        interval=(-0.09, -0.01),
+        band=0.05,
+        reason="5.0 points lower",
+        notes=("60 questions can show no less than 5 points",),
+    )
+    return replace(made, **changes)
+
+
+def outcome(**changes: Any) -> Outcome:
+    """An outcome of the sweep point c4, a regression."""
+    made = Outcome(
+        load_probes(SCENARIO)[1],
+        Verdict.REGRESSION,
+        (judgement(),),
+        (Measurement({"output_throughput": 1082.7}), Measurement({"output_throughput": 1080.1})),
+        compared_with="llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
+        folder=Path("/runs/one/small-serve/start-2-new/c4"),
+    )
+    return replace(made, **changes)

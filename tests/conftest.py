@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,3 +19,17 @@ def suite_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PERFGATE_ROOT", str(root))
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     return root
+
+
+@pytest.fixture
+def two_scenarios(suite_root: Path) -> Path:
+    """The scenario folder of `suite_root` with the local scenario, and its like for one H200."""
+    folder = suite_root / "scenarios"
+    text = (ROOT / "scenarios" / "local" / "smollm2.yaml").read_text()
+    (folder / "local.yaml").write_text(text)
+    plain = yaml.safe_load(text)
+    (one,) = plain["scenarios"]
+    one.update(id="h200-serve", hardware={"gpu": "H200", "gpus": 1}, markers=["serving"])
+    one["gate"]["reference"] = "stored"
+    (folder / "h200.yaml").write_text(yaml.safe_dump(plain))
+    return folder

@@ -16,7 +16,10 @@ from perfgate.durable import append_line, read_json, read_lines, write_json, wri
 from perfgate.errors import InputError, RunError
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters()),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
@@ -104,21 +107,30 @@ class TestWriting:
         assert path.read_text() == "old"
         assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
 
+    @pytest.mark.parametrize(
+        ("number", "error"),
+        [
+            (errno.ENOSPC, RunError),
+            (errno.EDQUOT, RunError),
+            (errno.EFBIG, OSError),
+            (errno.EROFS, OSError),
+        ],
+    )
     def test_only_a_full_disk_is_a_failure_of_the_run(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        number: int,
+        error: type[Exception],
     ) -> None:
         def fail(_: int) -> None:
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(os, "fsync", fail)
-        for number, error in [
-            (errno.ENOSPC, RunError),
-            (errno.EDQUOT, RunError),
-            (errno.EFBIG, OSError),
-            (errno.EROFS, OSError),
-        ]:
-            with pytest.raises(error):
-                write_text(tmp_path / "file.txt", "new")
+        with pytest.raises(error):
+            write_text(tmp_path / "file.txt", "new")
+        with pytest.raises(error):
+            append_line(tmp_path / "lines.jsonl", {"a": 1})
 
     def test_json_is_sorted_one_key_a_line(self, tmp_path: Path) -> None:
         write_json(tmp_path / "a.json", {"b": 1, "a": ["×"]})
@@ -184,19 +196,18 @@ class TestAppending:
         append_line(path, {"a": "next"})
         assert read_lines(path) == [{"a": "next"}]
 
-    def test_a_full_disk_undoes_the_line(self, tiny_disk: Path) -> None:
+    @pytest.mark.parametrize(("fits", "too_much"), [(50_000, 50_000), (62_000, 6_000)])
+    def test_a_full_disk_undoes_the_line(self, tiny_disk: Path, fits: int, too_much: int) -> None:
         path = tiny_disk / "lines.jsonl"
-        append_line(path, {"a": "x" * 50_000})
+        append_line(path, {"a": "x" * fits})
         with pytest.raises(RunError, match="No space left") as caught:
-            append_line(path, {"a": "y" * 50_000})
+            append_line(path, {"a": "y" * too_much})
         assert caught.value.failure == "disk_full"
         assert path.read_bytes().endswith(b'x"}\n')
         append_line(path, {"a": "short"})
         assert [line["a"][:5] for line in read_lines(path)] == ["xxxxx", "short"]
 
-    def test_a_failed_line_is_undone(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_failed_line_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "lines.jsonl"
         append_line(path, {"a": 1})
 

@@ -81,7 +81,9 @@ class Campaign:
         self.scenario = scenario
         self.tools = tools
         self.session = session
-        self._states = {probe: _State() for probe in probes}
+        # Load first, as on the reference's starts, where there is nothing else.
+        ordered = sorted(probes, key=lambda probe: not probe.is_load)
+        self._states = {probe: _State() for probe in ordered}
         self._references = References(tools, session.machine, session.reference)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id

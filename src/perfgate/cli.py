@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = parser().parse_args(argv)
     try:
-        status: int = arguments.run(arguments)
+        status: int = arguments.execute(arguments)
         sys.stdout.flush()
     except PerfgateError as error:
         print(f"perfgate: {error}", file=sys.stderr)

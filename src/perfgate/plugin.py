@@ -76,9 +76,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(_XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
-        session.register_markers()
-    # Probes that share a server belong to one worker.
-    if getattr(config.option, "dist", "no") == "load":
+        with _usage_errors():
+            session.register_markers()
+    _group_by_scenario(config)
+
+
+def _group_by_scenario(config: pytest.Config) -> None:
+    """Keep probes that share a server on one worker, unless another distribution was asked for.
+
+    The main process schedules by group; a worker puts the groups into its tests' ids.
+    """
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.option.loadgroup = worker["perfgate_grouped"]
+    elif getattr(config.option, "dist", "no") == "load":
         config.option.dist = "loadgroup"
 
 
@@ -109,6 +120,8 @@ class SuiteSession:
         self._view: ProgressView | None = None
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
+        self._took_sigterm = False
+        self._unusable: PerfgateError | None = None
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -145,12 +158,9 @@ class SuiteSession:
         """All scenarios.
 
         Raises:
-            pytest.UsageError: a scenario file is not as it should be.
+            SeveralInputErrors: scenario files are not as they should be.
         """
-        with _usage_errors():
-            return load_scenarios(
-                self.config.getoption("--scenarios") or repository() / "scenarios"
-            )
+        return load_scenarios(self.config.getoption("--scenarios") or repository() / "scenarios")
 
     @cached_property
     def machine(self) -> Machine:
@@ -206,7 +216,13 @@ class SuiteSession:
         for name, probes_of in PROBES.items():
             if name not in metafunc.fixturenames:
                 continue
-            self.register_markers()
+            try:
+                self.register_markers()
+            except PerfgateError as error:
+                # Raised here, pytest would bury it in a traceback for each test function.
+                self._unusable = error
+                metafunc.parametrize(name, [])
+                continue
             metafunc.parametrize(
                 name,
                 [
@@ -218,6 +234,8 @@ class SuiteSession:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn what was selected; open the run folder if anything was."""
+        if self._unusable is not None:
+            raise pytest.UsageError(str(self._unusable))
         found = {item.nodeid: probe for item in session.items if (probe := probe_of(item))}
         if not found or self.config.option.collectonly:
             return
@@ -239,7 +257,7 @@ class SuiteSession:
             return
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, interrupt)
-            self.config.add_cleanup(lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+            self._took_sigterm = True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -293,6 +311,8 @@ class SuiteSession:
     def pytest_unconfigure(self) -> None:
         if self.run is not None:
             self.run.close()
+        if self._took_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _marks(scenario: Scenario) -> list[pytest.MarkDecorator]:
@@ -313,4 +333,6 @@ class _XdistHooks:
         """Tell a worker where the run folder is."""
         with _usage_errors():
             run = self._session.open_run()
-        node.workerinput["perfgate_run"] = str(run.path)  # type: ignore[attr-defined]
+        told = node.workerinput  # type: ignore[attr-defined]
+        told["perfgate_run"] = str(run.path)
+        told["perfgate_grouped"] = self._session.config.option.dist == "loadgroup"

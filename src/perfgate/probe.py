@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from perfgate.scenario import AccuracyTask, LoadPoint, Scenario
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Probe:
     """What one parametrised test of the suite measures and judges.
 
@@ -16,6 +16,12 @@ class Probe:
 
     scenario: Scenario
     what: LoadPoint | AccuracyTask
+
+    def __hash__(self) -> int:
+        return hash(self.id)  # scenarios hold mappings, which have no hash
+
+    def __repr__(self) -> str:
+        return f"Probe({self.id})"
 
     @property
     def label(self) -> str:

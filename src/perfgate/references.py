@@ -52,7 +52,7 @@ class References:
         if self._policy == "fresh":
             return True
         stored = self._chosen(probe)
-        entry = stored and stored.entries.get(probe.label)
+        entry = stored.entries.get(probe.label) if stored else None
         return entry is None or bool(entry.differences(self.fingerprint(probe)))
 
     def fingerprint(self, probe: Probe) -> Mapping[str, str]:
@@ -85,9 +85,9 @@ class References:
             own: the reference runs that this session measured, if it did.
         """
         if own:
-            entry = Entry(dict(self.fingerprint(probe)), tuple(own))
             return Comparison(
-                entry, f"this machine itself, {len(own)} fresh starts in this session"
+                Entry(dict(self.fingerprint(probe)), tuple(own)),
+                f"this machine itself, {len(own)} fresh starts in this session",
             )
         baseline = self._chosen(probe)
         if baseline is None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -274,9 +274,9 @@ class Scenario:
                 concurrency=concurrency,
                 requests=load.requests or (load.requests_per_concurrency or 1) * concurrency,
                 warmup_requests=load.warmup_per_concurrency * concurrency,
-                seed=load.seed + 1000 * position,
+                seed=load.seed + concurrency,
             )
-            for position, concurrency in enumerate(load.concurrency)
+            for concurrency in load.concurrency
         )
 
     def content_hash(self) -> str:
@@ -306,9 +306,16 @@ def _hash(scenario: Scenario, *parts: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """Dataclasses and mappings as JSON knows them."""
+    """Dataclasses and mappings as JSON knows them.
+
+    What is not set is left out, so that a field added later keeps the hashes of stored baselines.
+    """
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
+        return {
+            field.name: held
+            for field in fields(value)
+            if (held := getattr(value, field.name)) is not None
+        }
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,8 +1,8 @@
 """Read scenario files: YAML, defaults, schema, rules; every error has its file, line and field.
 
 The steps of one file: `scenario_yaml` gives plain values that know their lines, the defaults block
-goes under each scenario, `scenario_schema` checks the shape, `_build` makes the dataclasses and
-`scenario_rules` checks what a schema cannot say.
+goes under each scenario, `scenario_schema` checks the shape, `scenario_plain` makes the dataclasses
+and `scenario_rules` checks what a schema cannot say.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,23 +12,8 @@ from typing import Any
 
 from perfgate.errors import InputError, SeveralInputErrors
 from perfgate.measurement import Json
-from perfgate.scenario import (
-    AccuracyTask,
-    CudaGraphs,
-    EngineChoice,
-    EngineSettings,
-    Expected,
-    Floor,
-    GatePolicy,
-    Hardware,
-    Limits,
-    Model,
-    MoeLoadBalancer,
-    Mtp,
-    Scenario,
-    Source,
-    Workload,
-)
+from perfgate.scenario import Scenario
+from perfgate.scenario_plain import from_plain
 from perfgate.scenario_problem import Keys, Problem, dotted
 from perfgate.scenario_rules import broken_rules
 from perfgate.scenario_schema import scenario_schema
@@ -45,14 +30,15 @@ def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:
     """
     errors: list[InputError] = []
     scenarios: list[Scenario] = []
-    first_places: dict[str, InputError] = {}
+    first_places: dict[str, str] = {}
     for file in _files([places] if isinstance(places, Path) else places, errors):
-        document, problems = read_document(file)
-        errors += problems
+        document, damages = read_document(file)
         if document is None:
+            errors += damages
             continue
-        found, problems = _read_scenarios(_Places(document), damaged=bool(problems))
-        errors += _beyond(errors, problems)
+        found, problems = _read_scenarios(_Places(document), damaged=bool(damages))
+        told = damages + _beyond(damages, problems)
+        errors += sorted(told, key=lambda error: error.line or 0)
         for position, scenario in found:
             scenarios.append(scenario)
             errors += _second_of_its_name(document, position, scenario.id, first_places)
@@ -82,23 +68,28 @@ def _files(places: Iterable[Path], errors: list[InputError]) -> list[Path]:
 
 def _beyond(known: list[InputError], more: list[InputError]) -> list[InputError]:
     """`more` without what only follows from a known error: those of the same line."""
-    lines = {(error.file, error.line) for error in known if error.line}
-    return [error for error in more if (error.file, error.line) not in lines]
+    lines = {error.line for error in known}
+    return [error for error in more if error.line not in lines]
 
 
 def _second_of_its_name(
-    document: Document, position: int, name: str, first_places: dict[str, InputError]
+    document: Document, position: int, name: str, first_places: dict[str, str]
 ) -> list[InputError]:
     path = ("scenarios", position, "id")
     line = document.line(path)
-    here = InputError(
-        "id given twice", file=document.file, line=line, field=dotted(path), found=name
-    )
-    first = first_places.setdefault(name, here)
-    if first is here:
+    first = first_places.setdefault(name, f"{document.file}:{line}")
+    if first == f"{document.file}:{line}":
         return []
-    here.expected = f"one scenario of that id; the first is in {first.file}:{first.line}"
-    return [here]
+    return [
+        InputError(
+            "id given twice",
+            file=document.file,
+            line=line,
+            field=dotted(path),
+            found=name,
+            expected=f"one scenario of that id; the first is in {first}",
+        )
+    ]
 
 
 @dataclass(frozen=True)
@@ -154,13 +145,12 @@ def _read_scenarios(
         value = _without_defaults(value)
     problems += schema.problems(value)
     errors = list({str(e): e for p in problems if (e := places.error(p, by_origin=True))}.values())
-    errors.sort(key=lambda error: error.line or 0)
     if errors or damaged or not isinstance(value, dict):
         return [], errors
     scenarios = []
     plain: Any = value["scenarios"]
     for position, part in enumerate(plain):
-        scenario = _build(part, places.document.file)
+        scenario = from_plain(part, places.document.file)
         scenarios.append((position, scenario))
         for problem in broken_rules(scenario):
             path = ("scenarios", position, *problem.path)
@@ -192,27 +182,3 @@ def _merge(under: Mapping[str, Json], over: Mapping[str, Json]) -> dict[str, Jso
         else:
             merged[name] = value
     return merged
-
-
-def _build(plain: Mapping[str, Any], file: Path) -> Scenario:
-    """The dataclasses of one plain scenario that fits the schema; numbers get their one type."""
-    workload = plain.get("workload")
-    return Scenario(
-        id=plain["id"],
-        title=plain["title"],
-        source=Source(**plain["source"]),
-        hardware=Hardware(**plain["hardware"]),
-        model=Model(**plain["model"]),
-        engine=EngineChoice(
-            plain["engine"]["name"], _settings(plain["engine"].get("settings", {}))
-        ),
-        workload=None if workload is None else _workload(workload),
-        accuracy=tuple(_floats(AccuracyTask, task) for task in plain.get("accuracy", ())),
-        gate=_gate(plain["gate"]),
-        limits=_floats(Limits, plain["limits"]),
-        environment=plain.get("environment", {}),
-        expected=tuple(_floats(Expected, value) for value in plain.get("expected", ())),
-        floors=tuple(_floats(Floor, value) for value in plain.get("floors", ())),
-        markers=tuple(plain.get("markers", ())),
-        file=file,
-    )

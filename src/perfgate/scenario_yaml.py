@@ -67,7 +67,7 @@ class _Refused(Exception):
 def read_document(file: Path) -> tuple[Document | None, list[InputError]]:
     """Read `file`: the document, or None if nothing can be made of it, and all that is wrong."""
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = file.read_bytes().decode("utf-8")
     except OSError as error:
         return None, [InputError("cannot be read", file=file, found=error.strerror)]
     except UnicodeDecodeError as error:
@@ -77,7 +77,7 @@ def read_document(file: Path) -> tuple[Document | None, list[InputError]]:
     try:
         root = _compose(text)
     except yaml.YAMLError as error:
-        return None, [_broken(file, error)]
+        return None, [_broken(file, text, error)]
     if root is None:
         return None, [
             InputError(
@@ -111,16 +111,17 @@ def _compose(text: str) -> yaml.Node | None:
     return root
 
 
-def _broken(file: Path, error: yaml.YAMLError) -> InputError:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    found = f"{what} (column {mark.column + 1})" if mark else what
+def _broken(file: Path, text: str, error: yaml.YAMLError) -> InputError:
+    line, found, hint = None, str(error), None
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        line, column = error.problem_mark.line, error.problem_mark.column
+        found = f"{error.problem} (column {column + 1})"
+        if text.split("\n")[line].lstrip(" ").startswith("\t"):
+            hint = "indent with spaces, not tabs"
+    elif isinstance(error, yaml.reader.ReaderError):
+        line, found = text.encode().count(b"\n", 0, error.position), error.reason
     return InputError(
-        "broken YAML",
-        file=file,
-        line=mark.line + 1 if mark else None,
-        found=found,
-        hint="indent with spaces, not tabs" if "\\t" in what else None,
+        "broken YAML", file=file, line=None if line is None else line + 1, found=found, hint=hint
     )
 
 
@@ -172,9 +173,7 @@ class _Reader:
                 made[name] = self.read(value, (*path, name))
         return made
 
-    def _refuse(
-        self, node: yaml.Node, path: Keys, why: _Refused, found: object = None
-    ) -> None:
+    def _refuse(self, node: yaml.Node, path: Keys, why: _Refused, found: object = None) -> None:
         self.errors.append(
             InputError(
                 why.problem,
@@ -235,9 +234,7 @@ def _float(text: str) -> float:
     return value
 
 
-def _step(
-    root: yaml.Node, path: Keys
-) -> tuple[yaml.Node | None, yaml.Node] | None:
+def _step(root: yaml.Node, path: Keys) -> tuple[yaml.Node | None, yaml.Node] | None:
     """Key node (of the last mapping step) and value node at `path`; None if it is not there."""
     key: yaml.Node | None = None
     value = root

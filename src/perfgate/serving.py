@@ -125,14 +125,14 @@ def run_to_end(job: Job, server: Job, limits: Limits) -> Exit:
         if written != size:
             size, last_change = written, now
         if now - last_change > limits.silence_s:
-            job.end_with_evidence("silence")
+            job.give_up("silence", f"nothing was written for {limits.silence_s:g} s")
             raise RunError(
                 "hang",
                 f"{job.name} and {server.name} wrote nothing for {limits.silence_s:.0f} s",
                 evidence=job.tail(5),
             )
         if now - began > limits.total_s:
-            job.end_with_evidence("total")
+            job.give_up("total", f"it ran {limits.total_s:g} s")
             raise RunError(
                 "total_timeout",
                 f"{job.name} was not done after {limits.total_s:.0f} s",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from perfgate.campaign import Campaign, Session
 from perfgate.gate.performance import rule_for
+from perfgate.injection import inject
 from perfgate.outcome import Outcome
 from perfgate.probe import Probe
 from perfgate.scenario import Scenario
@@ -23,8 +24,13 @@ class Suite:
         self._campaigns: dict[str, Campaign] = {}
 
     def select(self, probes: Iterable[Probe]) -> None:
-        """Tell which probes this process is to measure; the gate's error rates depend on it."""
+        """Tell which probes this process is to measure; the gate's error rates depend on it.
+
+        Raises:
+            InputError: an injection names no setting of a selected scenario.
+        """
         for probe in probes:
+            inject(probe.scenario, self.session.injections)
             self._probes.setdefault(probe.scenario.id, []).append(probe)
         tests = sum(
             len(probe.gating_metrics()) for group in self._probes.values() for probe in group

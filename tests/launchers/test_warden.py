@@ -17,7 +17,7 @@ from subprocess import Popen
 
 import psutil
 import pytest
-from witnesses import eventually, everybody, living, program, running, signed, wardens
+from witnesses import eventually, everybody, living, program, roll_in, running, signed, wardens
 
 from perfgate.command import Command
 from perfgate.engines import llama_cpp_server
@@ -52,9 +52,9 @@ class Family:
 
 
 @pytest.fixture
-def roll(tmp_path: Path) -> Path:
-    (tmp_path / "roll").mkdir()
-    return tmp_path / "roll"
+def roll(tmp_path: Path) -> Iterator[Path]:
+    with roll_in(tmp_path) as roll:
+        yield roll
 
 
 @contextmanager
@@ -158,6 +158,15 @@ def test_nothing_outlives_a_driver_and_a_warden_killed_at_once(
         all_of_it.driver.kill()
         for one in kept:
             one.kill()
+        eventually(all_of_it.is_gone)
+
+
+def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(roll: Path):
+    with family(roll, program("scrubbed", roll)) as all_of_it:
+        eventually(lambda: living(roll) == HIDERS["scrubbed"])
+        outer, _ = wardens(all_of_it.mark)
+        os.killpg(outer.pid, signal.SIGKILL)
+        all_of_it.driver.kill()
         eventually(all_of_it.is_gone)
 
 

@@ -50,6 +50,19 @@ def living(roll: Path) -> list[str]:
     return sorted(role.name for role in roll.glob("[!.]*") if signed(roll, role.name))
 
 
+@contextmanager
+def roll_in(folder: Path) -> Iterator[Path]:
+    """A new folder that programs sign; those still there in the end are killed."""
+    roll = folder / "roll"
+    roll.mkdir()
+    try:
+        yield roll
+    finally:
+        for one in (signed(roll, role) for role in living(roll)):
+            if one is not None:
+                one.kill()
+
+
 def everybody(mark: str) -> list[psutil.Process]:
     """The processes marked with `mark`, and their descendants, marked or not."""
     found = set(marked(mark))

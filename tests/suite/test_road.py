@@ -368,18 +368,22 @@ def test_a_killed_worker_is_an_error_and_leaves_nothing(suite: Suite) -> None:
         text=True,
     )
     folder = suite.folder / "run" / "standin-serve" / "start-1-reference"
-    _wait_for(folder / "c1" / "client.out")
-    workers = [child for child in psutil.Process(session.pid).children() if _is_worker(child)]
-    assert workers
-    for worker in workers:
-        worker.kill()
-    output, _ = session.communicate(timeout=60)
+    try:
+        _wait_for(folder / "c1" / "client.out")
+        workers = [child for child in psutil.Process(session.pid).children() if _is_worker(child)]
+        assert workers
+        for worker in workers:
+            worker.kill()
+        output, _ = session.communicate(timeout=60)
+    finally:
+        session.kill()
+        session.communicate()
     assert suite.wait_until_empty() == []
     assert session.returncode == 11, output
 
 
 def _is_worker(process: psutil.Process) -> bool:
-    return any("execnet" in word for word in process.cmdline())
+    return any("serve" in word or "execnet" in word for word in process.cmdline())
 
 
 def test_selecting_by_marker_and_id_is_readable(suite: Suite) -> None:

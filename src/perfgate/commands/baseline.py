@@ -26,24 +26,24 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
     verb = verbs.add_parser("list", help="one line per baseline, of all stores")
     add_format(verb)
-    verb.set_defaults(run=_list)
+    verb.set_defaults(execute=_list)
 
     verb = verbs.add_parser("show", help="one baseline file")
     verb.add_argument("file", type=Path)
     add_format(verb)
-    verb.set_defaults(run=_show)
+    verb.set_defaults(execute=_show)
 
     verb = verbs.add_parser("record", help="make candidates of what a run measured")
-    verb.add_argument("run", type=Path, help="the run folder")
+    verb.add_argument("folder", type=Path, help="the run folder")
     add_format(verb)
-    verb.set_defaults(run=_record)
+    verb.set_defaults(execute=_record)
 
     verb = verbs.add_parser("promote", help="accept a candidate as baseline")
     verb.add_argument("file", type=Path, help="the candidate's file, as `record` printed it")
     verb.add_argument("--by", required=True, help="the person who accepts it")
     verb.add_argument("--reason", required=True, help="why these numbers are right")
     add_format(verb)
-    verb.set_defaults(run=_promote)
+    verb.set_defaults(execute=_promote)
 
 
 def _stores() -> "dict[str, Store]":
@@ -124,7 +124,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _record(arguments: argparse.Namespace) -> int:
     from perfgate.promotion import record_candidates
 
-    paths, left_out = record_candidates(arguments.run)
+    paths, left_out = record_candidates(arguments.folder)
     if arguments.format == "json":
         print_json({"candidates": [str(path) for path in paths], "left_out": left_out})
     else:

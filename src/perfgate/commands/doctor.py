@@ -19,7 +19,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     command.add_argument("--scenario", help="only this one; exit status 1 if it cannot run here")
     command.add_argument("--scenarios", type=Path, help="folder of scenario files")
     add_format(command)
-    command.set_defaults(run=_run)
+    command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:

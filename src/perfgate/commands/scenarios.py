@@ -20,17 +20,17 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     verb = verbs.add_parser("list", help="one line per scenario")
     verb.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
     _add_common(verb)
-    verb.set_defaults(run=_list)
+    verb.set_defaults(execute=_list)
 
     verb = verbs.add_parser("show", help="one scenario, with its documented values and source")
     verb.add_argument("id")
     _add_common(verb)
-    verb.set_defaults(run=_show)
+    verb.set_defaults(execute=_show)
 
     verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
     add_format(verb)
-    verb.set_defaults(run=_validate)
+    verb.set_defaults(execute=_validate)
 
 
 def _add_common(verb: argparse.ArgumentParser) -> None:
@@ -85,7 +85,8 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     import yaml
 
-    from perfgate.scenario_selection import pick, to_plain
+    from perfgate.scenario_plain import to_plain
+    from perfgate.scenario_selection import pick
 
     plain = to_plain(pick(_load(arguments.scenarios), arguments.id))
     if arguments.format == "json":

@@ -8,10 +8,19 @@ import argparse
 import signal
 import sys
 from pathlib import Path
+from typing import Any
+
+# GGML_TYPE_* numbers of ggml.h, which the binding takes as they are.
+CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
 
 
 def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    """The command line.
+
+    Raises:
+        SystemExit: it is not complete.
+    """
+    parser = argparse.ArgumentParser(description="Serve one GGUF model with llama.cpp.")
     parser.add_argument("--version", action="store_true", help="print the engine's version and end")
     parser.add_argument("--model", type=Path, help="the GGUF file")
     parser.add_argument("--alias", help="the model name that /v1/models answers")
@@ -31,21 +40,8 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
-# GGML_TYPE_* numbers of ggml.h, which the binding takes as they are.
-CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
-
-
-def main() -> int:
-    arguments = parse_arguments()
-    if not arguments.version and not arguments.model.is_file():
-        print(f"error: failed to load model: no file {arguments.model}", file=sys.stderr)
-        return 1
-    import xllamacpp
-
-    if arguments.version:
-        print(f"xllamacpp {xllamacpp.__version__}")
-        return 0
-    params = xllamacpp.CommonParams()
+def parameters(arguments: argparse.Namespace, params: Any) -> Any:
+    """`params`, an `xllamacpp.CommonParams` with its defaults, set as the arguments say."""
     params.model.path = str(arguments.model)
     params.hostnames = [arguments.host]
     params.port = arguments.port
@@ -54,11 +50,11 @@ def main() -> int:
     params.cache_prompt = False  # a sweep must not be served from the point before
     if arguments.alias:
         params.model_alias = {arguments.alias}
-    if arguments.threads:
-        params.cpuparams.n_threads = arguments.threads
-        params.cpuparams_batch.n_threads = arguments.threads
-    params.cpuparams.poll = arguments.poll
-    params.cpuparams_batch.poll = arguments.poll
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        # Polling threads would count as work in the CPU time that is measured.
+        cpu.poll = arguments.poll
+        if arguments.threads:
+            cpu.n_threads = arguments.threads
     if arguments.slots:
         params.n_parallel = arguments.slots
     if arguments.context:
@@ -68,9 +64,22 @@ def main() -> int:
         params.n_ubatch = min(arguments.batch, params.n_ubatch)
     if arguments.cache_type:
         params.cache_type_k = params.cache_type_v = CACHE_TYPES[arguments.cache_type]
+    return params
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if not arguments.version and not arguments.model.is_file():
+        print(f"error: failed to load model: no file {arguments.model}", file=sys.stderr)
+        return 1
+    import xllamacpp  # here, so that the arguments can be read and tested without it
+
+    if arguments.version:
+        print(f"xllamacpp {xllamacpp.__version__}")
+        return 0
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    server = xllamacpp.Server(params)
+    server = xllamacpp.Server(parameters(arguments, xllamacpp.CommonParams()))
     print(f"serving {server.listening_address}", flush=True)
     while True:
         signal.pause()

@@ -2,7 +2,7 @@
 
 ``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller ones are, so
 that a positive difference is always a loss and noise in per cent is the same at every level
-(docs/verdicts.md, "The scale"). Differences and margins on this scale have no unit.
+(docs/verdicts.md, "The rule for performance"). Differences and margins on this scale have no unit.
 """
 
 import math
@@ -18,7 +18,7 @@ def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, 
     Raises:
         InputError: no values, or one that is not finite and positive.
     """
-    if not values:
+    if len(values) == 0:  # also for arrays
         raise InputError(f"no {what} values of {metric.name}", expected="at least one")
     for position, value in enumerate(values, start=1):
         if not (math.isfinite(value) and value > 0):

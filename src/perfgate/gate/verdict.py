@@ -12,7 +12,7 @@ class Verdict(StrEnum):
     neither. NO_BASELINE and NOT_COMPARABLE: there was nothing to compare with. ERROR: no numbers.
     """
 
-    PASS = "PASS"  # noqa: S105  a verdict, no password
+    PASS = "PASS"
     REGRESSION = "REGRESSION"
     IMPROVEMENT = "IMPROVEMENT"
     INCONCLUSIVE = "INCONCLUSIVE"
@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     ERROR = "ERROR"
 
 
-# A proved loss must never hide behind a failed sibling; an improvement shows only where all is well.
+# A proved loss must not hide behind a failed sibling; an improvement shows only if all is well.
 _FROM_WORST = (
     Verdict.REGRESSION,
     Verdict.ERROR,
@@ -81,3 +81,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
         if verdict in given:
             return verdict
     raise ValueError("no verdict given: an empty group has no worst verdict")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 fresh start``, ``2 fresh starts``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

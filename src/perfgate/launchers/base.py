@@ -57,6 +57,10 @@ class Job(ABC):
         """Wait until it ends; end it when it writes nothing for `silence_s` or runs `total_s`."""
 
     @abstractmethod
+    def give_up(self, reason: Reason, why: str) -> Exit:
+        """Write down, as evidence, what its processes were doing, then stop it."""
+
+    @abstractmethod
     def stop(self, grace_s: float = 10.0) -> Exit:
         """End the program and everything it started: politely, then for certain. Idempotent."""
 

@@ -111,9 +111,9 @@ class LocalJob(Job):
             if (grown := self._output_size()) != size:
                 size, heard_at = grown, now
             if total_s is not None and now - self._started_at >= total_s:
-                return self._give_up("total", f"it ran {total_s:g} s")
+                return self.give_up("total", f"it ran {total_s:g} s")
             if silence_s is not None and now - heard_at >= silence_s:
-                return self._give_up("silence", f"it wrote nothing for {silence_s:g} s")
+                return self.give_up("silence", f"it wrote nothing for {silence_s:g} s")
             self._pause(POLL_S)
         return ended
 
@@ -176,14 +176,14 @@ class LocalJob(Job):
             raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
         return ended
 
-    def _give_up(self, why: Reason, text: str) -> Exit:
+    def give_up(self, reason: Reason, why: str) -> Exit:
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} "
-        told += f"{self.name} is ended because {text}"
+        told += f"{self.name} is ended because {why}"
         try:
             with explain_disk_errors(self.folder):
                 write_evidence(self.evidence, told, self.processes(), self._ask)
         finally:
-            ended = self._end(why, STOP_GRACE_S)
+            ended = self._end(reason, STOP_GRACE_S)
         return ended
 
     def _output_size(self) -> tuple[int, ...]:
@@ -239,8 +239,8 @@ class LocalJob(Job):
         living = [*filter(survivors.alive, self._seen | {*survivors.marked(self.mark)})]
         survivors.kill(living)
         self._killed |= _names(living)
-        self._warden.poll()
-        if living and time.monotonic() < self._lost_at + LOST_S:
+        remains = living or self._warden.poll() is None
+        if remains and time.monotonic() < self._lost_at + LOST_S:
             return None
         return Exit(
             status=None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfgate.exit_status import ExitStatus, meaning
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Judgement, Verdict, counted
 from perfgate.reports.outcome_text import COLUMNS, rows
 
 
@@ -69,7 +69,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += [f"- note: {note}" for one in judgements for note in one.notes]
         lines += [
             "",
-            f"{record['starts']} fresh starts, compared with {record['compared_with']}.",
+            f"{counted(record['starts'], 'fresh start')}, compared with {record['compared_with']}.",
             "",
         ]
     elif record["reason"]:

@@ -1,0 +1,195 @@
+"""What perfgate itself costs, as ratios measured in one run. Prints Markdown for docs/performance.md.
+
+Collecting: 1,000 scenarios by the suite, against bare pytest collecting 1,000 parametrised tests
+plus parsing the same YAML. Starting: a session that collects the suite, against bare pytest. Own
+time per test: a whole session with stand-ins for the programs, less what these programs take alone.
+"""
+
+import argparse
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+STANDINS = ROOT / "tests" / "standins"
+SCENARIOS = 1000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5, help="pairs of runs, the median counts")
+    repeat = parser.parse_args().repeat
+    print("| what | measured | compared with | ratio or own time | aim |\n|---|--:|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder:
+        collecting(Path(folder) / "collect", repeat)
+        starting(Path(folder) / "start", repeat)
+        own_time(Path(folder) / "own", repeat)
+    return 0
+
+
+def collecting(folder: Path, repeat: int) -> None:
+    """Collect 1,000 scenarios of one probe each, against the least that any suite would need."""
+    checkout(folder)
+    plain = yaml.safe_load((STANDINS / "standin.yaml").read_text())
+    one = plain["scenarios"][0]
+    one["workload"]["concurrency"] = [1]
+    del one["accuracy"]
+    one["gate"]["metrics"] = ["output_throughput"]
+    many = [{**one, "id": f"{one['id']}-{number}"} for number in range(SCENARIOS)]
+    file = folder / "scenarios" / "standin.yaml"
+    file.write_text(yaml.safe_dump({**plain, "scenarios": many}))
+    bare = folder / "bare"
+    bare.mkdir()
+    (bare / "test_bare.py").write_text(
+        "import pytest, yaml\n"
+        f"ids = [one['id'] for one in yaml.load(open({str(file)!r}), yaml.CSafeLoader)['scenarios']]\n"
+        "@pytest.mark.parametrize('name', ids)\n"
+        "def test_bare(name):\n    pass\n"
+    )
+    suite, plain_pytest = pairs(
+        repeat,
+        lambda: pytest_session(folder, "--collect-only", "perf_tests/test_serving.py"),
+        lambda: pytest_session(bare, "--collect-only", "-p", "no:cacheprovider"),
+    )
+    row("collecting 1,000 scenarios", suite, "bare pytest and YAML", plain_pytest, "≤ 2")
+
+
+def starting(folder: Path, repeat: int) -> None:
+    """Start a session on the suite as it is, against bare pytest with one test."""
+    bare = folder / "bare"
+    bare.mkdir(parents=True)
+    (bare / "test_bare.py").write_text("def test_bare():\n    pass\n")
+    suite, plain_pytest = pairs(
+        repeat,
+        lambda: pytest_session(ROOT, "--collect-only", "-m", "local"),
+        lambda: pytest_session(bare, "--collect-only", "-p", "no:cacheprovider"),
+    )
+    own = statistics.median(suite) - statistics.median(plain_pytest)
+    row("session start", suite, "bare pytest", plain_pytest, "≤ 2 s", f"{own:.2f} s")
+
+
+def own_time(folder: Path, repeat: int) -> None:
+    """A session of stand-ins, less the time of the same programs run alone."""
+    checkout(folder)
+    environment = {"PERFGATE_STANDIN_COUNTER": str(folder / "starts")}
+    sessions, own = [], []
+    for number in range(repeat):
+        starts_before = count(folder / "starts")
+        began = time.monotonic()
+        options = ("perf_tests/test_serving.py", "--run-dir", str(folder / f"run{number}"))
+        pytest_session(folder, *options, **environment)
+        took = time.monotonic() - began
+        starts = count(folder / "starts") - starts_before
+        server, client = programs_alone(folder, environment)
+        sessions.append(took)
+        own.append((took - starts * (server + 2 * client)) / 2)
+    print(
+        f"| own time per test | {statistics.median(sessions):.2f} s a session | programs alone |"
+        f" {statistics.median(own):.2f} s | ≤ 1 s |"
+    )
+
+
+def programs_alone(folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
+    """Seconds until the stand-in server listens, and of one client run, without perfgate."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    began = time.monotonic()
+    words = ["--port", str(port), "--model", "made-up", "--threads", "2"]
+    server = subprocess.Popen(
+        [sys.executable, str(STANDINS / "standin_server.py"), *words],
+        env={**os.environ, **environment, "PERFGATE_STANDIN_COUNTER": str(folder / "alone")},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while True:
+            try:
+                urllib.request.urlopen(url + "/health").close()
+                break
+            except OSError:
+                time.sleep(0.005)
+        ready = time.monotonic() - began
+        began = time.monotonic()
+        out = ["--url", url, "--out", str(folder / "alone.json"), "--requests", "4"]
+        subprocess.run([sys.executable, str(STANDINS / "standin_client.py"), *out], check=True)
+        return ready, time.monotonic() - began
+    finally:
+        server.kill()
+        server.wait()
+
+
+def checkout(folder: Path) -> None:
+    """A small checkout whose only scenario uses the stand-ins."""
+    for name in ("scenarios", "baselines"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(STANDINS / "standin.yaml", folder / "scenarios")
+    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", folder / "scenarios")
+    shutil.copy(ROOT / "baselines" / "baseline.schema.json", folder / "baselines")
+    shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    plugins = ["perfgate.plugin", "fixtures.measuring", "standin"]
+    (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
+
+
+def count(file: Path) -> int:
+    return int(file.read_text()) if file.exists() else 0
+
+
+def pytest_session(folder: Path, *options: str, **environment: str) -> None:
+    """One pytest session in a process of its own; its status may be any but an error."""
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "src"), str(STANDINS)))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *options],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": paths,
+            "PERFGATE_ROOT": str(folder if (folder / "scenarios").is_dir() else ROOT),
+            "PERFGATE_HOME": str(folder / "home"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode not in (0, 1, 10):
+        raise SystemExit(done.stdout + done.stderr)
+
+
+def pairs(
+    repeat: int, one: Callable[[], None], other: Callable[[], None]
+) -> tuple[list[float], list[float]]:
+    """Seconds of both, run in turn so that a machine that slows down touches both alike."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeat):
+        for call, taken in zip((one, other), times, strict=True):
+            began = time.monotonic()
+            call()
+            taken.append(time.monotonic() - began)
+    return times
+
+
+def row(
+    what: str, mine: list[float], other: str, theirs: list[float], aim: str, result: str = ""
+) -> None:
+    ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
+    shown = result or f"× {statistics.median(ratios):.2f}"
+    print(
+        f"| {what} | {statistics.median(mine):.2f} s | {other} {statistics.median(theirs):.2f} s |"
+        f" {shown} | {aim} |"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

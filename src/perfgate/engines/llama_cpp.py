@@ -1,0 +1,150 @@
+"""llama.cpp on the CPU: the embedded default's engine, through the `xllamacpp` wheel.
+
+perfgate imports neither the wheel nor the model's package; it asks the interpreter that has them.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfgate.command import Command
+from perfgate.engines import gguf_model
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.llama_cpp_server import CACHE_TYPES
+from perfgate.errors import InputError, MissingProgram, RunError
+from perfgate.measurement import Json
+from perfgate.programs import LLAMA_CPP_PYTHON
+from perfgate.scenario import EngineSettings, Scenario
+
+SERVER = Path(__file__).with_name("llama_cpp_server.py")
+TOKENIZER = Path(__file__).with_name("gguf_tokenizer.py")
+TOKENIZER_VERSION = 1  # counts up when `gguf_tokenizer` writes something else
+# llama.cpp's threads meet at OpenMP barriers, where by default they spin. As soon as anything else
+# wants a core, each waits for one that is not running: on two busy cores 3 tokens/s instead of 23,
+# for five times the CPU seconds. Passive threads sleep instead.
+_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
+
+_HONOURED = {
+    "tp",
+    "pp",
+    "max_batch_size",
+    "max_num_tokens",
+    "max_seq_len",
+    "kv_cache_dtype",
+    "cpu_threads",
+}
+
+
+@engine("llama.cpp")
+class LlamaCpp(Engine):
+    """llama.cpp's HTTP server with one GGUF model, on the CPU."""
+
+    name = "llama.cpp"
+
+    def check(self, scenario: Scenario) -> None:
+        """See `Engine.check`."""
+        if scenario.hardware.gpu != "none":
+            raise _refused(scenario, "hardware.gpu", scenario.hardware.gpu, "none")
+        gguf_model.known(scenario)
+        settings = scenario.engine.settings
+        default = EngineSettings()
+        for field in vars(settings):
+            value = getattr(settings, field)
+            if field not in _HONOURED and value != getattr(default, field):
+                raise _refused(scenario, f"settings.{field}", value, "not to be set")
+        for field in ("tp", "pp"):
+            if getattr(settings, field) != 1:
+                raise _refused(scenario, f"settings.{field}", getattr(settings, field), "1")
+        if settings.kv_cache_dtype not in (None, *CACHE_TYPES):
+            known = "one of " + ", ".join(CACHE_TYPES)
+            raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
+
+    def build(self) -> EngineBuild:
+        """See `Engine.build`. The wheel names no commit; its version ends in llama.cpp's build."""
+        try:
+            done = _call(SERVER, "--version", limit_s=60)
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.strip().splitlines()[-1:] or ["nothing"]
+            raise MissingProgram(
+                f"{LLAMA_CPP_PYTHON.find()[0]} cannot run llama.cpp: {said[0]}; install it with "
+                f"`make setup-local`, or say where it is with {LLAMA_CPP_PYTHON.variable}"
+            ) from error
+        version = done.split()[-1]
+        return EngineBuild(self.name, version, version)
+
+    def served_model(self, scenario: Scenario) -> str:
+        """See `Engine.served_model`."""
+        return scenario.model.name
+
+    def serve(self, scenario: Scenario, endpoint: Endpoint) -> Command:
+        """See `Engine.serve`."""
+        settings = scenario.engine.settings
+        slots = settings.max_batch_size or 1
+        argv = [*LLAMA_CPP_PYTHON.find(), str(SERVER)]
+        argv += ["--model", str(gguf_model.locate(scenario)), "--alias", endpoint.model]
+        argv += ["--host", endpoint.host, "--port", str(endpoint.port), "--slots", str(slots)]
+        if settings.max_seq_len is not None:
+            # llama.cpp divides its context evenly among the slots.
+            argv += ["--context", str(slots * settings.max_seq_len)]
+        if settings.max_num_tokens is not None:
+            argv += ["--batch", str(settings.max_num_tokens)]
+        if settings.kv_cache_dtype is not None:
+            argv += ["--cache-type", settings.kv_cache_dtype]
+        if settings.cpu_threads is not None:
+            argv += ["--threads", str(settings.cpu_threads)]
+        return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
+
+    def tokenizer(self, scenario: Scenario, cache: Path) -> Path:
+        """See `Engine.tokenizer`.
+
+        Raises:
+            RunError: class ``model_file``: the file has no tokenizer that can be translated.
+        """
+        model = gguf_model.locate(scenario)
+        digest = gguf_model.sha256(model)
+        folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
+        if not (folder / "tokenizer.json").is_file():
+            try:
+                _call(TOKENIZER, str(model), str(folder), limit_s=120)
+            except subprocess.CalledProcessError as error:
+                raise RunError(
+                    "model_file",
+                    f"no tokenizer could be made from {model.name}",
+                    evidence=tuple(error.stderr.strip().splitlines()[-3:]),
+                ) from error
+        return folder
+
+    def model_facts(self, scenario: Scenario) -> Mapping[str, Json]:
+        """See `Engine.model_facts`."""
+        model = gguf_model.locate(scenario)
+        return {
+            "file": model.name,
+            "bytes": model.stat().st_size,
+            "sha256": gguf_model.sha256(model),
+            "precision": scenario.model.precision,
+        }
+
+
+def _call(script: Path, *arguments: str, limit_s: float) -> str:
+    """Standard output of a script run by the engine's interpreter.
+
+    Raises:
+        CalledProcessError: it failed.
+        MissingProgram: it cannot be started, or does not end in time.
+    """
+    argv = (*LLAMA_CPP_PYTHON.find(), str(script), *arguments)
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=True)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingProgram(f"{script.name} cannot be run: {error}") from error
+    return done.stdout
+
+
+def _refused(scenario: Scenario, field: str, found: object, expected: str) -> InputError:
+    return InputError(
+        "llama.cpp cannot honour this",
+        file=scenario.file,
+        field=f"{scenario.id}.{field}",
+        found=found,
+        expected=expected,
+    )

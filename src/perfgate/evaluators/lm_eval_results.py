@@ -1,0 +1,198 @@
+"""Read what lm_eval left behind: scores, and for every question whether it was answered right."""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import RunError
+from perfgate.measurement import Json, Measurement
+from perfgate.metrics import accuracy_name
+from perfgate.scenario import AccuracyTask
+
+# What ends an evaluation → (failure class, next step). The log of a dead server can run to a
+# thousand lines and end in "Session is closed", so the first line that matches is the cause.
+_CAUSES = (
+    (
+        re.compile(r"Tasks? not found|No tasks specified", re.IGNORECASE),
+        "config_error",
+        "check the task's name; `lm_eval ls tasks` lists those that lm_eval knows",
+    ),
+    (
+        re.compile(r"status code: 404|model.{0,80}does not exist", re.IGNORECASE),
+        "config_error",
+        "check the model's name against the server's /v1/models",
+    ),
+    (
+        re.compile(r"ConnectionRefusedError|Connect call failed|Connection refused"),
+        "server_died",
+        "look at the server's last log lines",
+    ),
+    (
+        re.compile(r"ServerDisconnectedError|Connection reset by peer|ClientPayloadError"),
+        "server_died",
+        "look at the server's last log lines",
+    ),
+)
+
+
+def diagnose(log: Iterable[str]) -> RunError | None:
+    """The first cause that the log of a failed evaluation shows; None if no line tells."""
+    for line in log:
+        for pattern, failure, hint in _CAUSES:
+            found = pattern.search(line)
+            if found:
+                # Progress bars are written over: what counts is around the match.
+                around = line[max(0, found.start() - 120) : found.end() + 120].strip()
+                return RunError(failure, "lm_eval failed", evidence=(around,), hint=hint)
+    return None
+
+
+def parse(task: AccuracyTask, folder: Path) -> Measurement:
+    """Read the results of `task` in `folder`.
+
+    Raises:
+        RunError: they are missing, cut, incomplete, or the score is not that of the answers.
+    """
+    report = _object(_json(_only(folder, "results_*.json")), "the results file")
+    scores = _scores(report, task)
+    samples = _samples(_only(folder, f"samples_{task.task}_*.jsonl"))
+    count = _require_asked(report, task)
+    metrics, answers = {}, {}
+    facts: dict[str, Json] = {
+        "evaluator": "lm_eval",
+        "evaluator_version": str(report.get("lm_eval_version")),
+        "task_version": str(_object(report.get("versions"), "versions").get(task.task)),
+        "questions": count,
+        "fewshot": task.fewshot,
+    }
+    for (metric, filter_name), score in scores.items():
+        name = accuracy_name(task.task, metric, filter_name)
+        rows = [row for row in samples if row.get("filter") == filter_name]
+        answers[name] = _answers(rows, metric, name, count)
+        _require_same_score(name, score, answers[name])
+        metrics[name] = score
+        facts[f"stderr:{metric}:{filter_name}"] = _stderr(report, task, metric, filter_name)
+        invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
+        facts[f"invalid_share:{filter_name}"] = invalid / count
+    return Measurement(metrics, facts, answers)
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    """The one file of that name; lm_eval puts it into a folder named after the model."""
+    found = sorted(folder.glob(f"*/{pattern}"))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = tuple(str(path.relative_to(folder)) for path in found)
+        raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
+    for log in sorted(folder.glob("*.err")):
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            cause = diagnose(lines)
+        if cause is not None:
+            raise cause
+    raise RunError("no_metrics", f"lm_eval left no {pattern}")
+
+
+def _json(path: Path) -> Any:
+    return _decoded(path, path.read_bytes(), "")
+
+
+def _decoded(path: Path, content: bytes, place: str) -> Any:
+    try:
+        return json.loads(content)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RunError(
+            "truncated_output", f"{path.name}{place} is not whole JSON: {error}"
+        ) from error
+
+
+def _samples(path: Path) -> list[dict[str, Any]]:
+    content = path.read_bytes()
+    if not content.endswith(b"\n"):
+        raise RunError("truncated_output", f"{path.name} ends in the middle of a line")
+    return [
+        _object(_decoded(path, line, f" line {number}"), f"{path.name} line {number}")
+        for number, line in enumerate(content.splitlines(), start=1)
+    ]
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise RunError("no_metrics", f"{what} is {type(value).__name__}, not an object")
+    return value
+
+
+def _scores(report: dict[str, Any], task: AccuracyTask) -> dict[tuple[str, str], float]:
+    """(metric, filter) → score, of everything that is reported with a standard error."""
+    results = _object(report.get("results"), "results")
+    if task.task not in results:
+        raise RunError("no_metrics", f"no result of {task.task}", evidence=tuple(results)[:5])
+    result = _object(results[task.task], task.task)
+    found: dict[tuple[str, str], float] = {}
+    for key, value in result.items():
+        metric, comma, filter_name = key.partition(",")
+        if not comma or metric.endswith("_stderr"):
+            continue
+        if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+            raise RunError("incomplete", f"{key} of {task.task} is {value}, not a fraction")
+        found[metric, filter_name] = float(value)
+    if not found:
+        raise RunError("no_metrics", f"no score of {task.task}", evidence=tuple(result)[:5])
+    return found
+
+
+def _stderr(report: dict[str, Any], task: AccuracyTask, metric: str, filter_name: str) -> Json:
+    value = report["results"][task.task].get(f"{metric}_stderr,{filter_name}")
+    return value if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
+    """How many questions were asked, once all that the report shows is as it should be."""
+    counts = _object(_object(report.get("n-samples"), "n-samples").get(task.task), "n-samples")
+    done, size = counts.get("effective"), counts.get("original")
+    if not isinstance(done, int) or not isinstance(size, int) or done < 1:
+        raise RunError("no_metrics", f"n-samples of {task.task} is {counts}")
+    asked = size if task.limit is None else min(task.limit, size)
+    if done != asked:
+        raise RunError("incomplete", f"{done} of {asked} questions were asked")
+    fewshot = _object(report.get("n-shot"), "n-shot").get(task.task)
+    if fewshot != task.fewshot:
+        raise RunError("incomplete", f"{fewshot} examples were shown, not {task.fewshot}")
+    config = _object(report.get("config"), "config")
+    sampling = _object(config.get("gen_kwargs"), "gen_kwargs")
+    wanted = {"temperature": task.temperature, **task.extra_body}
+    if task.add_special_tokens is not None:
+        wanted["add_special_tokens"] = task.add_special_tokens
+    for name, value in wanted.items():
+        if sampling.get(name) != value:
+            raise RunError("incomplete", f"{name} was {sampling.get(name)}, not {value}")
+    return done
+
+
+def _answers(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
+    """Question key → answered right; the key stays the same as long as the question does."""
+    found: dict[str, bool] = {}
+    for row in rows:
+        value = row.get(metric)
+        if value not in (0, 1):
+            raise RunError("no_metrics", f"{name}: an answer scored {value}, not 0 or 1")
+        key = f"{row.get('doc_hash')}:{row.get('target_hash')}"
+        if key in found:
+            raise RunError("no_metrics", f"{name}: one question is there twice, {key[:12]}…")
+        found[key] = value == 1
+    if len(found) != count:
+        raise RunError("incomplete", f"{name}: {len(found)} of {count} answers were logged")
+    return found
+
+
+def _require_same_score(name: str, score: float, answers: dict[str, bool]) -> None:
+    mean = sum(answers.values()) / len(answers)
+    if not math.isclose(mean, score, abs_tol=1e-6):
+        raise RunError(
+            "no_metrics",
+            f"{name} is reported as {score:g}, but the logged answers give {mean:g}",
+            hint="look for files of another run in the folder",
+        )

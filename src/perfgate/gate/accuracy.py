@@ -1,0 +1,217 @@
+"""Accuracy: right and wrong answers to a fixed set of questions, never a made-up sigma.
+
+Paired answers, where both builds answered the same questions, are judged by the questions that
+changed sides; scores without answers by binomial intervals. Scores and margins are fractions: 0.02
+is two points. Formulas and error rates: docs/verdicts.md, "Accuracy".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scipy.special import betainc, ndtri
+
+from perfgate.errors import InputError
+from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.metrics import is_accuracy
+
+Answers = Mapping[str, bool]
+
+
+def judge_paired(
+    metric: str,
+    base_answers: Answers,
+    new_answers: Sequence[Answers],
+    *,
+    margin: float,
+    alpha: float = 0.01,
+    beta: float = 0.05,
+    max_runs: int = 2,
+) -> Judgement:
+    """Judge evaluations of a new build against the baseline's answers to the same questions.
+
+    With b questions lost, c gained and n asked: drop = (b - c)/n, SE = sqrt(b + c + 1 - (b - c)²/n)
+    / n. PASS if drop + z(1-beta) SE < margin; REGRESSION if the exact sign test of b against c
+    (McNemar 1947) has p < alpha; else the evaluation is repeated once. The repeated evaluation
+    answers the same questions and is compared with the same baseline answers, so its table is not
+    independent of the first: counts are pooled by question and divided by their design effect (Rao
+    and Scott 1992), which makes a repeat that only repeats itself no evidence at all. IMPROVEMENT
+    instead of PASS when the first two evaluations, each alone, gain at least margin / 2 with
+    p < alpha. Evaluations after the one that decides are not used.
+
+    Args:
+        metric: canonical name of an accuracy metric.
+        base_answers: question key → answered correctly.
+        new_answers: the same of each evaluation of the new build, in order.
+        margin: the drop that counts, absolute.
+        alpha: error rate, per look, of calling a drop real.
+        beta: error rate, per look, of excluding a drop of `margin`.
+        max_runs: evaluations of the new build, at most.
+
+    Returns:
+        the judgement; NOT_COMPARABLE if the questions are not the same.
+
+    Raises:
+        InputError: no accuracy metric, no answers, or a margin that is no fraction.
+    """
+    check(metric, margin)
+    if not base_answers or not new_answers:
+        raise InputError(f"no answers of {metric}", expected="those of both builds")
+    baseline = sum(map(bool, base_answers.values())) / len(base_answers)
+    runs = list(new_answers[:max_runs])
+    for answers in runs:
+        different = _different_questions(base_answers, answers)
+        if different:
+            return Judgement(
+                metric=metric,
+                verdict=Verdict.NOT_COMPARABLE,
+                baseline=baseline,
+                measured=None,
+                change=None,
+                interval=None,
+                band=margin,
+                runs_used=0,
+                needs_more_runs=False,
+                reason=different,
+            )
+    verdict, table = _decide(base_answers, runs, margin, alpha, beta)
+    notes = []
+    if verdict == Verdict.PASS and table.gain().shows(margin / 2, alpha):
+        second = _table(base_answers, runs[1:2]) if len(runs) > 1 else None
+        if second is None:
+            notes.append("improved; a second evaluation would have to agree")
+        elif table.runs == 1 and second.gain().shows(margin / 2, alpha):
+            verdict, table = Verdict.IMPROVEMENT, _table(base_answers, runs)
+        else:
+            notes.append("improved, but not in each of the first two evaluations")
+    low, high = table.bounds(alpha, beta)
+    if verdict == Verdict.PASS and table.p_value() < alpha:
+        notes.append("small drop within the band")
+    return Judgement(
+        metric=metric,
+        verdict=verdict,
+        baseline=baseline,
+        measured=baseline - table.drop,
+        change=-table.drop,
+        interval=(-high, -low),
+        band=margin,
+        runs_used=table.runs,
+        needs_more_runs=verdict == Verdict.INCONCLUSIVE and table.runs < max_runs,
+        reason=_reason(table, high, margin),
+        notes=tuple(notes),
+    )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Answers that changed sides, over all evaluations of the new build.
+
+    Attributes:
+        questions: questions asked in each evaluation.
+        runs: evaluations.
+        lost: answers right in the baseline and wrong in the new build.
+        gained: the reverse.
+        squares: sum over questions of (lost - gained)²; lost + gained if no question occurs twice.
+    """
+
+    questions: int
+    runs: int
+    lost: int
+    gained: int
+    squares: int
+
+    @property
+    def drop(self) -> float:
+        return (self.lost - self.gained) / (self.questions * self.runs)
+
+    def p_value(self) -> float:
+        """P(at least `lost` of the changed answers are losses) if both sides are as likely.
+
+        The binomial tail as incomplete beta function, which also takes counts divided by the
+        design effect.
+        """
+        if self.lost == 0:
+            return 1.0
+        effect = self.squares / (self.lost + self.gained)
+        return float(betainc(self.lost / effect, self.gained / effect + 1, 0.5))
+
+    def bounds(self, alpha: float, beta: float) -> tuple[float, float]:
+        """Bounds of the true drop: the lower fails with alpha, the upper with beta."""
+        net = self.lost - self.gained
+        error = math.sqrt(self.squares + self.runs**2 - net**2 / self.questions) / (
+            self.questions * self.runs
+        )
+        low = self.drop - float(ndtri(1 - alpha)) * error
+        high = self.drop + float(ndtri(1 - beta)) * error
+        return max(low, -1.0), min(high, 1.0)
+
+    def gain(self) -> "_Table":
+        """The table seen from the other side."""
+        return _Table(self.questions, self.runs, self.gained, self.lost, self.squares)
+
+    def shows(self, least: float, alpha: float) -> bool:
+        return self.drop >= least and self.p_value() < alpha
+
+
+def _table(base: Answers, runs: Sequence[Answers]) -> _Table:
+    lost = gained = squares = 0
+    for key, was_right in base.items():
+        wrong = sum(not answers[key] for answers in runs)
+        changed = wrong if was_right else len(runs) - wrong
+        squares += changed**2
+        if was_right:
+            lost += changed
+        else:
+            gained += changed
+    return _Table(len(base), len(runs), lost, gained, squares)
+
+
+def _decide(
+    base: Answers, runs: Sequence[Answers], margin: float, alpha: float, beta: float
+) -> tuple[Verdict, _Table]:
+    table = _table(base, runs[:1])
+    for number in range(1, len(runs) + 1):
+        table = _table(base, runs[:number])
+        if table.bounds(alpha, beta)[1] < margin:
+            return Verdict.PASS, table
+        if table.p_value() < alpha:
+            return Verdict.REGRESSION, table
+    return Verdict.INCONCLUSIVE, table
+
+
+def _reason(table: _Table, high: float, margin: float) -> str:
+    return (
+        f"changed by {-100 * table.drop:+.1f} points, at worst {-100 * high:+.1f} where "
+        f"{-100 * margin:+.1f} counts: of {table.questions} questions {table.lost} answers lost "
+        f"and {table.gained} gained (p = {table.p_value():.2g}) in "
+        f"{counted(table.runs, 'evaluation')}"
+    )
+
+
+def _different_questions(base: Answers, new: Answers) -> str:
+    """How the questions differ; empty if they are the same."""
+    missing, extra = len(base.keys() - new.keys()), len(new.keys() - base.keys())
+    if not missing and not extra:
+        return ""
+    return (
+        f"not the same questions: {missing} of the baseline's {len(base)} were not asked now, "
+        f"{extra} of {len(new)} asked now are not in the baseline"
+    )
+
+
+def check(metric: str, margin: float) -> None:
+    """Refuse a metric that is no accuracy, and a margin that is no fraction.
+
+    Raises:
+        InputError: either of them.
+    """
+    if not is_accuracy(metric):
+        raise InputError(
+            "not an accuracy metric", found=metric, expected="accuracy:<task>:<metric>:<filter>"
+        )
+    if not 0 < margin < 1:
+        raise InputError(
+            f"the band of {metric} cannot be used",
+            found=margin,
+            expected="an absolute fraction between 0 and 1, e.g. 0.02 for two points",
+        )

@@ -1,0 +1,191 @@
+"""Rules that a scenario must keep and a schema cannot say: how its fields go together.
+
+Each rule is one function from a scenario to its problems; `RULES` lists them. Those about metrics
+are in `scenario_metric_rules`. Whether an engine, a client or an evaluator is known is not asked.
+"""
+
+from collections.abc import Callable, Iterator
+
+from perfgate.scenario import Scenario
+from perfgate.scenario_metric_rules import METRIC_RULES
+from perfgate.scenario_problem import Problem
+from perfgate.scenario_selection import HARDWARE_MARKERS, hardware_marker
+
+Rule = Callable[[Scenario], Iterator[Problem]]
+
+
+def broken_rules(scenario: Scenario) -> list[Problem]:
+    """All problems that the rules find, with paths from the scenario down."""
+    return [problem for rule in RULES for problem in rule(scenario)]
+
+
+def _measures_something(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.workload is None and not scenario.accuracy:
+        yield Problem(
+            (),
+            "nothing to measure",
+            expected="a workload, accuracy, or both",
+            hint="add one, or delete the scenario",
+        )
+
+
+# Hardware and parallelism. ------------------------------------------------------------------
+
+
+def _gpus_fit_their_name(scenario: Scenario) -> Iterator[Problem]:
+    hardware = scenario.hardware
+    if hardware.gpu == "none" and hardware.gpus != 0:
+        yield Problem(
+            ("hardware", "gpus"), "GPUs without a name", hardware.gpus, "0, as gpu is none"
+        )
+    if hardware.gpu != "none" and hardware.gpus == 0:
+        yield Problem(("hardware", "gpus"), f"no {hardware.gpu} asked for", 0, "at least 1")
+
+
+def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
+    gpus, nodes = scenario.hardware.gpus, scenario.hardware.nodes
+    if gpus % nodes:
+        yield Problem(
+            ("hardware", "nodes"),
+            "GPUs do not spread evenly over the nodes",
+            f"{gpus} GPUs on {nodes} nodes",
+            f"a divisor of {gpus}",
+        )
+
+
+def _parallelism_fills_the_gpus(scenario: Scenario) -> Iterator[Problem]:
+    settings, gpus = scenario.engine.settings, scenario.hardware.gpus
+    product = settings.tp * settings.pp
+    if product != (gpus or 1):
+        expected = f"tp × pp = {gpus}, the GPUs" if gpus else "tp = pp = 1 without GPUs"
+        at = "tp" if settings.tp > 1 or settings.pp == 1 else "pp"
+        yield Problem(
+            ("engine", "settings", at),
+            "parallelism does not fit the hardware",
+            f"tp {settings.tp} × pp {settings.pp} = {product}",
+            expected,
+        )
+
+
+def _experts_divide_tensor_parallelism(scenario: Scenario) -> Iterator[Problem]:
+    settings = scenario.engine.settings
+    if settings.ep is not None and settings.tp % settings.ep:
+        divisors = [str(n) for n in range(1, settings.tp + 1) if settings.tp % n == 0]
+        yield Problem(
+            ("engine", "settings", "ep"),
+            "expert parallelism does not divide tensor parallelism",
+            f"ep {settings.ep}, tp {settings.tp}",
+            "one of " + ", ".join(divisors),
+        )
+
+
+# Workload. ----------------------------------------------------------------------------------
+
+
+def _sweep_ascends(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.workload is None:
+        return
+    sweep = scenario.workload.concurrency
+    ordered = sorted(set(sweep))
+    if list(sweep) != ordered:
+        problem = "sweep names a point twice" if len(ordered) < len(sweep) else "sweep not sorted"
+        yield Problem(("workload", "concurrency"), problem, list(sweep), f"{ordered}")
+
+
+def _requests_are_given_once(scenario: Scenario) -> Iterator[Problem]:
+    load = scenario.workload
+    if load is None:
+        return
+    if load.requests is None and load.requests_per_concurrency is None:
+        yield Problem(
+            ("workload",),
+            "number of requests missing",
+            expected="requests_per_concurrency or requests",
+        )
+    elif load.requests is not None and load.requests_per_concurrency is not None:
+        yield Problem(
+            ("workload", "requests"),
+            "number of requests given twice",
+            f"requests {load.requests} and "
+            f"requests_per_concurrency {load.requests_per_concurrency}",
+            "one of them",
+            "take one away; one from the defaults block by setting it to null",
+        )
+
+
+def _requests_reach_the_concurrency(scenario: Scenario) -> Iterator[Problem]:
+    load = scenario.workload
+    if load is not None and load.requests is not None and load.requests < max(load.concurrency):
+        yield Problem(
+            ("workload", "requests"),
+            "fewer requests than concurrency",
+            load.requests,
+            f"at least {max(load.concurrency)}",
+        )
+
+
+def _synthetic_prompts_have_lengths(scenario: Scenario) -> Iterator[Problem]:
+    load = scenario.workload
+    if load is None or load.dataset != "synthetic":
+        return
+    for name in ("isl", "osl"):
+        if getattr(load, name) is None:
+            yield Problem(
+                ("workload", name), "missing", expected="tokens, as the prompts are synthetic"
+            )
+
+
+def _requests_fit_the_sequence(scenario: Scenario) -> Iterator[Problem]:
+    load, longest = scenario.workload, scenario.engine.settings.max_seq_len
+    if load is None or longest is None or load.isl is None or load.osl is None:
+        return
+    if load.isl + load.osl > longest:
+        yield Problem(
+            ("engine", "settings", "max_seq_len"),
+            "requests longer than max_seq_len",
+            f"isl {load.isl} + osl {load.osl} = {load.isl + load.osl}, max_seq_len {longest}",
+            f"max_seq_len of at least {load.isl + load.osl}",
+        )
+
+
+# Limits and markers. ------------------------------------------------------------------------
+
+
+def _silence_ends_before_all(scenario: Scenario) -> Iterator[Problem]:
+    limits = scenario.limits
+    if limits.total_s < limits.silence_s:
+        yield Problem(
+            ("limits", "total_s"),
+            "total shorter than the silence it allows",
+            f"total_s {limits.total_s:g}, silence_s {limits.silence_s:g}",
+            f"at least {limits.silence_s:g}",
+        )
+
+
+def _markers_are_of_this_hardware(scenario: Scenario) -> Iterator[Problem]:
+    own = hardware_marker(scenario)
+    for position, marker in enumerate(scenario.markers):
+        if marker in HARDWARE_MARKERS and marker != own:
+            yield Problem(
+                ("markers", position),
+                "marker of other hardware",
+                marker,
+                f"{own}, which is added by itself",
+            )
+
+
+RULES: tuple[Rule, ...] = (
+    _measures_something,
+    _gpus_fit_their_name,
+    _nodes_share_gpus_evenly,
+    _parallelism_fills_the_gpus,
+    _experts_divide_tensor_parallelism,
+    _sweep_ascends,
+    _requests_are_given_once,
+    _requests_reach_the_concurrency,
+    _synthetic_prompts_have_lengths,
+    _requests_fit_the_sequence,
+    *METRIC_RULES,
+    _silence_ends_before_all,
+    _markers_are_of_this_hardware,
+)

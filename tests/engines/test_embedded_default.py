@@ -1,0 +1,253 @@
+"""The embedded default for real: llama.cpp serves a small model, AIPerf and lm_eval use it.
+
+The server has one thread, so that other tests at the same time slow it only by their share.
+"""
+
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+from building import SCENARIO
+
+from perfgate.clients.aiperf import AIPerf
+from perfgate.clients.base import Target
+from perfgate.command import Command
+from perfgate.engines import gguf_model
+from perfgate.engines.base import Endpoint
+from perfgate.engines.llama_cpp import TOKENIZER, LlamaCpp
+from perfgate.errors import InputError, MissingProgram, RunError
+from perfgate.evaluators.lm_eval import LmEval
+from perfgate.programs import LLAMA_CPP_PYTHON
+from perfgate.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+SMOLLM2 = replace(
+    SCENARIO,
+    model=Model("SmolLM2-135M-Instruct", "q4_1"),
+    engine=EngineChoice(
+        "llama.cpp", EngineSettings(max_batch_size=4, max_seq_len=2048, cpu_threads=1)
+    ),
+)
+TASK = AccuracyTask(
+    "lm_eval",
+    "perfgate_arithmetic",
+    fewshot=5,
+    concurrency=4,
+    limit=8,
+    extra_body={"cache_prompt": True},
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    """Skip where the programs of the embedded default are not installed."""
+    try:
+        LlamaCpp().build()
+        gguf_model.locate(SMOLLM2)
+        AIPerf().version()
+        LmEval().version()
+    except (MissingProgram, InputError) as error:
+        pytest.skip(f"the embedded default is not installed: {error}")
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """A server that is ready, and its tokenizer."""
+    folder = tmp_path_factory.mktemp("server")
+    endpoint = Endpoint("127.0.0.1", _free_port(), LlamaCpp().served_model(SMOLLM2))
+    tokenizer = LlamaCpp().tokenizer(SMOLLM2, folder)
+    command = LlamaCpp().serve(SMOLLM2, endpoint)
+    with (folder / "log").open("wb") as log:
+        server = _start(command, log)
+        try:
+            _wait_until_healthy(server, endpoint)
+            yield Target(endpoint, tokenizer)
+        finally:
+            server.kill()
+            server.wait()
+
+
+def _start(command: Command, log: BinaryIO) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **command.env}
+    return subprocess.Popen(command.argv, env=environment, stdout=log, stderr=log)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_healthy(server: subprocess.Popen[bytes], endpoint: Endpoint) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert server.poll() is None
+        try:
+            with urllib.request.urlopen(f"{endpoint.url}/health", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the server was not healthy in 30 s")
+
+
+def ask(url: str, body: dict[str, Any]) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def run(command: Command, folder: Path) -> int:
+    """Run a client or evaluator as a launcher would; its exit status."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "out").open("wb") as out, (folder / "program.err").open("wb") as err:
+        return subprocess.run(
+            command.argv,
+            env={**os.environ, **command.env},
+            cwd=folder,
+            stdout=out,
+            stderr=err,
+            timeout=300,
+            check=False,
+        ).returncode
+
+
+def texts(count: int) -> list[str]:
+    """Texts of many kinds: prose, code, digits, white space, scripts, emoji, control tokens."""
+    chance = random.Random(7)
+    pieces = [
+        *["The", "quick", "brown", "fox", "don't", "can't", "I'll", "we've", "HELLO", "camelCase"],
+        *["12345", "3.14", "1,000,000", "2²", "٣٤"],
+        *[" ", "  ", "\n", "\n\n", "\t", "\r\n", "    x = [1, 2]", "def f(a):\n    return a"],
+        *["naïve café", "Привет", "你好", "مرحبا", "😀👍🏽", "e\u0301", "\u00a0", "\u200b"],
+        *["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|im_", "#### 7", "$%&/()=?"],
+    ]
+    return ["".join(chance.choices(pieces, k=chance.randint(1, 12))) for _ in range(count)]
+
+
+class TestTokenizer:
+    def test_cuts_every_text_as_the_server_does(self, target: Target) -> None:
+        asked = texts(150)
+        code = (
+            "import json, sys; from tokenizers import Tokenizer; "
+            "t = Tokenizer.from_file(sys.argv[1]); "
+            "print(json.dumps([t.encode(x).ids for x in json.load(sys.stdin)]))"
+        )
+        argv = [*LLAMA_CPP_PYTHON.find(), "-c", code, str(target.tokenizer / "tokenizer.json")]
+        done = subprocess.run(
+            argv, input=json.dumps(asked), capture_output=True, text=True, check=True, timeout=60
+        )
+        url = f"{target.endpoint.url}/tokenize"
+        served = [ask(url, {"content": t, "parse_special": True})["tokens"] for t in asked]
+        assert json.loads(done.stdout) == served
+
+    def test_is_made_once(self, tmp_path: Path) -> None:
+        first = LlamaCpp().tokenizer(SMOLLM2, tmp_path)
+        made = (first / "tokenizer.json").stat().st_mtime_ns
+        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path) == first
+        assert (first / "tokenizer.json").stat().st_mtime_ns == made
+
+    def test_two_processes_may_make_it_at_once(self, tmp_path: Path) -> None:
+        model = str(gguf_model.locate(SMOLLM2))
+        argv = [*LLAMA_CPP_PYTHON.find(), str(TOKENIZER), model, str(tmp_path / "made")]
+        assert [p.wait(60) for p in [subprocess.Popen(argv) for _ in range(2)]] == [0, 0]
+        names = sorted(path.name for path in tmp_path.iterdir())
+        assert names == ["made"], "no temporary folder is left"
+        names = sorted(path.name for path in (tmp_path / "made").iterdir())
+        assert names == ["tokenizer.json", "tokenizer_config.json"]
+
+    @pytest.mark.parametrize("length", [4, 500_000, 2_000_000])
+    def test_a_cut_file_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+    ) -> None:
+        cut = tmp_path / "cut.gguf"
+        cut.write_bytes(gguf_model.locate(SMOLLM2).read_bytes()[:length])
+        monkeypatch.setenv(gguf_model.known(SMOLLM2).variable, str(cut))
+        with pytest.raises(RunError, match="not a whole GGUF file") as caught:
+            LlamaCpp().tokenizer(SMOLLM2, tmp_path)
+        assert caught.value.failure == "model_file"
+        assert list(tmp_path.iterdir()) == [cut]
+
+
+def test_the_server_names_the_model_and_honours_its_settings(target: Target) -> None:
+    with urllib.request.urlopen(f"{target.endpoint.url}/v1/models", timeout=5) as answer:
+        assert [model["id"] for model in json.load(answer)["data"]] == ["SmolLM2-135M-Instruct"]
+    with urllib.request.urlopen(f"{target.endpoint.url}/props", timeout=5) as answer:
+        props = json.load(answer)
+    assert props["total_slots"] == 4
+    assert props["default_generation_settings"]["n_ctx"] == 2048
+
+
+def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> None:
+    settings = EngineSettings(
+        cpu_threads=1, max_seq_len=512, max_num_tokens=8, kv_cache_dtype="q8_0"
+    )
+    scenario = replace(SMOLLM2, engine=EngineChoice("llama.cpp", settings))
+    endpoint = Endpoint("127.0.0.1", _free_port(), "m")
+    with (tmp_path / "log").open("wb") as log:
+        server = _start(LlamaCpp().serve(scenario, endpoint), log)
+        try:
+            _wait_until_healthy(server, endpoint)
+            body = {"prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
+            answer = ask(f"{endpoint.url}/v1/completions", body)
+        finally:
+            server.terminate()
+            status = server.wait(20)
+    assert "Paris" in answer["choices"][0]["text"]
+    assert status == 0, "a server that is asked to end does so as if it were done"
+
+
+def test_the_server_tells_a_damaged_model(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.gguf"
+    cut.write_bytes(gguf_model.locate(SMOLLM2).read_bytes()[:50_000_000])
+    script = Path(sys.modules[LlamaCpp.__module__].__file__ or "").with_name("llama_cpp_server.py")
+    argv = [*LLAMA_CPP_PYTHON.find(), str(script), "--model", str(cut), "--port", "1"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode != 0
+    assert "data is not within the file bounds" in done.stderr
+
+
+class TestAIPerf:
+    def test_measures_the_server(
+        self, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        assert SMOLLM2.workload is not None
+        workload = replace(SMOLLM2.workload, osl=8, max_request_rate=100.0)
+        point = LoadPoint(concurrency=2, requests=4, warmup_requests=1, seed=3)
+        command = AIPerf().command(target, workload, point, tmp_path / "c2")
+        assert run(command, tmp_path / "c2") == 0
+        found = AIPerf().parse(workload, point, tmp_path / "c2")
+        assert found.facts["client_version"] == AIPerf().version()
+        assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
+        assert found.facts["prompt_tokens_cached"] == 0
+        assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
+
+
+class TestLmEval:
+    def test_evaluates_the_served_model(self, target: Target, tmp_path: Path) -> None:
+        assert run(LmEval().command(target, TASK, tmp_path), tmp_path) == 0
+        found = LmEval().parse(TASK, tmp_path)
+        name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
+        assert len(found.answers[name]) == 8
+        assert found.metrics[name] >= 0.375, "6 of 8 when it was recorded"
+        assert found.facts["evaluator_version"] == LmEval().version()
+
+    def test_a_server_that_is_not_there(self, target: Target, tmp_path: Path) -> None:
+        nowhere = replace(target, endpoint=Endpoint("127.0.0.1", _free_port(), "m"))
+        assert run(LmEval().command(nowhere, TASK, tmp_path), tmp_path) != 0
+        with pytest.raises(RunError) as caught:
+            LmEval().parse(TASK, tmp_path)
+        assert caught.value.failure == "server_died"
+        assert "Connect call failed" in caught.value.evidence[0]

@@ -1,0 +1,228 @@
+"""lm_eval: its command line, and what its files must show to count as a measurement."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfgate.clients.base import Target
+from perfgate.engines.base import Endpoint
+from perfgate.errors import InputError, RunError
+from perfgate.evaluators.lm_eval import LmEval
+from perfgate.evaluators.lm_eval_results import diagnose
+from perfgate.metrics import is_accuracy
+from perfgate.scenario import AccuracyTask
+
+RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
+TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), Path("/models/tokenizer"))
+TASK = AccuracyTask(
+    "lm_eval",
+    "perfgate_arithmetic",
+    fewshot=5,
+    concurrency=4,
+    limit=8,
+    extra_body={"cache_prompt": True},
+)
+STRICT = "accuracy:perfgate_arithmetic:exact_match:strict-match"
+FLEXIBLE = "accuracy:perfgate_arithmetic:exact_match:flexible-extract"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A copy of what a real run left behind."""
+    shutil.copytree(RECORDED / "smollm2", tmp_path / "smollm2")
+    return tmp_path
+
+
+def report_file(folder: Path) -> Path:
+    return next(folder.glob("smollm2/results_*.json"))
+
+
+def samples_file(folder: Path) -> Path:
+    return next(folder.glob("smollm2/samples_*.jsonl"))
+
+
+def change_report(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    report = json.loads(report_file(folder).read_text())
+    change(report)
+    report_file(folder).write_text(json.dumps(report))
+
+
+class TestCommand:
+    def test_asks_for_what_the_task_says(self) -> None:
+        command = LmEval().command(TARGET, TASK, Path("/runs/sums"))
+        words = list(command.argv)
+
+        def option(name: str) -> str:
+            return words[words.index(name) + 1]
+
+        assert option("--tasks") == "perfgate_arithmetic"
+        assert option("--num_fewshot") == "5"
+        assert option("--limit") == "8"
+        assert option("--gen_kwargs") == "temperature=0.0,cache_prompt=True"
+        model = option("--model_args").split(",")
+        assert "base_url=http://127.0.0.1:8123/v1/completions" in model
+        assert "num_concurrent=4" in model
+        assert option("--output_path") == "/runs/sums"
+        assert (Path(option("--include_path")) / "perfgate_arithmetic").is_dir()
+
+    def test_without_limit_all_questions_are_asked(self) -> None:
+        words = LmEval().command(TARGET, replace(TASK, limit=None), Path("/runs/sums")).argv
+        assert "--limit" not in words
+
+    def test_special_tokens_are_a_field_of_the_requests(self) -> None:
+        task = replace(TASK, add_special_tokens=False, extra_body={})
+        words = list(LmEval().command(TARGET, task, Path("/runs/sums")).argv)
+        body = words[words.index("--gen_kwargs") + 1]
+        assert body == "temperature=0.0,add_special_tokens=False"
+
+    def test_only_its_own_tasks_are_kept_off_the_network(self) -> None:
+        own = LmEval().command(TARGET, TASK, Path("/runs/sums")).env
+        other = LmEval().command(TARGET, replace(TASK, task="gsm8k"), Path("/runs/gsm8k")).env
+        assert own["HF_HUB_OFFLINE"] == "1"
+        assert own["HF_HOME"].startswith("/runs/sums/")
+        assert not {"HF_HUB_OFFLINE", "HF_HOME"} & set(other)
+
+    @pytest.mark.parametrize("value", ["a,b", "it's", '{"a": 1}'])
+    def test_refuses_what_the_command_line_would_garble(self, value: str) -> None:
+        task = replace(TASK, extra_body={"stop": value})
+        with pytest.raises(InputError, match="stop: lm_eval cannot be given this value"):
+            LmEval().command(TARGET, task, Path("/runs/sums"))
+
+
+class TestParse:
+    def test_scores_answers_and_facts(self, results: Path) -> None:
+        found = LmEval().parse(TASK, results)
+        assert found.metrics == {STRICT: 0.75, FLEXIBLE: 0.75}
+        assert all(is_accuracy(name) for name in found.metrics)
+        assert set(found.answers) == set(found.metrics)
+        assert sum(found.answers[STRICT].values()) == 6
+        assert set(found.answers[STRICT]) == set(found.answers[FLEXIBLE])
+        assert found.facts["questions"] == 8
+        assert found.facts["fewshot"] == 5
+        assert found.facts["evaluator_version"] == "0.4.13"
+        assert found.facts["invalid_share:strict-match"] == 0.0
+        assert found.facts["stderr:exact_match:strict-match"] == pytest.approx(0.1637, abs=1e-4)
+
+    def test_a_question_keeps_its_key(self, results: Path) -> None:
+        first = json.loads(samples_file(results).read_text().splitlines()[0])
+        key = f"{first['doc_hash']}:{first['target_hash']}"
+        assert key in LmEval().parse(TASK, results).answers[STRICT]
+
+    def test_counts_answers_without_a_number(self, results: Path) -> None:
+        lines = [json.loads(line) for line in samples_file(results).read_text().splitlines()]
+        wrong = [row for row in lines if row["exact_match"] == 0.0]
+        wrong[0]["filtered_resps"] = ["[invalid]"]
+        samples_file(results).write_text("".join(json.dumps(row) + "\n" for row in lines))
+        facts = LmEval().parse(TASK, results).facts
+        assert facts[f"invalid_share:{wrong[0]['filter']}"] == 1 / 8
+
+    @pytest.mark.parametrize(
+        ("failure", "change"),
+        [
+            ("no_metrics", lambda report: report["results"].pop(TASK.task)),
+            ("no_metrics", lambda report: report.pop("results")),
+            ("no_metrics", lambda report: report["results"].update({TASK.task: {"alias": "x"}})),
+            ("no_metrics", lambda report: report.pop("n-samples")),
+            ("incomplete", lambda report: report["n-samples"][TASK.task].update(effective=7)),
+            ("incomplete", lambda report: report["n-shot"].update({TASK.task: 0})),
+            ("incomplete", lambda report: report["config"]["gen_kwargs"].update(temperature=2.0)),
+            ("incomplete", lambda report: report["config"]["gen_kwargs"].pop("cache_prompt")),
+            (
+                "incomplete",
+                lambda report: report["results"][TASK.task].update(
+                    {"exact_match,strict-match": float("nan")}
+                ),
+            ),
+            (
+                "no_metrics",
+                lambda report: report["results"][TASK.task].update(
+                    {"exact_match,strict-match": 0.625}
+                ),
+            ),
+        ],
+    )
+    def test_refuses_a_report_that_is_not_what_was_asked(
+        self, results: Path, failure: str, change: Callable[[dict[str, Any]], object]
+    ) -> None:
+        change_report(results, change)
+        with pytest.raises(RunError) as caught:
+            LmEval().parse(TASK, results)
+        assert caught.value.failure == failure
+
+    def test_refuses_fewer_questions_than_asked(self, results: Path) -> None:
+        with pytest.raises(RunError, match="8 of 9 questions"):
+            LmEval().parse(replace(TASK, limit=9), results)
+        with pytest.raises(RunError, match="8 of 200 questions"):
+            LmEval().parse(replace(TASK, limit=None), results)
+
+    def test_refuses_lost_and_doubled_answers(self, results: Path) -> None:
+        lines = samples_file(results).read_text().splitlines(keepends=True)
+        samples_file(results).write_text("".join(lines[:-1]))
+        with pytest.raises(RunError, match="7 of 8 answers"):
+            LmEval().parse(TASK, results)
+        samples_file(results).write_text("".join([*lines[:-1], lines[-2]]))
+        with pytest.raises(RunError, match="there twice"):
+            LmEval().parse(TASK, results)
+
+    def test_refuses_two_runs_in_one_folder(self, results: Path) -> None:
+        shutil.copy(report_file(results), results / "smollm2" / "results_2026-11-22.json")
+        with pytest.raises(RunError, match="2 files are results"):
+            LmEval().parse(TASK, results)
+
+    def test_an_empty_folder_has_no_metrics(self, tmp_path: Path) -> None:
+        with pytest.raises(RunError, match="left no results") as caught:
+            LmEval().parse(TASK, tmp_path)
+        assert caught.value.failure == "no_metrics"
+
+    def test_an_empty_folder_with_a_log_tells_the_cause(self, tmp_path: Path) -> None:
+        shutil.copy(RECORDED / "dead_server.err", tmp_path / "evaluator.err")
+        with pytest.raises(RunError) as caught:
+            LmEval().parse(TASK, tmp_path)
+        assert caught.value.failure == "server_died"
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_files_cut_anywhere_are_never_a_measurement(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    shutil.copytree(RECORDED / "smollm2", folder / "smollm2")
+    file = data.draw(st.sampled_from([report_file(folder), samples_file(folder)]))
+    whole = file.read_bytes()
+    file.write_bytes(whole[: data.draw(st.integers(0, len(whole.rstrip()) - 1))])
+    with pytest.raises(RunError) as caught:
+        LmEval().parse(TASK, folder)
+    assert caught.value.failure in {"truncated_output", "incomplete"}
+
+
+class TestDiagnose:
+    def test_finds_the_refused_connection_not_the_closed_session(self) -> None:
+        log = (RECORDED / "dead_server.err").read_text().splitlines()
+        found = diagnose([*log, "RuntimeError: Session is closed"])
+        assert found is not None
+        assert found.failure == "server_died"
+        assert "ConnectionRefusedError" in found.evidence[0]
+        assert len(found.evidence[0]) < 300
+
+    def test_finds_the_unknown_task(self) -> None:
+        found = diagnose((RECORDED / "unknown_task.err").read_text().splitlines())
+        assert found is not None
+        assert found.failure == "config_error"
+        assert "Tasks not found" in found.evidence[0]
+
+    def test_finds_the_unknown_model(self) -> None:
+        line = 'API request failed! Status code: 404, Response text: {"error": "no model"}.'
+        found = diagnose([line, "ConnectionRefusedError"])
+        assert found is not None
+        assert found.failure == "config_error"
+
+    def test_says_nothing_of_what_it_does_not_know(self) -> None:
+        assert diagnose(["all is well"]) is None

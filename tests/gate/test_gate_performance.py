@@ -1,0 +1,340 @@
+"""The rule for a few expensive runs: tables of values and verdicts worked out by hand."""
+
+import math
+
+import pytest
+
+from perfgate.errors import InputError
+from perfgate.gate.performance import (
+    Rule,
+    describe_change,
+    judge_documented,
+    judge_performance,
+    rule_for,
+)
+from perfgate.gate.verdict import Verdict
+from perfgate.metrics import METRICS
+
+# Five equal values: sigma = sqrt(10·0.005² / 14) = 0.0042258, t(0.975, 14) = 2.14479, so one run
+# reaches ± 0.0099284 and two ± 0.0075832; the margin of the band of 2 % is 0.0202027.
+FLAT = [1000.0] * 5
+
+
+def test_one_run_by_hand() -> None:
+    judged = judge_performance("output_throughput", FLAT, [990.0])
+    # d = -ln 0.99 = 0.0100503, L = 0.000122, U = 0.019979
+    assert judged.verdict == Verdict.PASS
+    assert judged.baseline == pytest.approx(1000)
+    assert judged.measured == pytest.approx(990)
+    assert judged.change == pytest.approx(-0.01)
+    assert judged.interval == pytest.approx((-0.0197805, -0.0001219), abs=1e-6)
+    assert judged.band == pytest.approx(0.02)
+    assert judged.runs_used == 1
+    assert not judged.needs_more_runs
+    assert judged.notes == ("small loss within the band",)
+    assert judged.reason == (
+        "changed by -1.0%, at worst -2.0%, so not as bad as -2.0%, after 1 fresh start against "
+        "5 baseline runs"
+    )
+
+
+def test_lower_is_better_by_hand() -> None:
+    judged = judge_performance("tpot_median_ms", [10.0] * 5, [10.3, 10.4])
+    # d = (ln 1.03 + ln 1.04)/2 = 0.0343898, L = 0.0268066, U = 0.0419730
+    assert judged.verdict == Verdict.REGRESSION
+    assert judged.measured == pytest.approx(10.34988)
+    assert judged.change == pytest.approx(0.034988, abs=1e-6)
+    assert judged.interval == pytest.approx((0.0271691, 0.0428663), abs=1e-6)
+    assert judged.runs_used == 2
+    assert judged.reason == (
+        "changed by +3.5%, at best +2.7% and perhaps +4.3% where +2.0% counts; the runs after the "
+        "first alone confirm a loss, after 2 fresh starts against 5 baseline runs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict", "used", "more"),
+    [
+        pytest.param([1000], Verdict.PASS, 1, False, id="unchanged"),
+        pytest.param([995], Verdict.PASS, 1, False, id="small loss, in the noise"),
+        pytest.param([985], Verdict.INCONCLUSIVE, 1, True, id="band not excluded"),
+        pytest.param([500], Verdict.INCONCLUSIVE, 1, True, id="one run never proves a loss"),
+        pytest.param([985, 1001], Verdict.PASS, 2, False, id="second run clears"),
+        pytest.param([985, 985], Verdict.REGRESSION, 2, False, id="second run confirms"),
+        pytest.param([960, 998], Verdict.INCONCLUSIVE, 2, True, id="second run does not confirm"),
+        pytest.param([960, 1003, 1003], Verdict.PASS, 3, False, id="first run was an accident"),
+        pytest.param([960, 993, 988], Verdict.REGRESSION, 3, False, id="confirmed by the third"),
+        pytest.param([1000, 500, 500], Verdict.PASS, 1, False, id="runs after the decision"),
+        pytest.param([960, 1001, 992, 991, 989], Verdict.PASS, 5, False, id="decided at the last"),
+        pytest.param([900, 1008, 995, 1000, 998], Verdict.INCONCLUSIVE, 5, False, id="never"),
+        pytest.param([900, 1008, 995, 1000, 998, 1000, 1000], Verdict.INCONCLUSIVE, 5, False,
+                     id="runs beyond the most allowed"),
+        pytest.param([1015], Verdict.PASS, 1, False, id="improved once"),
+        pytest.param([1015, 1014], Verdict.IMPROVEMENT, 2, False, id="improved twice"),
+        pytest.param([1015, 1000], Verdict.PASS, 1, False, id="improvement not confirmed"),
+        pytest.param([1009, 1009], Verdict.PASS, 1, False, id="gain below half the band"),
+    ],
+)  # fmt: skip
+def test_the_sequential_rule(new: list[float], verdict: Verdict, used: int, more: bool) -> None:
+    judged = judge_performance("output_throughput", FLAT, new)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+
+
+def test_a_gain_counts_from_half_the_band_on() -> None:
+    new = [1015, 1015]  # a real gain: U = -0.0050
+    assert judge_performance("output_throughput", FLAT, new).verdict == Verdict.IMPROVEMENT
+    wide = judge_performance("output_throughput", FLAT, new, band=0.04)
+    assert (wide.verdict, wide.notes) == (Verdict.PASS, ())
+
+
+def test_a_loss_must_show_in_all_runs_together_too() -> None:
+    # Band narrower than the noise: d = -0.0040 leaves the first look open, the second run alone
+    # has L = 0.0006, both together L = -0.0043.
+    judged = judge_performance("output_throughput", FLAT, [1004, 989.55], band=0.005)
+    assert judged.verdict == Verdict.INCONCLUSIVE
+    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 1.0%",)
+
+
+@pytest.mark.parametrize(
+    ("new", "note"),
+    [
+        ([1015], "improved; a second fresh start would have to agree"),
+        ([1015, 1000], "improved, but not in each of the first two fresh starts"),
+    ],
+)
+def test_unconfirmed_improvements_are_noted(new: list[float], note: str) -> None:
+    assert judge_performance("output_throughput", FLAT, new).notes == (note,)
+
+
+def test_measured_is_the_mean_of_the_runs_used() -> None:
+    judged = judge_performance("output_throughput", FLAT, [985, 1001, 1])
+    assert judged.measured == pytest.approx(math.sqrt(985 * 1001))
+
+
+def test_undecided_says_what_may_still_happen() -> None:
+    first = judge_performance("output_throughput", FLAT, [985], rule=Rule(max_runs=2))
+    assert first.reason == (
+        "changed by -1.5%, between -0.5% and -2.5%: a loss is likely but not confirmed, yet -2.0% "
+        "is not excluded, after 1 fresh start against 5 baseline runs; up to 1 more may decide"
+    )
+    last = judge_performance("output_throughput", FLAT, [960, 998], rule=Rule(max_runs=2))
+    assert not last.needs_more_runs
+    assert last.reason.endswith("no more are allowed")
+
+
+def test_a_baseline_of_one_run_relies_on_the_prior() -> None:
+    # t(0.975, 10) = 2.228139, SE = 0.005·sqrt(2)
+    judged = judge_performance("output_throughput", [1000], [1000])
+    assert judged.verdict == Verdict.PASS
+    reach = 2.228139 * 0.005 * math.sqrt(2)
+    assert judged.interval == pytest.approx((math.expm1(-reach), math.expm1(reach)), abs=1e-7)
+    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 2.2%",)
+
+
+def test_outlying_baseline_values_are_pulled_in_and_told() -> None:
+    judged = judge_performance("output_throughput", [1000, 1001, 999, 1000, 500], [1000])
+    assert judged.verdict == Verdict.PASS
+    assert judged.baseline == pytest.approx(1000, rel=0.002)
+    assert "1 outlying baseline value winsorised" in judged.notes
+
+
+def test_the_baseline_spread_widens_the_interval_and_the_new_one_does_not() -> None:
+    def width(baseline: list[float], new: list[float]) -> float:
+        low, high = describe_change("output_throughput", baseline, new).interval
+        return math.log1p(high) - math.log1p(low)
+
+    quiet = width(FLAT, [1000, 1000])
+    assert width([980, 990, 1000, 1010, 1020], [1000, 1000]) > 2 * quiet
+    assert width(FLAT, [800, 1250]) == pytest.approx(quiet)
+
+
+def test_a_sigma_of_its_own_replaces_the_family_prior() -> None:
+    assert judge_performance("output_throughput", FLAT, [985], sigma=0.001).verdict == Verdict.PASS
+    assert describe_change("output_throughput", [1000], [1000], sigma=0.01).interval[
+        1
+    ] == pytest.approx(math.expm1(2.228139 * 0.01 * math.sqrt(2)), abs=1e-7)
+
+
+def test_a_metric_without_a_band_is_described_not_judged() -> None:
+    with pytest.raises(InputError, match="only reported"):
+        judge_performance("ttft_p99_ms", [100.0], [120.0])
+    change = describe_change("ttft_p99_ms", [100.0, 100.0], [120.0, 120.0])
+    assert change.metric == "ttft_p99_ms"
+    assert (change.baseline, change.measured) == (pytest.approx(100), pytest.approx(120))
+    assert change.change == pytest.approx(0.2)
+    assert change.interval[0] < 0.2 < change.interval[1]
+    assert change.runs_used == 2
+    assert judge_performance("ttft_p99_ms", [100.0] * 5, [120.0], band=0.5).verdict == Verdict.PASS
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf, -math.inf])
+def test_values_that_cannot_be_judged(bad: float) -> None:
+    with pytest.raises(InputError, match="baseline value 2 of output_throughput"):
+        judge_performance("output_throughput", [1000, bad], [1000])
+    with pytest.raises(InputError, match="new value 1 of output_throughput"):
+        judge_performance("output_throughput", [1000], [bad, 1000])
+    with pytest.raises(InputError, match="new value 1"):
+        describe_change("output_throughput", [1000], [bad])
+    with pytest.raises(InputError, match="documented value 1"):
+        judge_documented("output_throughput", bad, [1000])
+
+
+@pytest.mark.parametrize("band", [0.0, 1.0, -0.02, 5.0, math.nan])
+def test_bands_that_are_no_fraction(band: float) -> None:
+    with pytest.raises(InputError, match="a fraction between 0 and 1"):
+        judge_performance("output_throughput", FLAT, [1000], band=band)
+    with pytest.raises(InputError, match="a fraction between 0 and 1"):
+        judge_documented("output_throughput", 1000, [1000], tolerance=band)
+
+
+@pytest.mark.parametrize(
+    ("metric", "baseline", "new", "says"),
+    [
+        ("output_throughput", [], [1.0], "no baseline values"),
+        ("output_throughput", [1.0], [], "no new values"),
+        ("speed", [1.0], [1.0], "unknown metric"),
+        ("accuracy:gsm8k:exact_match:strict-match", [0.9], [0.9], "perfgate.gate.accuracy"),
+    ],
+)
+def test_input_without_sense(
+    metric: str, baseline: list[float], new: list[float], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        judge_performance(metric, baseline, new)
+    with pytest.raises(InputError, match=says):
+        describe_change(metric, baseline, new)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -0.01, math.nan])
+def test_a_prior_that_is_none(sigma: float) -> None:
+    with pytest.raises(InputError, match="prior noise"):
+        judge_performance("output_throughput", FLAT, [1000], sigma=sigma)
+    with pytest.raises(InputError, match="prior noise"):
+        judge_documented("output_throughput", 1000, [1000], sigma=sigma)
+
+
+def test_the_rule_of_a_pipeline() -> None:
+    assert rule_for(1) == rule_for(20) == Rule()
+    assert rule_for(21) == Rule(alpha=0.005)
+    with pytest.raises(InputError):
+        rule_for(0)
+
+
+@pytest.mark.parametrize(
+    "values", [{"alpha": 0}, {"alpha": 0.5}, {"beta": -0.1}, {"max_runs": 0}, {"prior_dof": -1}]
+)
+def test_rules_that_cannot_be_used(values: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="rule"):
+        Rule(**values)  # type: ignore[arg-type]
+
+
+GATING = sorted(name for name, metric in METRICS.items() if metric.family.band is not None)
+
+
+@pytest.mark.parametrize("metric", GATING)
+@pytest.mark.parametrize("rule", [Rule(), Rule(alpha=0.005)], ids=["few tests", "many tests"])
+def test_every_metric_twice_as_bad_and_twice_as_good(metric: str, rule: Rule) -> None:
+    found = METRICS[metric]
+    noise = found.family.sigma
+    baseline = [50 * math.exp(z * noise) for z in (-1.2, 0.4, 0.1, 1.1, -0.6)]
+    worse, better = (0.5, 2) if found.direction == "higher" else (2, 0.5)
+    pattern = [1 + noise, 1 - noise, 1.0]
+
+    def verdict(factor: float) -> Verdict:
+        new = [50 * factor * wiggle for wiggle in pattern]
+        return judge_performance(metric, baseline, new, rule=rule).verdict
+
+    assert verdict(worse) == Verdict.REGRESSION
+    assert verdict(better) == Verdict.IMPROVEMENT
+    assert verdict(1) == Verdict.PASS
+
+
+@pytest.mark.parametrize("metric", GATING)
+@pytest.mark.parametrize("noise", [0.0, 0.06, 0.13])
+def test_every_metric_on_a_machine_of_unknown_noise(metric: str, noise: float) -> None:
+    found = METRICS[metric]
+    baseline = [50 * math.exp(z * noise) for z in (-1.2, 0.4, 0.1, 1.1, -0.6)]
+    worse = 0.5 if found.direction == "higher" else 2
+    pattern = [math.exp(z * noise) for z in (0.7, -0.9, 0.2, -0.1)]
+
+    def verdict(factor: float) -> Verdict:
+        new = [50 * factor * wiggle for wiggle in pattern]
+        rule = Rule(max_runs=4)
+        return judge_performance(metric, baseline, new, rule=rule, measured_noise=True).verdict
+
+    assert verdict(worse) == Verdict.REGRESSION
+    assert verdict(1) == Verdict.PASS
+    assert verdict(1 / worse) == Verdict.IMPROVEMENT
+
+
+def test_measured_noise_widens_the_band_and_says_so() -> None:
+    judged = judge_performance(
+        "output_throughput",
+        [100.0] * 5,
+        [90.0],
+        rule=Rule(max_runs=4),
+        measured_noise=True,
+    )
+    # sigma = 0.08·sqrt(4/8) = 0.056569; margin (4.5008 + 1.8595)·0.056569·sqrt(0.45) = 0.24136
+    assert judged.verdict == Verdict.PASS
+    assert judged.band == pytest.approx(1 - math.exp(-0.24136), abs=1e-5)
+    assert judged.notes == (
+        "band widened from 2.0% to 21.4%: what this machine's noise of 5.7% a run lets the gate "
+        "resolve",
+    )
+
+
+def test_measured_noise_keeps_a_declared_band_that_is_wide_enough() -> None:
+    judged = judge_performance(
+        "output_throughput", [100.0] * 5, [90.0], band=0.5, measured_noise=True
+    )
+    assert judged.band == pytest.approx(0.5)
+    assert judged.notes == ()
+
+
+def test_measured_noise_needs_three_baseline_runs() -> None:
+    with pytest.raises(InputError, match=r"gate\.reference_starts"):
+        judge_performance("output_throughput", [100.0, 101.0], [100.0], measured_noise=True)
+
+
+# Documented 100: SE = sqrt(0.005²·(1/n + 1) + 0.03²) = 0.03082 for one run, 0.03062 for two;
+# z(0.95) = 1.644854; margin of 10 % = 0.1053605.
+@pytest.mark.parametrize(
+    ("new", "verdict", "used", "more"),
+    [
+        pytest.param([100], Verdict.PASS, 1, False, id="reached"),
+        pytest.param([95], Verdict.PASS, 1, False, id="nearly reached"),
+        pytest.param([94], Verdict.INCONCLUSIVE, 1, True, id="too far for one run"),
+        pytest.param([94, 96], Verdict.PASS, 2, False, id="second run clears"),
+        pytest.param([94, 94], Verdict.REGRESSION, 2, False, id="clearly below, perhaps 10 %"),
+        pytest.param([90, 96], Verdict.INCONCLUSIVE, 2, False, id="second does not confirm"),
+        pytest.param([80, 80], Verdict.REGRESSION, 2, False, id="far below"),
+        pytest.param([90, 96, 50], Verdict.INCONCLUSIVE, 2, False, id="two are enough"),
+        pytest.param([200, 200], Verdict.PASS, 2, False, id="better is no improvement"),
+    ],
+)
+def test_against_a_documented_value(
+    new: list[float], verdict: Verdict, used: int, more: bool
+) -> None:
+    judged = judge_documented("output_throughput", 100, new)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+    assert judged.notes[0] == "against a documented number, perhaps of another machine"
+    assert "the documented value" in judged.reason
+    assert judged.reason.startswith("below the documented value") == (verdict == Verdict.REGRESSION)
+
+
+def test_a_documented_value_with_its_bounds_by_hand() -> None:
+    judged = judge_documented("output_throughput", 100, [95])
+    reach = 1.644854 * math.sqrt(2 * 0.005**2 + 0.03**2)
+    loss = -math.log(0.95)
+    assert judged.interval == pytest.approx(
+        (math.expm1(-loss - reach), math.expm1(reach - loss)), abs=1e-7
+    )
+    assert judged.band == pytest.approx(0.10)
+
+
+def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
+    judged = judge_documented("output_throughput", 100, [100], tolerance=0.05)
+    assert judged.band == pytest.approx(0.10)
+    assert any("raised from 5.0% to 10%" in note for note in judged.notes)
+    assert judge_documented("output_throughput", 100, [100], 0.2).band == pytest.approx(0.2)

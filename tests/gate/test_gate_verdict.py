@@ -1,0 +1,45 @@
+"""Which verdict a group of verdicts gets."""
+
+from itertools import permutations
+
+import pytest
+
+from perfgate.gate.verdict import Verdict, worst
+
+FROM_WORST = [
+    Verdict.REGRESSION,
+    Verdict.ERROR,
+    Verdict.NOT_COMPARABLE,
+    Verdict.NO_BASELINE,
+    Verdict.INCONCLUSIVE,
+    Verdict.IMPROVEMENT,
+    Verdict.PASS,
+]
+
+
+def test_values_are_the_names() -> None:
+    assert {verdict.name: verdict.value for verdict in Verdict} == {
+        verdict.name: verdict.name for verdict in FROM_WORST
+    }
+
+
+@pytest.mark.parametrize("position", range(len(FROM_WORST)))
+def test_worst_is_the_first_in_precedence_whatever_the_order(position: int) -> None:
+    group = FROM_WORST[position : position + 3]
+    for order in permutations(group):
+        assert worst(order) == FROM_WORST[position]
+
+
+def test_improvement_needs_all_others_to_pass() -> None:
+    assert worst([Verdict.PASS, Verdict.IMPROVEMENT, Verdict.PASS]) == Verdict.IMPROVEMENT
+    assert worst([Verdict.IMPROVEMENT, Verdict.INCONCLUSIVE]) == Verdict.INCONCLUSIVE
+    assert worst([Verdict.PASS, Verdict.PASS]) == Verdict.PASS
+
+
+def test_takes_any_iterable_once() -> None:
+    assert worst(verdict for verdict in [Verdict.PASS, Verdict.ERROR]) == Verdict.ERROR
+
+
+def test_an_empty_group_has_not_passed() -> None:
+    with pytest.raises(ValueError, match="no verdict"):
+        worst([])

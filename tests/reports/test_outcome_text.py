@@ -1,0 +1,146 @@
+import re
+
+import pytest
+from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
+
+from perfgate.errors import RunError
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.metrics import METRICS, accuracy_name
+from perfgate.probe import accuracy_probes
+from perfgate.reports.outcome_text import COLUMNS, number, render, rows, table
+
+
+def cells(text: str) -> list[list[str]]:
+    """The cells of a plain table, as a reader's eye takes them: two spaces part columns."""
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip(" ─")]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.0, "0"),
+        (0.66667, "0.6667"),
+        (12.3456, "12.35"),
+        (999.96, "1000"),
+        (1234.5, "1234"),
+        (9999.4, "9999"),
+        (9999.5, "10,000"),
+        (10000.0, "10,000"),
+        (43146.4, "43,146"),
+        (-43146.4, "-43,146"),
+        (1.5e7, "15,000,000"),
+    ],
+)
+def test_numbers_have_four_digits_and_no_exponent(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+def test_a_regression_as_a_table() -> None:
+    assert cells(table([judgement()])) == [
+        list(COLUMNS),
+        [
+            "output_throughput [tokens/s]",
+            "1234",
+            "1083",
+            "-12.3 %",
+            "-14.0 … -10.5 %",
+            "-2.0 %",
+            "REGRESSION",
+        ],
+    ]
+
+
+def test_accuracy_moves_in_points() -> None:
+    (row,) = rows([lower_accuracy()])
+    assert row[1:] == (
+        "0.6667",
+        "0.6167",
+        "-5.0 points",
+        "-9.0 … -1.0 points",
+        "-5.0 points",
+        "REGRESSION",
+    )
+
+
+def test_what_should_fall_has_a_band_upwards() -> None:
+    (row,) = rows([judgement(metric="tpot_mean_ms", change=0.031, interval=(0.02, 0.042))])
+    assert row[0] == "tpot_mean_ms [ms]"
+    assert row[3:6] == ("+3.1 %", "+2.0 … +4.2 %", "+2.0 %")
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    bare = judgement(baseline=None, measured=None, change=None, interval=None, band=None)
+    assert rows([bare])[0][1:6] == ("-",) * 5
+
+
+@pytest.mark.parametrize(
+    "metric", [*METRICS, accuracy_name("global_mmlu_full_en_high_school", "exact_match", "strict")]
+)
+def test_no_cell_is_cut_or_taken_for_markup(metric: str) -> None:
+    long = judgement(
+        metric=metric,
+        verdict=Verdict.NOT_COMPARABLE,
+        baseline=12345678.0,
+        measured=12345678.0,
+        interval=(-0.1234, 0.1234),
+    )
+    (row,) = rows([long])
+    assert cells(table([long]))[1] == list(row)
+
+
+def test_columns_stand_below_each_other() -> None:
+    header, _, first, second = table([judgement(), lower_accuracy()]).splitlines()
+    start = header.index("verdict")
+    assert first.index("REGRESSION") == second.index("REGRESSION") == start
+    assert first.index("%") < first.index("…")
+
+
+def test_an_outcome_says_what_why_where_and_how_again() -> None:
+    text = render(outcome(), reproduce="pytest 'perf_tests/test_serving.py::test_it[c4]'")
+    lines = text.splitlines()
+    assert lines[0] == "REGRESSION: small-serve-c4"
+    assert table([judgement()]) in text
+    assert lines[-4:] == [
+        "output_throughput: 12.3 % lower, which is more than the band of 2.0 %",
+        "fresh starts: 2; compared with llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, "
+        "5 fresh starts",
+        "artifacts: /runs/one/small-serve/start-2-new/c4",
+        "again: pytest 'perf_tests/test_serving.py::test_it[c4]'",
+    ]
+
+
+def test_notes_follow_the_reasons() -> None:
+    (probe,) = accuracy_probes(SCENARIO)
+    text = render(outcome(probe=probe, judgements=(lower_accuracy(),)))
+    assert text.startswith("REGRESSION: small-serve-sums\n")
+    assert f"{SUMS}: 5.0 points lower\n  note: 60 questions can show" in text
+
+
+def test_an_error_has_evidence_and_next_step_and_no_table() -> None:
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    text = render(outcome(verdict=Verdict.ERROR, judgements=(), error=error))
+    assert text.splitlines() == [
+        "ERROR: small-serve-c4",
+        "oom: the server ended",
+        "  | CUDA out of memory",
+        "  next step: lower the KV cache fraction, max batch size or max num tokens; "
+        "or use more GPUs",
+        "artifacts: /runs/one/small-serve/start-2-new/c4",
+    ]
+
+
+def test_without_numbers_the_reason_stands_alone() -> None:
+    bare: tuple[Judgement, ...] = ()
+    text = render(
+        outcome(verdict=Verdict.NO_BASELINE, judgements=bare, reason="none yet", folder=None)
+    )
+    assert text == "NO_BASELINE: small-serve-c4\nnone yet"
+
+
+def test_what_was_changed_on_purpose_or_made_up_is_said_first() -> None:
+    text = render(outcome(injected=("engine.settings.cpu_threads=1", "a=2"), synthetic=True))
+    assert text.splitlines()[1:3] == [
+        "changed on purpose: engine.settings.cpu_threads=1, a=2",
+        "SYNTHETIC: a stand-in made these numbers",
+    ]

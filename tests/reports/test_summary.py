@@ -1,0 +1,164 @@
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from building import SCENARIO, judgement, lower_accuracy, machine, outcome
+
+from perfgate.errors import RunError
+from perfgate.exit_status import ExitStatus
+from perfgate.gate.verdict import Verdict
+from perfgate.outcome import Outcome
+from perfgate.probe import accuracy_probes
+from perfgate.reports.summary import as_judgement, summary
+
+FACTS: dict[str, Any] = {
+    "id": "20261105-1",
+    "started": "2026-11-05T12:00:00+00:00",
+    "machine": json.loads(json.dumps(asdict(machine()))),
+}
+
+
+def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
+    """The verdict records, as they come back from the run folder."""
+    return [
+        json.loads(json.dumps({"record": "verdict", **outcome.as_record()})) for outcome in outcomes
+    ]
+
+
+def section(text: str, heading: str) -> list[str]:
+    """The lines of one second-level section that are not empty."""
+    _, _, rest = text.partition(f"\n## {heading}\n")
+    assert rest, f"no section {heading!r} in:\n{text}"
+    return [line for line in rest.partition("\n## ")[0].splitlines() if line]
+
+
+def test_a_judgement_comes_back_from_its_record() -> None:
+    for one in (judgement(), lower_accuracy(), judgement(interval=None, verdict=Verdict.PASS)):
+        (record,) = recorded(outcome(judgements=(one,)))
+        assert as_judgement(record["judgements"][0]) == one
+
+
+def test_begins_with_how_it_ended_and_where() -> None:
+    records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
+    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:7] == [
+        "# perfgate run 20261105-1",
+        "",
+        "**Exit status 1**: at least one regression of performance or accuracy.",
+        "",
+        "Verdicts: 1 REGRESSION, 2 PASS.",
+        "",
+        "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
+    ]
+
+
+def test_a_regression_has_its_table_reasons_and_baseline() -> None:
+    both = outcome(judgements=(judgement(), judgement(metric="tpot_mean_ms", change=0.1)))
+    text = summary(FACTS, recorded(both), ExitStatus.REGRESSION)
+    lines = section(text, "REGRESSION: `small-serve-c4`")
+    assert lines[:4] == [
+        "| metric | baseline | measured | change | interval | band | verdict |",
+        "|---|--:|--:|--:|--:|--:|---|",
+        "| output_throughput [tokens/s] | 1234 | 1083 | -12.3 % | -14.0 … -10.5 % | -2.0 % "
+        "| REGRESSION |",
+        "| tpot_mean_ms [ms] | 1234 | 1083 | +10.0 % | -14.0 … -10.5 % | +2.0 % | REGRESSION |",
+    ]
+    assert lines[4].startswith("- output_throughput: 12.3 % lower")
+    assert lines[-1] == (
+        "2 fresh starts, compared with llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, "
+        "5 fresh starts."
+    )
+
+
+def test_notes_are_kept() -> None:
+    (probe,) = accuracy_probes(SCENARIO)
+    text = summary(FACTS, recorded(outcome(probe=probe, judgements=(lower_accuracy(),))), None)
+    lines = section(text, "REGRESSION: `small-serve-sums`")
+    assert "- note: 60 questions can show no less than 5 points" in lines
+
+
+def test_every_table_row_has_as_many_cells_as_columns() -> None:
+    text = summary(FACTS, recorded(outcome(judgements=(judgement(), lower_accuracy()))), None)
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 4
+    assert {line.count("|") for line in table} == {8}
+
+
+def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
+    error = RunError("oom", "the server ended", evidence=("| CUDA *out* of memory", "Traceback"))
+    failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error)
+    lines = section(summary(FACTS, recorded(failed), ExitStatus.ERROR), "ERROR: `small-serve-c4`")
+    assert lines == [
+        "oom: the server ended",
+        "    | CUDA *out* of memory",
+        "    Traceback",
+        "Next step: lower the KV cache fraction, max batch size or max num tokens; "
+        "or use more GPUs.",
+    ]
+
+
+def test_no_numbers_have_a_reason() -> None:
+    bare = outcome(verdict=Verdict.NO_BASELINE, judgements=(), reason="there is no baseline yet")
+    text = summary(FACTS, recorded(bare), ExitStatus.PASSED)
+    assert section(text, "NO_BASELINE: `small-serve-c4`") == ["there is no baseline yet"]
+
+
+def test_skipped_is_counted_and_explained() -> None:
+    skipped = {
+        "record": "skipped",
+        "scenario": "big",
+        "probe": "c64",
+        "reason": "needs 8×B200, found none",
+    }
+    text = summary(FACTS, [*recorded(outcome(verdict=Verdict.PASS)), skipped], ExitStatus.PASSED)
+    assert "Verdicts: 1 PASS, 1 skipped." in text
+    assert section(text, "Not run") == ["- `big-c64`: needs 8×B200, found none"]
+
+
+def test_a_reason_of_several_lines_stays_in_its_place() -> None:
+    skipped = {
+        "record": "skipped",
+        "scenario": "big",
+        "probe": "c64",
+        "reason": "unknown engine\n  found: sglangg\n  to mend it: did you mean sglang?",
+    }
+    text = summary(FACTS, [skipped, {**skipped, "probe": "c128"}], ExitStatus.PASSED)
+    assert section(text, "Not run") == [
+        "- `big-c64`: unknown engine",
+        "  found: sglangg",
+        "  to mend it: did you mean sglang?",
+        "- `big-c128`: unknown engine",
+        "  found: sglangg",
+        "  to mend it: did you mean sglang?",
+    ]
+
+
+def test_changed_on_purpose_is_said() -> None:
+    text = summary(FACTS, recorded(outcome(injected=("a=1", "b=2"))), ExitStatus.REGRESSION)
+    assert section(text, "REGRESSION: `small-serve-c4`")[0] == "Changed on purpose: a=1, b=2."
+
+
+def test_synthetic_is_said_before_any_number() -> None:
+    warning = "**SYNTHETIC: stand-ins made numbers of this run; it proves nothing.**"
+    records = recorded(outcome(verdict=Verdict.PASS), outcome(synthetic=True))
+    text = summary(FACTS, records, ExitStatus.PASSED)
+    assert text.index(warning) < text.index("Verdicts:")
+    assert warning not in summary(FACTS, recorded(outcome()), ExitStatus.PASSED)
+
+
+def test_a_run_that_has_not_ended_says_so() -> None:
+    text = summary(FACTS, recorded(outcome()), None)
+    assert "**The run has not ended, or was killed.** What follows had finished." in text
+    assert "Exit status" not in text
+    assert "## REGRESSION: `small-serve-c4`" in text
+
+
+def test_a_run_without_any_verdict() -> None:
+    records = [{"record": "selected", "tests": ["x"]}, {"record": "measurement"}]
+    assert "Verdicts: none." in summary(FACTS, records, None)
+
+
+@pytest.mark.parametrize(("names", "told"), [((), "no GPU"), (("NVIDIA H200",) * 8, "8 GPUs")])
+def test_the_machine(names: tuple[str, ...], told: str) -> None:
+    facts = {**FACTS, "machine": json.loads(json.dumps(asdict(machine(*names))))}
+    assert f"Machine: node7, 72 cores of Grace, {told}. " in summary(facts, [], None)

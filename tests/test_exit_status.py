@@ -1,0 +1,71 @@
+from itertools import product
+
+import pytest
+
+from perfgate.exit_status import ExitStatus, exit_status, meaning
+from perfgate.gate.verdict import Verdict
+
+PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR = (
+    Verdict.PASS,
+    Verdict.REGRESSION,
+    Verdict.IMPROVEMENT,
+    Verdict.INCONCLUSIVE,
+    Verdict.NO_BASELINE,
+    Verdict.NOT_COMPARABLE,
+    Verdict.ERROR,
+)
+
+# One verdict alone: its status without and with --gate.
+ALONE: dict[Verdict | None, tuple[int, int]] = {
+    PASS: (0, 0),
+    IMPROVEMENT: (0, 0),
+    REGRESSION: (1, 1),
+    INCONCLUSIVE: (10, 10),
+    ERROR: (11, 11),
+    NO_BASELINE: (0, 12),
+    NOT_COMPARABLE: (0, 12),
+    None: (0, 12),
+}
+FROM_WORST = (1, 11, 12, 10, 0)
+
+
+def test_the_numbers_are_a_promise_to_scripts() -> None:
+    assert {status.name: status.value for status in ExitStatus} == {
+        "PASSED": 0,
+        "REGRESSION": 1,
+        "INCONCLUSIVE": 10,
+        "ERROR": 11,
+        "NOT_JUDGED": 12,
+    }
+
+
+def test_none_of_them_is_one_of_pytests_own() -> None:
+    pytests = {status.value for status in pytest.ExitCode} - {0, 1}
+    assert not pytests & set(ExitStatus)
+
+
+def test_the_table_has_every_verdict() -> None:
+    assert set(ALONE) == {*Verdict, None}
+
+
+@pytest.mark.parametrize("gate", [False, True])
+@pytest.mark.parametrize("verdict", ALONE)
+def test_one_verdict_alone(verdict: Verdict | None, gate: bool) -> None:
+    assert exit_status([verdict], gate=gate) == ALONE[verdict][gate]
+
+
+@pytest.mark.parametrize("gate", [False, True])
+@pytest.mark.parametrize("verdicts", list(product(ALONE, repeat=2)))
+def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], gate: bool) -> None:
+    statuses = {ALONE[verdict][gate] for verdict in verdicts}
+    worst = next(status for status in FROM_WORST if status in statuses)
+    assert exit_status(iter(verdicts), gate=gate) == worst
+
+
+def test_nothing_selected_is_no_release() -> None:
+    assert exit_status([], gate=True) == ExitStatus.NOT_JUDGED
+    assert exit_status([], gate=False) == ExitStatus.PASSED
+
+
+def test_every_status_has_its_own_meaning() -> None:
+    assert len({meaning(status) for status in ExitStatus}) == len(ExitStatus)

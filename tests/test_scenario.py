@@ -1,0 +1,220 @@
+"""Scenario: its sweep, its names, and what its hashes see."""
+
+import json
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from building import SCENARIO
+from jsonschema import Draft202012Validator
+
+from perfgate.scenario import (
+    Expected,
+    Floor,
+    GatePolicy,
+    Hardware,
+    Limits,
+    LoadPoint,
+    Scenario,
+    Source,
+    Workload,
+)
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
+LOAD = SCENARIO.workload
+assert LOAD is not None
+
+
+def with_load(**changes: Any) -> Scenario:
+    assert LOAD is not None
+    return replace(SCENARIO, workload=replace(LOAD, **changes))
+
+
+# The sweep. ---------------------------------------------------------------------------------
+
+
+def test_a_sweep_has_one_point_per_concurrency_each_with_its_own_seed() -> None:
+    assert SCENARIO.points() == (
+        LoadPoint(concurrency=1, requests=6, warmup_requests=1, seed=20),
+        LoadPoint(concurrency=4, requests=24, warmup_requests=4, seed=1020),
+    )
+    assert [point.label for point in SCENARIO.points()] == ["c1", "c4"]
+
+
+def test_the_number_of_requests_may_be_given_outright() -> None:
+    scenario = with_load(requests=114_688, requests_per_concurrency=None, concurrency=(7168,))
+    assert scenario.points()[0].requests == 114_688
+
+
+def test_no_workload_no_points() -> None:
+    assert replace(SCENARIO, workload=None).points() == ()
+
+
+@pytest.mark.parametrize(
+    ("hardware", "label"),
+    [
+        (Hardware("none", 0), "cpu"),
+        (Hardware("B200", 8), "8xB200"),
+        (Hardware("GB200", 8, nodes=2), "2x4xGB200"),
+    ],
+)
+def test_hardware_has_a_short_name(hardware: Hardware, label: str) -> None:
+    assert hardware.label == label
+
+
+# What the hashes see. -----------------------------------------------------------------------
+
+NOT_SHAPING = {
+    "title": {"title": "Another"},
+    "source": {"source": Source("other.md", "Other", url="https://example.com")},
+    "gate": {"gate": GatePolicy(("duration_s",), {"duration_s": 0.1}, max_starts=9)},
+    "limits": {"limits": Limits(1.0, 2.0, 3.0)},
+    "expected": {"expected": (Expected("duration_s", 1.0),)},
+    "floors": {"floors": (Floor("duration_s", 1.0),)},
+    "markers": {"markers": ("nightly",)},
+    "id": {"id": "renamed"},
+    "file": {"file": Path("elsewhere.yaml")},
+}
+
+
+@pytest.mark.parametrize("name", NOT_SHAPING)
+def test_what_does_not_shape_a_measurement_is_not_hashed(name: str) -> None:
+    changed = replace(SCENARIO, **NOT_SHAPING[name])
+    assert changed.content_hash() == SCENARIO.content_hash()
+
+
+SHAPING = {
+    "isl": with_load(isl=65),
+    "osl": with_load(osl=33),
+    "client": with_load(client="other"),
+    "dataset": with_load(dataset="real"),
+    "concurrency": with_load(concurrency=(1, 4, 8)),
+    "requests": with_load(requests_per_concurrency=7),
+    "warm-up": with_load(warmup_per_concurrency=2),
+    "streaming": with_load(streaming=False),
+    "ignore_eos": with_load(ignore_eos=False),
+    "seed": with_load(seed=21),
+    "rate": with_load(max_request_rate=1.0),
+    "api": with_load(api="chat"),
+    "no workload": replace(SCENARIO, workload=None),
+    "accuracy": replace(SCENARIO, accuracy=()),
+    "hardware": replace(SCENARIO, hardware=Hardware("B200", 8)),
+    "model": replace(SCENARIO, model=replace(SCENARIO.model, precision="fp8")),
+    "engine": replace(SCENARIO, engine=replace(SCENARIO.engine, name="vllm")),
+    "setting": replace(
+        SCENARIO,
+        engine=replace(
+            SCENARIO.engine, settings=replace(SCENARIO.engine.settings, attention_dp=True)
+        ),
+    ),
+    "environment": replace(SCENARIO, environment={"TRTLLM_ENABLE_PDL": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", SHAPING)
+def test_what_shapes_a_measurement_is_hashed(name: str) -> None:
+    assert SHAPING[name].content_hash() != SCENARIO.content_hash()
+
+
+def test_the_hash_is_short_and_the_same_every_time() -> None:
+    assert SCENARIO.content_hash() == replace(SCENARIO).content_hash()
+    assert len(SCENARIO.content_hash()) == 16
+    assert int(SCENARIO.content_hash(), 16) > 0
+
+
+def test_the_order_of_mappings_does_not_matter() -> None:
+    one = replace(SCENARIO, environment={"A": "1", "B": "2"})
+    other = replace(SCENARIO, environment={"B": "2", "A": "1"})
+    assert one.content_hash() == other.content_hash()
+
+
+# Schema and dataclasses say the same. -------------------------------------------------------
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def rules_of(name: str, rule: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The rule and all below it, each with its place."""
+    below = [(f"{name}.{key}", part) for key, part in rule.get("properties", {}).items()]
+    if "items" in rule:
+        below.append((f"{name}[]", rule["items"]))
+    if isinstance(rule.get("additionalProperties"), dict):
+        below.append((f"{name}.*", rule["additionalProperties"]))
+    return [(name, rule), *(found for place, part in below for found in rules_of(place, part))]
+
+
+RULES = rules_of("scenario", SCHEMA["$defs"]["scenario"])
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES, ids=[name for name, _ in RULES])
+def test_every_field_is_described_and_every_mapping_closed(name: str, rule: dict[str, Any]) -> None:
+    assert rule["description"].endswith("."), name
+    if rule.get("type") == "object":
+        assert "additionalProperties" in rule, name
+
+
+JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+# Fields that a file spells otherwise than the dataclass: one concurrency needs no list.
+SPELLED = {"Workload.concurrency": ["integer", "array"], "AccuracyTask.extra_body.*": None}
+
+
+def compare(cls: type, rule: dict[str, Any]) -> None:
+    """Fields of the class and properties of the schema are the same, of the same types."""
+    hints = get_type_hints(cls)
+    names = [field.name for field in fields(cls) if hints[field.name] != Path | None]
+    assert set(rule["properties"]) == set(names), cls.__name__
+    for name in names:
+        compare_type(f"{cls.__name__}.{name}", hints[name], rule["properties"][name])
+
+
+def compare_type(place: str, hint: Any, rule: dict[str, Any]) -> None:
+    if get_origin(hint) in (Union, UnionType) and type(None) in get_args(hint):
+        (hint,) = (part for part in get_args(hint) if part is not type(None))
+    if place in SPELLED:
+        assert rule["type"] == SPELLED[place] or SPELLED[place] is None, place
+    elif is_dataclass(hint) and isinstance(hint, type):
+        compare(hint, rule)
+    elif get_origin(hint) is Literal:
+        assert set(rule["enum"]) == set(get_args(hint)), place
+    elif get_origin(hint) is tuple:
+        assert rule["type"] == "array", place
+        compare_type(f"{place}[]", get_args(hint)[0], rule["items"])
+    elif get_origin(hint) is not None:
+        assert rule["type"] == "object", place
+        compare_type(f"{place}.*", get_args(hint)[1], rule["additionalProperties"])
+    else:
+        assert rule.get("type", "string") == JSON_TYPES[hint], place
+
+
+def test_schema_and_dataclasses_have_the_same_fields() -> None:
+    compare(Scenario, SCHEMA["$defs"]["scenario"])
+
+
+def test_what_the_schema_requires_are_the_fields_without_a_default() -> None:
+    complete = SCHEMA["$defs"]["complete"]
+    # In a file, what a dataclass takes as None or () may also be left out.
+    left_out = {"workload", "accuracy", "isl", "osl"}
+
+    def required(cls: type) -> set[str]:
+        return {
+            field.name
+            for field in fields(cls)
+            if field.default is MISSING
+            and field.default_factory is MISSING
+            and field.name not in left_out
+        }
+
+    assert set(complete["required"]) == required(Scenario)
+    for section, cls in {
+        "source": Source,
+        "hardware": Hardware,
+        "workload": Workload,
+        "gate": GatePolicy,
+        "limits": Limits,
+    }.items():
+        assert set(complete["properties"][section]["required"]) == required(cls), section
