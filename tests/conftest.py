@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
+
+# A busy machine is no reason for a test to fail.
+settings.register_profile("perfgate", deadline=None)
+settings.load_profile("perfgate")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,7 @@ from perfgate.scenario import Scenario
 from perfgate.scenario_files import load_scenarios
 from perfgate.scenario_selection import all_markers, markers_of
 from perfgate.suite import Suite
+from perfgate.workers import scheduler_by_scenario
 
 # Parameter name of a test function → the probes it is run for.
 PROBES = {"load_probe": load_probes, "accuracy_probe": accuracy_probes}
@@ -78,19 +80,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "markers", False):
         with _usage_errors():
             session.register_markers()
-    _group_by_scenario(config)
-
-
-def _group_by_scenario(config: pytest.Config) -> None:
-    """Keep probes that share a server on one worker, unless another distribution was asked for.
-
-    The main process schedules by group; a worker puts the groups into its tests' ids.
-    """
-    worker = getattr(config, "workerinput", None)
-    if worker is not None:
-        config.option.loadgroup = worker["perfgate_grouped"]
-    elif getattr(config.option, "dist", "no") == "load":
-        config.option.dist = "loadgroup"
 
 
 @contextmanager
@@ -226,7 +215,11 @@ class SuiteSession:
             metafunc.parametrize(
                 name,
                 [
-                    pytest.param(probe, id=probe.id, marks=_marks(scenario))
+                    pytest.param(
+                        probe,
+                        id=probe.id,
+                        marks=[getattr(pytest.mark, name) for name in markers_of(scenario)],
+                    )
                     for scenario in self.scenarios
                     for probe in probes_of(scenario)
                 ],
@@ -261,8 +254,7 @@ class SuiteSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            # Under --dist loadgroup the group stands behind the test's name.
-            self._failed.add(report.nodeid.partition("@")[0])
+            self._failed.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
@@ -315,15 +307,8 @@ class SuiteSession:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _marks(scenario: Scenario) -> list[pytest.MarkDecorator]:
-    return [
-        *(getattr(pytest.mark, name) for name in markers_of(scenario)),
-        pytest.mark.xdist_group(scenario.id),
-    ]
-
-
 class _XdistHooks:
-    """What is only called where pytest-xdist is at work."""
+    """What is only called in the main process of a session with pytest-xdist."""
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
@@ -333,6 +318,12 @@ class _XdistHooks:
         """Tell a worker where the run folder is."""
         with _usage_errors():
             run = self._session.open_run()
-        told = node.workerinput  # type: ignore[attr-defined]
-        told["perfgate_run"] = str(run.path)
-        told["perfgate_grouped"] = self._session.config.option.dist == "loadgroup"
+        node.workerinput["perfgate_run"] = str(run.path)  # type: ignore[attr-defined]
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
+        if config.getoption("dist") not in ("load", "loadgroup"):
+            return None
+        with _usage_errors():
+            return scheduler_by_scenario(config, log, self._session.scenarios)
