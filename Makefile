@@ -18,7 +18,7 @@ else
 endif
 
 # How the embedded default is slowed, and broken, on purpose.
-SLOW := --inject engine.settings.cpu_threads=1 --inject engine.settings.max_num_tokens=8
+SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
 BROKEN := --inject accuracy.temperature=2
 
 .PHONY: help setup setup-local setup-dev local local-slow local-broken test lint format \

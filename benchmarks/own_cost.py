@@ -1,4 +1,4 @@
-"""What perfgate itself costs, as ratios measured in one run. Prints Markdown for docs/performance.md.
+"""What perfgate itself costs, as ratios measured in one run; Markdown for docs/performance.md.
 
 Collecting: 1,000 scenarios by the suite, against bare pytest collecting 1,000 parametrised tests
 plus parsing the same YAML. Starting: a session that collects the suite, against bare pytest. Own
@@ -52,7 +52,9 @@ def collecting(folder: Path, repeat: int) -> None:
     bare.mkdir()
     (bare / "test_bare.py").write_text(
         "import pytest, yaml\n"
-        f"ids = [one['id'] for one in yaml.load(open({str(file)!r}), yaml.CSafeLoader)['scenarios']]\n"
+        f"with open({str(file)!r}) as file:\n"
+        "    plain = yaml.load(file, yaml.CSafeLoader)\n"
+        "ids = [one['id'] for one in plain['scenarios']]\n"
         "@pytest.mark.parametrize('name', ids)\n"
         "def test_bare(name):\n    pass\n"
     )

@@ -68,3 +68,10 @@ def test_a_failing_step_ends_the_script(tmp_path: Path) -> None:
     )
     assert answer.returncode != 0
     assert not (tmp_path / "reached").exists()
+
+
+def test_a_secret_is_asked_for_and_not_written_down() -> None:
+    script = Command(("serve",), env={"HF_TOKEN": "abc123", "MAX_TOKENS": "7"}).as_shell()
+    assert "abc123" not in script
+    assert ': "${HF_TOKEN:?a secret, set it yourself}"' in script
+    assert "export MAX_TOKENS=7" in script

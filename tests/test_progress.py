@@ -174,7 +174,7 @@ class TestView:
         assert "\x1b" not in stream.getvalue()
         assert re.fullmatch(
             r"\nperfgate: a: step 1 of 2: start 1, for 0 s, time left not yet known\n"
-            r"\nperfgate: a: step 2 of 2: load c1, for 0 s, time left not yet known\n",
+            r"perfgate: a: step 2 of 2: load c1, for 0 s, time left not yet known\n",
             stream.getvalue(),
         )
 

@@ -31,6 +31,7 @@ def measure(run: RunFolder, probe: str = "c4", value: float = 100.0, **changes: 
         "hardware": "cpu",
         "probe": probe,
         "role": "new",
+        "machine_bound": False,
         "start": 1,
         "started": now(),
         "engine": {"name": "llama.cpp", "version": "1.3.0", "commit": COMMIT},
@@ -242,3 +243,13 @@ class TestPromote:
             promote(candidate, by="Ada", reason="x")
         assert kept.read_bytes() == before
         assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_what_a_machine_compares_with_itself_stays_on_the_machine(run: RunFolder) -> None:
+    measure(run, "c4")
+    measure(run, "c1", machine_bound=True)
+    judge(run, "c4")
+    judge(run, "c1", Verdict.PASS)
+    (path,), left_out = record_candidates(run.path)
+    assert list(read(path).entries) == ["c4"]
+    assert [line.partition(":")[0].rpartition("-")[2] for line in left_out] == ["c1"]

@@ -25,7 +25,7 @@ from perfgate.outcome import Outcome
 from perfgate.probe import Probe
 from perfgate.progress import Progress
 from perfgate.records import RunFolder, now
-from perfgate.references import Comparison, ReferencePolicy, References
+from perfgate.references import Comparison, ReferencePolicy, References, measures_itself
 from perfgate.scenario import Scenario
 from perfgate.tools import Tools
 
@@ -201,6 +201,7 @@ class Campaign:
                 "hardware": self.scenario.hardware.label,
                 "probe": probe.label,
                 "role": role,
+                "machine_bound": measures_itself(probe),
                 "start": number,
                 "started": started,
                 "engine": asdict(self.tools.build),

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from perfgate.secrets import is_secret
+
 
 @dataclass(frozen=True)
 class Command:
@@ -23,12 +25,19 @@ class Command:
     cwd: Path | None = None
 
     def as_shell(self) -> str:
-        """The same call as a POSIX shell script that a person can paste and run."""
+        """The same call as a POSIX shell script that a person can paste and run.
+
+        Secret variables are asked for, not written down.
+        """
         lines = ["#!/bin/sh", "set -e"]
         if self.cwd is not None:
             lines.append(f"cd {shlex.quote(str(self.cwd))}")
         for name, content in self.files.items():
             lines.append(f"printf %s {shlex.quote(content)} > {shlex.quote(name)}")
-        lines += [f"export {name}={shlex.quote(value)}" for name, value in self.env.items()]
+        for name, value in self.env.items():
+            if is_secret(name):
+                lines.append(f': "${{{name}:?a secret, set it yourself}}"')
+            else:
+                lines.append(f"export {name}={shlex.quote(value)}")
         lines.append("exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv))
         return "\n".join(lines) + "\n"

@@ -69,7 +69,14 @@ class FreshStart:
         evaluator = self.tools.evaluators[task.evaluator]
         command = evaluator.command(self.target, task, folder)
         with self.launcher.start(command, folder, "evaluator") as job:
-            run_to_end(job, self.server, self.scenario.limits)
+            try:
+                run_to_end(job, self.server, self.scenario.limits)
+            except RunError as error:
+                cause = None
+                if error.failure == "client_failed":
+                    with job.stderr.open(errors="replace") as log:
+                        cause = evaluator.diagnose(log)
+                raise cause or error from None
         return evaluator.parse(task, folder)
 
 

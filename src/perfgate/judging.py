@@ -1,14 +1,16 @@
 """Judging: a probe's measurements against its baseline entry, under its scenario's policy. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from perfgate.baselines import Entry
+from perfgate.errors import InputError
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.sanity import sanity
 from perfgate.gate.verdict import Judgement, Verdict, worst
 from perfgate.measurement import Measurement
-from perfgate.metrics import is_accuracy, lookup
+from perfgate.metrics import ACCURACY, is_accuracy, lookup
 from perfgate.probe import Probe
 from perfgate.scenario import GatePolicy
 
@@ -44,6 +46,13 @@ def judge(
     different = entry.differences(fingerprint)
     if different:
         return Judged(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    if not probe.gating_metrics():
+        raise InputError(
+            "nothing to judge",
+            field="gate.metrics",
+            found=f"no metric that {probe.id} gives",
+            hint="name one of its metrics in the scenario's gate, or drop the probe",
+        )
     judgements = tuple(
         judge_metric(metric, probe.scenario.gate, entry, measurements, rule)
         for metric in probe.gating_metrics()
@@ -94,12 +103,24 @@ def judge_metric(
 def _judge_accuracy(
     metric: str, entry: Entry, measurements: Sequence[Measurement], band: float | None
 ) -> Judgement:
-    answers = entry.runs[0].answers.get(metric)
-    if answers is None:
-        raise KeyError(metric)
-    return judge_paired(
+    judgement = judge_paired(
         metric,
-        answers,
-        [measurement.answers[metric] for measurement in measurements],
-        margin=band if band is not None else 0.02,
+        entry.runs[0].answers.get(metric, {}),
+        [measurement.answers.get(metric, {}) for measurement in measurements],
+        margin=band or ACCURACY.band or 0.0,
+    )
+    faults = _faults(metric, entry.runs[0].metrics, measurements[-1])
+    return replace(judgement, notes=(*judgement.notes, *faults))
+
+
+def _faults(metric: str, reference: Mapping[str, float], measured: Measurement) -> tuple[str, ...]:
+    """What a loss looks like, where it is no small loss but broken output or a broken format."""
+    task = metric.rpartition(":")[0]
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    if strict not in measured.metrics:
+        return ()
+    return sanity(
+        measured.metrics[strict],
+        measured.metrics.get(flexible),
+        reference_strict=reference.get(strict),
     )

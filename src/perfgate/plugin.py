@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -22,7 +22,7 @@ from perfgate.campaign import Session
 from perfgate.errors import PerfgateError
 from perfgate.exit_status import ExitStatus, exit_status, meaning
 from perfgate.gate.performance import Rule
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.hardware import Machine, detect
 from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
@@ -31,7 +31,8 @@ from perfgate.paths import repository
 from perfgate.probe import Probe, accuracy_probes, load_probes
 from perfgate.progress import ProgressView
 from perfgate.records import RunFolder, session_facts
-from perfgate.reports.summary import summary
+from perfgate.reports.outcome_text import brief, resolution
+from perfgate.reports.summary import as_judgement, summary
 from perfgate.scenario import Scenario
 from perfgate.scenario_files import load_scenarios
 from perfgate.scenario_selection import all_markers, markers_of
@@ -107,6 +108,7 @@ class SuiteSession:
         self.run: RunFolder | None = None
         self._suite: Suite | None = None
         self._view: ProgressView | None = None
+        self._stream: TextIO | None = None
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
         self._took_sigterm = False
@@ -173,8 +175,8 @@ class SuiteSession:
             else:
                 facts = session_facts(self.machine, sys.argv, self.config.rootpath)
                 self.run = RunFolder.create(self._run_path(), facts)
-                stream = os.fdopen(os.dup(self._terminal), "w")
-                self._view = ProgressView(self.run.path / "progress.jsonl", stream)
+                self._stream = os.fdopen(os.dup(self._terminal), "w")
+                self._view = ProgressView(self.run.path / "progress.jsonl", self._stream)
                 self._view.start()
         return self.run
 
@@ -286,16 +288,16 @@ class SuiteSession:
             return
         say = terminalreporter.write_line
         terminalreporter.section("perfgate")
+        every: list[Judgement] = []
         for line in self.run.records("verdict"):
             verdict = Verdict(line["verdict"])
+            judgements = [as_judgement(plain) for plain in line["judgements"]]
+            every += judgements
+            detail = brief(judgements) or line["reason"] or line["error"]["message"]
             good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT)
-            detail = [
-                f"{one['metric']} {100 * one['change']:+.1f} %"
-                for one in line["judgements"]
-                if one["change"] is not None
-            ]
-            name = f"{line['scenario']}-{line['probe']}"
-            say(f"{verdict:14} {name}: {', '.join(detail) or line['reason']}", green=good)
+            say(f"{verdict:14} {line['scenario']}-{line['probe']}: {detail}", green=good)
+        if smallest := resolution(every):
+            say(f"compared with itself, this machine now shows no loss smaller than: {smallest}")
         if self._status is not None:
             say(f"exit status {self._status.value}: {meaning(self._status)}")
         say(f"run folder: {self.run.path} (start with summary.md)")
@@ -303,6 +305,8 @@ class SuiteSession:
     def pytest_unconfigure(self) -> None:
         if self.run is not None:
             self.run.close()
+        if self._stream is not None:
+            self._stream.close()
         if self._took_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -123,6 +123,7 @@ class ProgressView:
         self._state = ProgressState()
         self._seen = 0
         self._shown_at = time.monotonic()
+        self._begun = False
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
 
@@ -153,7 +154,9 @@ class ProgressView:
                 width = shutil.get_terminal_size().columns - 1
                 self._print("\r\x1b[K" + " | ".join(lines)[:width])
         elif news or (lines and time.monotonic() - self._shown_at > _PLAIN_INTERVAL_S):
-            self._print("".join(f"\nperfgate: {line}" for line in news or lines) + "\n")
+            # pytest may have left the cursor behind a file's name, but only before the first line.
+            start, self._begun = ("" if self._begun else "\n"), True
+            self._print(start + "".join(f"perfgate: {line}\n" for line in news or lines))
             self._shown_at = time.monotonic()
 
     def _print(self, text: str) -> None:

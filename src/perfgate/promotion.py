@@ -51,6 +51,8 @@ def record_candidates(run: Path) -> tuple[list[Path], list[str]]:
         name = _name(line)
         if line["injected"] or line["synthetic"]:
             refused.add(f"{name}: its numbers were changed on purpose or are synthetic")
+        elif line["machine_bound"]:
+            refused.add(f"{name}: compared with the machine itself, so its numbers stay here")
         elif name not in verdicts:
             refused.add(f"{name}: it has no verdict")
         elif verdicts[name] in _USABLE:

@@ -47,7 +47,7 @@ class References:
         return self._due(probe)
 
     def _is_due(self, probe: Probe) -> bool:
-        if not _measures_itself(probe) or self._policy == "stored":
+        if not measures_itself(probe) or self._policy == "stored":
             return False
         if self._policy == "fresh":
             return True
@@ -109,9 +109,10 @@ class References:
         )
 
 
-def _measures_itself(probe: Probe) -> bool:
+def measures_itself(probe: Probe) -> bool:
+    """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
 
 
 def _store_of(probe: Probe) -> Store:
-    return baselines.own_store() if _measures_itself(probe) else baselines.suite_store()
+    return baselines.own_store() if measures_itself(probe) else baselines.suite_store()

@@ -326,6 +326,31 @@ def test_two_runs_in_one_folder_are_refused(suite: Suite) -> None:
     assert "already holds a run" in third.stdout + third.stderr
 
 
+def test_a_full_disk_is_told_and_leaves_readable_records(suite: Suite) -> None:
+    folder = suite.folder / "run"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        done = subprocess.run(
+            suite.command("perf_tests/test_serving.py"),
+            cwd=suite.folder,
+            env=suite.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        lines = (folder / "records.jsonl").read_text().splitlines()
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+    assert done.returncode != 0
+    assert "disk_full" in done.stdout + done.stderr
+    assert json.loads(lines[0])["record"] == "selected"
+    assert suite.wait_until_empty() == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("stage", ["start", "load"])
 def test_nothing_outlives_a_killed_session_and_its_records_stay_readable(

@@ -1,10 +1,12 @@
 """Evaluator: a program that measures the accuracy of a served model."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from pathlib import Path
 
 from perfgate.clients.base import Target
 from perfgate.command import Command
+from perfgate.errors import RunError
 from perfgate.measurement import Measurement
 from perfgate.registry import Registry
 from perfgate.scenario import AccuracyTask
@@ -26,6 +28,10 @@ class Evaluator(ABC):
     @abstractmethod
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
         """The command that evaluates one task and leaves its results in `folder`."""
+
+    def diagnose(self, log: Iterable[str]) -> RunError | None:  # noqa: ARG002
+        """The first cause that the log of a failed run shows; None if no line tells."""
+        return None
 
     @abstractmethod
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:

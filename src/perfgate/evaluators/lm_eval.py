@@ -4,11 +4,12 @@ Its results are read by `lm_eval_results`.
 """
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from perfgate.clients.base import Target
 from perfgate.command import Command
-from perfgate.errors import InputError, MissingProgram
+from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.measurement import Measurement
@@ -43,6 +44,10 @@ class LmEval(Evaluator):
         except (OSError, subprocess.SubprocessError) as error:
             raise MissingProgram(f"lm_eval does not tell its version: {error}") from error
         return done.stdout.strip()
+
+    def diagnose(self, log: Iterable[str]) -> RunError | None:
+        """See `Evaluator.diagnose`; the log's tail is seldom the cause."""
+        return lm_eval_results.diagnose(log)
 
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:
         """See `Evaluator.command`.

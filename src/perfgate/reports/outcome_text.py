@@ -103,3 +103,19 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     if reproduce:
         lines.append(f"again: {reproduce}")
     return "\n".join(lines)
+
+
+def brief(judgements: Sequence[Judgement]) -> str:
+    """The metrics and their changes in one line."""
+    return ", ".join(f"{one.metric} {change(one)}" for one in judgements if one.change is not None)
+
+
+def resolution(judgements: Sequence[Judgement]) -> str:
+    """What a machine that measures its own noise can show at best; empty where none did."""
+    widest: dict[str, Judgement] = {}
+    for one in judgements:
+        if any(note.startswith("band widened") for note in one.notes):
+            known = widest.get(one.metric)
+            if known is None or (one.band or 0.0) > (known.band or 0.0):
+                widest[one.metric] = one
+    return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
