@@ -11,7 +11,7 @@ from perfgate.hardware import Gpu, Machine
 from perfgate.measurement import Measurement
 from perfgate.outcome import Outcome
 from perfgate.probe import load_probes
-from perfgate.scenario import (
+from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,
     EngineSettings,

@@ -8,7 +8,7 @@ import pytest
 from building import MACHINE, machine
 
 from perfgate.hardware import Gpu, detect, usable_cores
-from perfgate.scenario import Hardware
+from perfgate.scenarios.scenario import Hardware
 
 EIGHT_H200 = machine(*["NVIDIA H200"] * 8)
 

@@ -6,7 +6,7 @@ from building import SCENARIO
 
 from perfgate.errors import InputError
 from perfgate.injection import Injection, inject, parse
-from perfgate.scenario import AccuracyTask
+from perfgate.scenarios.scenario import AccuracyTask
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from perfgate.gate.verdict import Verdict
 from perfgate.judging import judge
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe, load_probes
-from perfgate.scenario import GatePolicy
+from perfgate.scenarios.scenario import GatePolicy
 
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(

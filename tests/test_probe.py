@@ -3,7 +3,7 @@ from dataclasses import replace
 from building import SCENARIO, SUMS
 
 from perfgate.probe import Probe, accuracy_probes, load_probes
-from perfgate.scenario import AccuracyTask, GatePolicy, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, GatePolicy, Scenario
 
 
 def test_one_per_sweep_point_and_one_per_task() -> None:

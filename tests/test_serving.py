@@ -21,8 +21,8 @@ from perfgate.fresh_start import fresh_start
 from perfgate.launchers.base import Job
 from perfgate.launchers.local import LocalLauncher
 from perfgate.paths import repository
-from perfgate.scenario import Limits, Scenario
-from perfgate.scenario_files import load_scenarios
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Limits, Scenario
 from perfgate.serving import answers, free_port, listens, run_to_end, wait_until_ready
 from perfgate.tools import Tools, tools_for
 

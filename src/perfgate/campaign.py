@@ -26,7 +26,7 @@ from perfgate.probe import Probe
 from perfgate.progress import Progress
 from perfgate.records import RunFolder, now
 from perfgate.references import Comparison, ReferencePolicy, References, measures_itself
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 from perfgate.tools import Tools
 
 Role = Literal["reference", "new"]

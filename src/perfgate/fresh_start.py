@@ -12,7 +12,7 @@ from perfgate.launchers.base import Job, Launcher
 from perfgate.measurement import Measurement
 from perfgate.paths import machine_store
 from perfgate.probe import Probe
-from perfgate.scenario import AccuracyTask, LoadPoint, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
 from perfgate.tools import Tools
 

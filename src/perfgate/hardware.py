@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.scenario import Hardware
+from perfgate.scenarios.scenario import Hardware
 
 
 @dataclass(frozen=True)

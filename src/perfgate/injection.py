@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import yaml
 
 from perfgate.errors import InputError
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)

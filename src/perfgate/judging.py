@@ -12,7 +12,7 @@ from perfgate.gate.verdict import Judgement, Verdict, worst
 from perfgate.measurement import Measurement
 from perfgate.metrics import ACCURACY, is_accuracy, lookup
 from perfgate.probe import Probe
-from perfgate.scenario import GatePolicy
+from perfgate.scenarios.scenario import GatePolicy
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ from perfgate.progress import ProgressView
 from perfgate.records import RunFolder, session_facts
 from perfgate.reports.outcome_text import brief, resolution
 from perfgate.reports.summary import as_judgement, summary
-from perfgate.scenario import Scenario
-from perfgate.scenario_files import load_scenarios
-from perfgate.scenario_selection import all_markers, markers_of
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.selection import all_markers, markers_of
 from perfgate.suite import Suite
 from perfgate.workers import scheduler_by_scenario
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from perfgate.scenario import AccuracyTask, LoadPoint, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 
 
 @dataclass(frozen=True, repr=False)

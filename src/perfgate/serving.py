@@ -17,7 +17,7 @@ from perfgate.engines.base import Endpoint, Engine
 from perfgate.errors import RunError
 from perfgate.failures import classify
 from perfgate.launchers.base import Exit, Job
-from perfgate.scenario import Limits
+from perfgate.scenarios.scenario import Limits
 
 _POLL_S = 0.1
 _HTTP_TIMEOUT_S = 5.0

@@ -11,7 +11,7 @@ from perfgate.gate.performance import rule_for
 from perfgate.injection import inject
 from perfgate.outcome import Outcome
 from perfgate.probe import Probe
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 from perfgate.tools import tools_for
 
 

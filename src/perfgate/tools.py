@@ -10,7 +10,7 @@ from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.hardware import Machine
 from perfgate.measurement import Json
 from perfgate.probe import Probe
-from perfgate.scenario import LoadPoint, Scenario
+from perfgate.scenarios.scenario import LoadPoint, Scenario
 
 
 @dataclass(frozen=True)

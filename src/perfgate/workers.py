@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perfgate.probe import accuracy_probes, load_probes
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 
 
 def groups(scenarios: Sequence[Scenario]) -> dict[str, str]:

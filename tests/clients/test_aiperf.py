@@ -18,7 +18,7 @@ from perfgate.engines.base import Endpoint
 from perfgate.errors import InputError, RunError
 from perfgate.measurement import Measurement
 from perfgate.metrics import METRICS
-from perfgate.scenario import LoadPoint, Workload
+from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"
 TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), Path("/models/tokenizer"))

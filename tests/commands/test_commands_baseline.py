@@ -34,6 +34,7 @@ def run(suite_root: Path) -> Path:
             "hardware": "cpu",
             "probe": probe,
             "role": "new",
+            "machine_bound": False,
             "started": now(),
             "engine": {"name": "llama.cpp", "version": "1.3.0", "commit": "fed987"},
             "fingerprint": {"cpu": "Grace"},

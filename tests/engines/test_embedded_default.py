@@ -28,7 +28,7 @@ from perfgate.engines.llama_cpp import TOKENIZER, LlamaCpp
 from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators.lm_eval import LmEval
 from perfgate.programs import LLAMA_CPP_PYTHON
-from perfgate.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
+from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

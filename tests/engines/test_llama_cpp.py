@@ -13,7 +13,7 @@ from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
 from perfgate.errors import InputError, MissingProgram
-from perfgate.scenario import (
+from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineChoice,
     EngineSettings,

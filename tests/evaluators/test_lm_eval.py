@@ -17,7 +17,7 @@ from perfgate.errors import InputError, RunError
 from perfgate.evaluators.lm_eval import LmEval
 from perfgate.evaluators.lm_eval_results import diagnose
 from perfgate.metrics import is_accuracy
-from perfgate.scenario import AccuracyTask
+from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
 TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), Path("/models/tokenizer"))

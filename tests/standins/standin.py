@@ -13,7 +13,7 @@ from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.measurement import Json, Measurement
 from perfgate.metrics import accuracy_name
 from perfgate.programs import Program
-from perfgate.scenario import AccuracyTask, LoadPoint, Scenario, Workload
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Workload
 
 HERE = Path(__file__).parent
 QUESTIONS = 200

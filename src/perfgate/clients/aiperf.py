@@ -12,7 +12,7 @@ from perfgate.command import Command
 from perfgate.errors import MissingProgram
 from perfgate.measurement import Measurement
 from perfgate.programs import AIPERF
-from perfgate.scenario import LoadPoint, Workload
+from perfgate.scenarios.scenario import LoadPoint, Workload
 
 ONE_WORKER = 32  # requests in flight that one worker of AIPerf keeps up with
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from perfgate.errors import InputError, RunError
 from perfgate.measurement import Json, Measurement
-from perfgate.scenario import LoadPoint, Workload
+from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RESULT = "profile_export_aiperf.json"
 LENGTH_TOLERANCE = 0.005  # of the asked ISL and OSL, on the mean over all requests

@@ -8,7 +8,7 @@ from perfgate.command import Command
 from perfgate.engines.base import Endpoint
 from perfgate.measurement import Measurement
 from perfgate.registry import Registry
-from perfgate.scenario import LoadPoint, Workload
+from perfgate.scenarios.scenario import LoadPoint, Workload
 
 
 @dataclass(frozen=True)

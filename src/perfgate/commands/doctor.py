@@ -8,7 +8,7 @@ from perfgate.commands.output import add_format, print_json, print_table
 
 if TYPE_CHECKING:
     from perfgate.hardware import Machine
-    from perfgate.scenario import Scenario
+    from perfgate.scenarios.scenario import Scenario
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -27,8 +27,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from perfgate.hardware import detect
     from perfgate.paths import repository
-    from perfgate.scenario_files import load_scenarios
-    from perfgate.scenario_selection import pick
+    from perfgate.scenarios.files import load_scenarios
+    from perfgate.scenarios.selection import pick
 
     machine = detect()
     scenarios = load_scenarios(arguments.scenarios or repository() / "scenarios")

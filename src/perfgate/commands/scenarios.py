@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from perfgate.commands.output import add_format, print_json, print_table
 
 if TYPE_CHECKING:
-    from perfgate.scenario import Scenario
+    from perfgate.scenarios.scenario import Scenario
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,13 +40,13 @@ def _add_common(verb: argparse.ArgumentParser) -> None:
 
 def _load(folder: Path | None) -> "tuple[Scenario, ...]":
     from perfgate.paths import repository
-    from perfgate.scenario_files import load_scenarios
+    from perfgate.scenarios.files import load_scenarios
 
     return load_scenarios(folder or repository() / "scenarios")
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from perfgate.scenario_selection import markers_of, select
+    from perfgate.scenarios.selection import markers_of, select
 
     found = select(_load(arguments.scenarios), arguments.pattern or ["*"])
     if arguments.format == "json":
@@ -85,8 +85,8 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     import yaml
 
-    from perfgate.scenario_plain import to_plain
-    from perfgate.scenario_selection import pick
+    from perfgate.scenarios.plain import to_plain
+    from perfgate.scenarios.selection import pick
 
     plain = to_plain(pick(_load(arguments.scenarios), arguments.id))
     if arguments.format == "json":
@@ -97,7 +97,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from perfgate.scenario_files import load_scenarios
+    from perfgate.scenarios.files import load_scenarios
 
     found = load_scenarios(arguments.file) if arguments.file else _load(None)
     if arguments.format == "json":

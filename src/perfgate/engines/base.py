@@ -8,7 +8,7 @@ from pathlib import Path
 from perfgate.command import Command
 from perfgate.measurement import Json
 from perfgate.registry import Registry
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfgate.errors import InputError, MissingProgram
 from perfgate.programs import LLAMA_CPP_PYTHON
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 
 MAGIC = b"GGUF"
 

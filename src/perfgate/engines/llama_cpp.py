@@ -14,7 +14,7 @@ from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.measurement import Json
 from perfgate.programs import LLAMA_CPP_PYTHON
-from perfgate.scenario import EngineSettings, Scenario
+from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 SERVER = Path(__file__).with_name("llama_cpp_server.py")
 TOKENIZER = Path(__file__).with_name("gguf_tokenizer.py")

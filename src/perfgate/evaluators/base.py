@@ -9,7 +9,7 @@ from perfgate.command import Command
 from perfgate.errors import RunError
 from perfgate.measurement import Measurement
 from perfgate.registry import Registry
-from perfgate.scenario import AccuracyTask
+from perfgate.scenarios.scenario import AccuracyTask
 
 
 class Evaluator(ABC):

@@ -15,7 +15,7 @@ from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.measurement import Measurement
 from perfgate.paths import repository
 from perfgate.programs import LM_EVAL
-from perfgate.scenario import AccuracyTask
+from perfgate.scenarios.scenario import AccuracyTask
 
 MAX_RETRIES = 2  # of one request, so that a dead server is told in seconds, not minutes
 

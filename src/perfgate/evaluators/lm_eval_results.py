@@ -10,7 +10,7 @@ from typing import Any
 from perfgate.errors import RunError
 from perfgate.measurement import Json, Measurement
 from perfgate.metrics import accuracy_name
-from perfgate.scenario import AccuracyTask
+from perfgate.scenarios.scenario import AccuracyTask
 
 # What ends an evaluation → (failure class, next step). The log of a dead server can run to a
 # thousand lines and end in "Session is closed", so the first line that matches is the cause.

@@ -11,7 +11,7 @@ import psutil
 
 from perfgate.command import Command
 from perfgate.registry import Registry
-from perfgate.scenario import Limits
+from perfgate.scenarios.scenario import Limits
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 

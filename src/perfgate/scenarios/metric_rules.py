@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from perfgate.errors import InputError
 from perfgate.metrics import METRICS, is_accuracy, lookup
-from perfgate.scenario import Expected, Floor, Scenario
-from perfgate.scenario_problem import Keys, Problem
+from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.scenario import Expected, Floor, Scenario
 
 # Metrics that only exist where tokens arrive one by one.
 _STREAMED = ("ttft_", "tpot_", "itl_", "output_speed_per_user")

@@ -10,7 +10,7 @@ import pytest
 from building import SCENARIO
 from jsonschema import Draft202012Validator
 
-from perfgate.scenario import (
+from perfgate.scenarios.scenario import (
     Expected,
     Floor,
     GatePolicy,
@@ -22,7 +22,7 @@ from perfgate.scenario import (
     Workload,
 )
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
 LOAD = SCENARIO.workload
 assert LOAD is not None
@@ -38,8 +38,8 @@ def with_load(**changes: Any) -> Scenario:
 
 def test_a_sweep_has_one_point_per_concurrency_each_with_its_own_seed() -> None:
     assert SCENARIO.points() == (
-        LoadPoint(concurrency=1, requests=6, warmup_requests=1, seed=20),
-        LoadPoint(concurrency=4, requests=24, warmup_requests=4, seed=1020),
+        LoadPoint(concurrency=1, requests=6, warmup_requests=1, seed=21),
+        LoadPoint(concurrency=4, requests=24, warmup_requests=4, seed=24),
     )
     assert [point.label for point in SCENARIO.points()] == ["c1", "c4"]
 

@@ -15,7 +15,7 @@ import yaml
 
 from perfgate.errors import InputError
 from perfgate.measurement import Json
-from perfgate.scenario_problem import Keys, dotted
+from perfgate.scenarios.problem import Keys, dotted
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 

@@ -1,15 +1,15 @@
 """Rules that a scenario must keep and a schema cannot say: how its fields go together.
 
 Each rule is one function from a scenario to its problems; `RULES` lists them. Those about metrics
-are in `scenario_metric_rules`. Whether an engine, a client or an evaluator is known is not asked.
+are in `metric_rules`. Whether an engine, a client or an evaluator is known is not asked.
 """
 
 from collections.abc import Callable, Iterator
 
-from perfgate.scenario import Scenario
-from perfgate.scenario_metric_rules import METRIC_RULES
-from perfgate.scenario_problem import Problem
-from perfgate.scenario_selection import HARDWARE_MARKERS, hardware_marker
+from perfgate.scenarios.metric_rules import METRIC_RULES
+from perfgate.scenarios.problem import Problem
+from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.selection import HARDWARE_MARKERS, hardware_marker
 
 Rule = Callable[[Scenario], Iterator[Problem]]
 

@@ -1,4 +1,4 @@
-"""Scenario ⇄ plain values of a scenario file; checks nothing: `scenario_schema` did that before."""
+"""Scenario ⇄ plain values of a scenario file; checks nothing: `schema` did that before."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.measurement import Json
-from perfgate.scenario import (
+from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,
     EngineChoice,

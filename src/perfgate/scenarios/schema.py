@@ -20,7 +20,7 @@ from jsonschema.validators import extend
 
 from perfgate.measurement import Json
 from perfgate.paths import repository
-from perfgate.scenario_problem import Keys, Problem
+from perfgate.scenarios.problem import Keys, Problem
 
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
 _Validator = extend(  # type: ignore[no-untyped-call]

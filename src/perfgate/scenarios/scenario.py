@@ -1,4 +1,4 @@
-"""Scenario: one documented workload as frozen values; `scenario_files` reads it from YAML."""
+"""Scenario: one documented workload as frozen values; `files` reads it from YAML."""
 
 import hashlib
 import json

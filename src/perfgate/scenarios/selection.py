@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from perfgate.errors import InputError, SeveralInputErrors
-from perfgate.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario
 
 # The marker of each hardware, besides those that a scenario names itself.
 _MARKER_OF_GPU = {

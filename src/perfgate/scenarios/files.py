@@ -1,8 +1,8 @@
 """Read scenario files: YAML, defaults, schema, rules; every error has its file, line and field.
 
-The steps of one file: `scenario_yaml` gives plain values that know their lines, the defaults block
-goes under each scenario, `scenario_schema` checks the shape, `scenario_plain` makes the dataclasses
-and `scenario_rules` checks what a schema cannot say.
+The steps of one file: `yaml_document` gives plain values that know their lines, the defaults block
+goes under each scenario, `schema` checks the shape, `plain` makes the dataclasses
+and `rules` checks what a schema cannot say.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,12 @@ from typing import Any
 
 from perfgate.errors import InputError, SeveralInputErrors
 from perfgate.measurement import Json
-from perfgate.scenario import Scenario
-from perfgate.scenario_plain import from_plain
-from perfgate.scenario_problem import Keys, Problem, dotted
-from perfgate.scenario_rules import broken_rules
-from perfgate.scenario_schema import scenario_schema
-from perfgate.scenario_yaml import Document, describe, read_document
+from perfgate.scenarios.plain import from_plain
+from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.schema import scenario_schema
+from perfgate.scenarios.yaml_document import Document, describe, read_document
 
 
 def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.metrics import METRICS
-from perfgate.scenario_files import load_scenarios
+from perfgate.scenarios.files import load_scenarios
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/scenarios.md").read_text(encoding="utf-8")
 SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from perfgate.errors import SeveralInputErrors
-from perfgate.scenario_files import load_scenarios
-from perfgate.scenario_rules import RULES
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.rules import RULES
 
 GOOD = """\
 schema_version: 1
@@ -338,7 +338,7 @@ def test_every_rule_is_broken_by_a_test(tmp_path: Path, monkeypatch: pytest.Monk
     """Without a rule, at least one of the cases above must no longer be refused for its reason."""
     for rule in RULES:
         others = tuple(other for other in RULES if other is not rule)
-        monkeypatch.setattr("perfgate.scenario_rules.RULES", others)
+        monkeypatch.setattr("perfgate.scenarios.rules.RULES", others)
         let_through = []
         for name, (changes, field, words) in BROKEN.items():
             file, _ = load(tmp_path, changes)

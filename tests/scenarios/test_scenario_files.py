@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from perfgate.errors import InputError, SeveralInputErrors
-from perfgate.scenario import (
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,
     EngineChoice,
@@ -30,10 +32,8 @@ from perfgate.scenario import (
     Source,
     Workload,
 )
-from perfgate.scenario_files import load_scenarios
-from perfgate.scenario_plain import to_plain
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
 
 SECTIONS = """\
@@ -124,8 +124,8 @@ def test_the_suites_own_scenarios_are_good() -> None:
     scenarios = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
     local = scenarios["local-smollm2-serve"]
     assert [(p.label, p.requests, p.warmup_requests) for p in local.points()] == [
-        ("c1", 6, 1),
-        ("c4", 24, 4),
+        ("c1", 4, 1),
+        ("c4", 16, 4),
     ]
     assert local.hardware.label == "cpu"
     assert local.accuracy[0].extra_body == {"cache_prompt": True}

@@ -1,0 +1,1 @@
+"""Scenarios: the values, the YAML files they are read from, the rules they must keep."""
