@@ -7,6 +7,7 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry, Store
+from perfgate.gate.verdict import counted
 from perfgate.hardware import Machine
 from perfgate.probe import Probe
 from perfgate.records import now
@@ -87,7 +88,7 @@ class References:
         if own:
             return Comparison(
                 Entry(dict(self.fingerprint(probe)), tuple(own)),
-                f"this machine itself, {len(own)} fresh starts in this session",
+                f"this machine itself, {counted(len(own), 'fresh start')} in this session",
             )
         baseline = self._chosen(probe)
         if baseline is None:
@@ -99,7 +100,7 @@ class References:
         return Comparison(
             entry,
             f"{baseline.engine.name} {baseline.engine.version} of {baseline.accepted_at[:10]}, "
-            f"accepted by {baseline.accepted_by}, {starts} fresh starts ({why})",
+            f"accepted by {baseline.accepted_by}, {counted(starts, 'fresh start')} ({why})",
         )
 
     def _choose(self, probe: Probe) -> Baseline | None:
