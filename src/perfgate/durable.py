@@ -22,7 +22,12 @@ _BLOCK_BYTES = 65536
 
 
 @contextmanager
-def _disk_errors_named(path: Path) -> Iterator[None]:
+def disk_errors_named(path: Path) -> Iterator[None]:
+    """Turn a full disk, or a used-up share of it, into an error that says so.
+
+    Raises:
+        RunError: class ``disk_full``; other errors of the file system stay as they are.
+    """
     try:
         yield
     except OSError as error:
@@ -37,7 +42,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         RunError: the disk is full (class ``disk_full``); the old content is untouched.
     """
-    with _disk_errors_named(path):
+    with disk_errors_named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -70,7 +75,7 @@ def append_line(path: Path, value: Mapping[str, object]) -> None:
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
     line = memoryview(text.encode(errors="backslashreplace"))
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with _disk_errors_named(path), path.open("a+b", buffering=0) as file:
+    with disk_errors_named(path), path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
         try:

@@ -57,6 +57,18 @@ class Suite:
         )
         return Finished(done.returncode, done.stdout + done.stderr, self.folder / "run")
 
+    def again(self) -> subprocess.CompletedProcess[str]:
+        """A session in the run folder as it is, of the same name as the last one's."""
+        return subprocess.run(
+            self.command(),
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
     def edit(self, change: Callable[[str], str]) -> None:
         path = self.folder / "scenarios" / "standin.yaml"
         path.write_text(change(path.read_text()))
@@ -299,29 +311,13 @@ def test_two_runs_in_one_folder_are_refused(suite: Suite) -> None:
     )
     try:
         _wait_for(suite.folder / "run" / "records.jsonl")
-        second = subprocess.run(
-            suite.command(),
-            cwd=suite.folder,
-            env=suite.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        second = suite.again()
     finally:
         first.terminate()
         first.wait(60)
     assert second.returncode == 4, second.stdout
     assert "another run is writing to this folder" in second.stdout + second.stderr
-    third = subprocess.run(
-        suite.command(),
-        cwd=suite.folder,
-        env=suite.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    third = suite.again()
     assert third.returncode == 4
     assert "already holds a run" in third.stdout + third.stderr
 

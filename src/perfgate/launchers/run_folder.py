@@ -1,12 +1,12 @@
 """What a launch writes into its folder before the start: files, script, empty logs."""
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 from perfgate.command import Command
-from perfgate.errors import InputError, RunError
+from perfgate.durable import disk_errors_named
+from perfgate.errors import InputError
 
 
 def write_files(command: Command, folder: Path, name: str, undo: contextlib.ExitStack) -> None:
@@ -41,10 +41,9 @@ def explain_disk_errors(folder: Path) -> Iterator[None]:
         InputError: the folder cannot be written for another reason.
     """
     try:
-        yield
+        with disk_errors_named(folder):
+            yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunError("disk_full", f"cannot write into {folder}: {error.strerror}") from error
         raise InputError(
             f"cannot write into the run folder: {error.strerror}",
             found=error.filename or folder,
