@@ -69,3 +69,11 @@ def test_nothing_selected_is_no_release() -> None:
 
 def test_every_status_has_its_own_meaning() -> None:
     assert len({meaning(status) for status in ExitStatus}) == len(ExitStatus)
+
+
+def test_a_status_of_zero_does_not_hide_what_was_not_judged() -> None:
+    passed = ExitStatus.PASSED
+    assert meaning(passed, [Verdict.PASS]) == "every judged scenario passed"
+    assert meaning(passed, [None, Verdict.NO_BASELINE]).startswith("nothing was judged")
+    assert "1 of 2 selected tests got no verdict" in meaning(passed, [Verdict.PASS, None])
+    assert meaning(ExitStatus.REGRESSION, [None]) == meaning(ExitStatus.REGRESSION)

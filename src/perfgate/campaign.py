@@ -95,7 +95,11 @@ class Campaign:
         """What became of `probe`; the first call makes all measurements of the campaign."""
         if not self._ran:
             self._ran = True
-            self._run()
+            try:
+                self._run()
+            except PerfgateError as error:  # e.g. a stored reference that cannot be read
+                unfinished = [one for one, state in self._states.items() if state.open]
+                self._fail(unfinished, error, self._folder)
         state = self._states[probe]
         if state.judged is None and state.error is None:
             state.error = RunError(

@@ -3,7 +3,7 @@
 pytest keeps its own: 2 interrupted, 3 internal error, 4 usage error, 5 nothing collected.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import IntEnum
 
 from perfgate.gate.verdict import Verdict
@@ -19,6 +19,7 @@ class ExitStatus(IntEnum):
     NOT_JUDGED = 12
 
 
+_UNJUDGED = frozenset({None, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE})
 _MEANINGS = {
     ExitStatus.PASSED: "every judged scenario passed",
     ExitStatus.REGRESSION: "at least one regression of performance or accuracy",
@@ -28,9 +29,22 @@ _MEANINGS = {
 }
 
 
-def meaning(status: ExitStatus) -> str:
-    """One line for people."""
-    return _MEANINGS[status]
+def meaning(status: ExitStatus, verdicts: Collection[Verdict | None] = ()) -> str:
+    """One line for people; a status of 0 does not hide what was not judged.
+
+    Args:
+        status: how the run ended.
+        verdicts: one per selected probe; None for a skipped one.
+    """
+    unjudged = sum(verdict in _UNJUDGED for verdict in verdicts)
+    if status != ExitStatus.PASSED or not unjudged:
+        return _MEANINGS[status]
+    if unjudged == len(verdicts):
+        return "nothing was judged, so nothing is claimed; with --gate this run fails"
+    return (
+        f"what was judged passed; {unjudged} of {len(verdicts)} selected tests got no verdict, "
+        "with --gate this run fails"
+    )
 
 
 def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus:
@@ -48,8 +62,7 @@ def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus
         return ExitStatus.REGRESSION
     if Verdict.ERROR in seen:
         return ExitStatus.ERROR
-    unjudged = {None, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE}
-    if gate and (not seen or unjudged & set(seen)):
+    if gate and (not seen or _UNJUDGED & set(seen)):
         return ExitStatus.NOT_JUDGED
     if Verdict.INCONCLUSIVE in seen:
         return ExitStatus.INCONCLUSIVE

@@ -63,7 +63,8 @@ class FreshStart:
             run_to_end(job, self.server, self.scenario.limits)
         used = self.server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
-        return replace(measured, metrics={**measured.metrics, **_cpu_cost(measured, point, used)})
+        derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
+        return replace(measured, metrics={**measured.metrics, **derived})
 
     def _evaluate(self, task: AccuracyTask, folder: Path) -> Measurement:
         evaluator = self.tools.evaluators[task.evaluator]
@@ -78,6 +79,14 @@ class FreshStart:
                         cause = evaluator.diagnose(log)
                 raise cause or error from None
         return evaluator.parse(task, folder)
+
+
+def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
+    """Output tokens/s and GPU, where there are GPUs."""
+    throughput = measured.metrics.get("output_throughput")
+    if throughput is None or not scenario.hardware.gpus:
+        return {}
+    return {"output_throughput_per_gpu": throughput / scenario.hardware.gpus}
 
 
 def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[str, float]:

@@ -296,10 +296,15 @@ class SuiteSession:
             detail = brief(judgements) or line["reason"] or line["error"]["message"]
             good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT)
             say(f"{verdict:14} {line['scenario']}-{line['probe']}: {detail}", green=good)
+        skipped = self.run.records("skipped")
+        for line in skipped:
+            say(f"{'skipped':14} {line['scenario']}-{line['probe']}: {line['reason']}")
         if smallest := resolution(every):
             say(f"compared with itself, this machine now shows no loss smaller than: {smallest}")
         if self._status is not None:
-            say(f"exit status {self._status.value}: {meaning(self._status)}")
+            verdicts = [Verdict(line["verdict"]) for line in self.run.records("verdict")]
+            ends = [*verdicts, *(None for _ in skipped)]
+            say(f"exit status {self._status.value}: {meaning(self._status, ends)}")
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:

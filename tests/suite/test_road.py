@@ -219,6 +219,28 @@ def test_without_a_baseline_nothing_is_claimed_and_the_gate_fails(suite: Suite) 
     assert done.status == 12, done.output
 
 
+@pytest.mark.parametrize(
+    ("file", "test"),
+    [
+        ("baselines/cpu/standin-serve/1.0.json", "perf_tests/test_accuracy.py"),
+        ("home/baselines/cpu/standin-serve/1.0.json", "perf_tests/test_serving.py"),
+    ],
+)
+def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file(
+    with_baseline: Suite, file: str, test: str
+) -> None:
+    path = with_baseline.folder / file
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        shutil.copy(with_baseline.folder / "baselines/cpu/standin-serve/1.0.json", path)
+    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    done = with_baseline.run(test)
+    assert done.status == 11, done.output
+    assert set(done.verdicts.values()) == {"ERROR"}
+    assert done.output.count("baseline of an unknown schema version") >= len(done.verdicts)
+    assert str(path) in done.output
+
+
 def test_other_content_is_not_comparable_and_says_in_what(with_baseline: Suite) -> None:
     with_baseline.edit(lambda text: text.replace("fewshot: 0", "fewshot: 3"))
     done = with_baseline.run("perf_tests/test_accuracy.py", "-rs")

@@ -27,7 +27,8 @@ def summary(
         counts["skipped"] = len(skipped)
     lines = [f"# perfgate run {facts['id']}", ""]
     if status is not None:
-        lines += [f"**Exit status {status.value}**: {meaning(status)}.", ""]
+        ends = [*(Verdict(record["verdict"]) for record in verdicts), *(None for _ in skipped)]
+        lines += [f"**Exit status {status.value}**: {meaning(status, ends)}.", ""]
     else:
         lines += ["**The run has not ended, or was killed.** What follows had finished.", ""]
     if any(record.get("synthetic") for record in verdicts):
