@@ -43,7 +43,7 @@ def band(judgement: Judgement) -> str:
 
 
 def _signed(metric: str, value: float) -> str:
-    return f"{100 * value:+.1f} {_unit(metric)}"
+    return f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
 
 
 def _unit(metric: str) -> str:
