@@ -11,7 +11,6 @@ import psutil
 
 from perfgate.command import Command
 from perfgate.registry import Registry
-from perfgate.scenarios.scenario import Limits
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
@@ -116,5 +115,3 @@ class Launcher(ABC):
 
 
 launcher: Registry[Launcher] = Registry("launcher", "perfgate.launchers")
-
-__all__ = ["Exit", "Job", "Launcher", "Limits", "Reason", "launcher"]
