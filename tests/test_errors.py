@@ -9,6 +9,7 @@ from perfgate.errors import (
     RunError,
     SeveralInputErrors,
 )
+from perfgate.failures import FAILURES
 
 
 def test_an_input_error_names_place_found_expected_and_remedy() -> None:
@@ -54,8 +55,7 @@ def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
     assert str(error) == (
         "oom: the server ended\n"
         "  | CUDA out of memory\n"
-        "  next step: lower the KV cache fraction, max batch size or max num tokens; "
-        "or use more GPUs"
+        f"  next step: {FAILURES['oom'].next_step}"
     )
 
 

@@ -6,6 +6,7 @@ import building
 import pytest
 
 from perfgate.baselines import BaselineRun, Entry
+from perfgate.documented import DocumentedValue
 from perfgate.errors import InputError
 from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Verdict
@@ -96,3 +97,73 @@ def test_broken_output_is_named_beside_the_lost_points() -> None:
     judged = judge(Probe(scenario, accuracy), reference, measured, FACTS, Rule())
     assert judged.verdict == Verdict.REGRESSION
     assert "BROKEN_OUTPUT" in judged.judgements[0].notes
+
+
+# Without a baseline: what is documented is judged.
+
+
+def test_a_documented_value_is_judged_and_the_rest_is_listed() -> None:
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    judged = judge(PROBE, None, new((99, 50)), FACTS, Rule(), documented=documented)
+    assert (judged.verdict, judged.needs_more_runs) == (Verdict.PASS, False)
+    told, unjudged = judged.judgements
+    assert told.baseline == pytest.approx(100)
+    assert told.notes[0].startswith("against a documented number")
+    assert (unjudged.metric, unjudged.verdict) == ("ttft_median_ms", Verdict.NO_BASELINE)
+    assert unjudged.measured == 50
+    assert unjudged.reason.startswith("not judged: nothing is documented")
+
+
+def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None:
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    first = judge(PROBE, None, new((80, 50)), FACTS, Rule(), documented=documented)
+    assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    second = judge(PROBE, None, new((80, 50), (80, 50)), FACTS, Rule(), documented=documented)
+    assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
+    assert second.judgements[0].reason.startswith("below the documented value: ")
+
+
+def test_the_worst_of_the_documented_metrics_decides() -> None:
+    documented = {
+        "output_throughput": DocumentedValue(100.0),
+        "ttft_median_ms": DocumentedValue(20.0),
+    }
+    judged = judge(PROBE, None, new((100, 50), (100, 50)), FACTS, Rule(), documented=documented)
+    assert judged.verdict == Verdict.REGRESSION
+    assert [one.verdict for one in judged.judgements] == [Verdict.PASS, Verdict.REGRESSION]
+
+
+def test_documented_values_that_do_not_gate_are_no_baseline() -> None:
+    documented = {"output_throughput_per_gpu": DocumentedValue(100.0)}
+    judged = judge(PROBE, None, new((1, 50)), FACTS, Rule(), documented=documented)
+    assert (judged.verdict, judged.judgements) == (Verdict.NO_BASELINE, ())
+
+
+def test_a_measured_baseline_decides_and_the_document_is_told() -> None:
+    documented = {"output_throughput": DocumentedValue(43146.2)}
+    judged = judge(PROBE, BASELINE, new((100, 50)), FACTS, Rule(), documented=documented)
+    assert judged.verdict == Verdict.PASS
+    throughput, ttft = judged.judgements
+    assert throughput.baseline == pytest.approx(100, rel=0.01)
+    assert "documented: 43146.2 tokens/s, now -99.8%" in throughput.notes
+    assert ttft.notes == ()
+
+
+def test_a_baseline_of_other_facts_is_not_replaced_by_a_document() -> None:
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    other = {**FACTS, "cpu": "c"}
+    judged = judge(PROBE, BASELINE, new((100, 50)), other, Rule(), documented=documented)
+    assert judged.verdict == Verdict.NOT_COMPARABLE
+
+
+def test_scores_without_answers_are_compared_as_scores() -> None:
+    metric = "accuracy:gpqa_diamond:accuracy:none"
+    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
+    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="gpqa_diamond"))
+    run = BaselineRun("r", "2026-01-01T00:00:00+00:00", {metric: 0.70})
+    same = [Measurement({metric: 0.70}, {"questions": 198})]
+    worse = [Measurement({metric: 0.40}, {"questions": 198})]
+    assert judge(probe, Entry(FACTS, (run,)), same, FACTS, Rule()).verdict == Verdict.INCONCLUSIVE
+    assert judge(probe, Entry(FACTS, (run,)), worse, FACTS, Rule()).verdict == Verdict.REGRESSION
+    bare = replace(run, metrics={})
+    assert judge(probe, Entry(FACTS, (bare,)), same, FACTS, Rule()).verdict == Verdict.NO_BASELINE

@@ -15,10 +15,11 @@ def test_the_names_are_these() -> None:
     latencies = {
         f"{what}_{statistic}_ms"
         for what in ("ttft", "tpot", "itl", "e2el")
-        for statistic in ("mean", "median", "p90", "p99")
+        for statistic in ("mean", "median", "p90", "p95", "p99")
     }
     assert set(METRICS) == latencies | {
         "request_throughput",
+        "request_goodput",
         "output_throughput",
         "total_token_throughput",
         "output_throughput_per_gpu",
@@ -27,6 +28,7 @@ def test_the_names_are_these() -> None:
         "mean_request_latency_ms",
         "duration_s",
         "acceptance_length",
+        "draft_acceptance_rate",
         "server_cpu_s_per_1k_tokens",
     }
 
@@ -41,11 +43,11 @@ class TestEachMetric:
         for suffix, unit in UNITS.items():
             if metric.name.endswith(suffix):
                 assert metric.unit == unit
-        faster_is_more = "throughput" in metric.name or "speed" in metric.name
+        faster_is_more = any(word in metric.name for word in ("throughput", "goodput", "speed"))
         if faster_is_more:
             assert metric.unit.endswith("/s")
         time_is_less = metric.unit in ("ms", "s")
-        assert faster_is_more or time_is_less or metric.name == "acceptance_length"
+        assert faster_is_more or time_is_less or metric.family.name == "acceptance"
         assert metric.direction == ("lower" if time_is_less else "higher")
 
     def test_is_explained(self, metric: Metric) -> None:

@@ -13,14 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfgate.clients.base import Target
+from perfgate.clients.base import Client, Target
 from perfgate.command import Command
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.errors import PerfgateError, RunError
-from perfgate.fresh_start import fresh_start
+from perfgate.fresh_start import Place, fresh_start
 from perfgate.launchers.base import Job
 from perfgate.launchers.local import LocalLauncher
 from perfgate.paths import repository
+from perfgate.probe import load_probes
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Limits, Scenario
 from perfgate.serving import answers, free_port, listens, run_to_end, wait_until_ready
@@ -156,8 +157,8 @@ def test_the_real_server_on_a_taken_port_is_port_in_use(
 ) -> None:
     scenario, tools = real
     with stranger() as port:
-        endpoint = Endpoint("127.0.0.1", port, tools.engine.served_model(scenario))
-        command = tools.engine.serve(scenario, endpoint)
+        endpoint = Endpoint("127.0.0.1", port, tools.engine.served_model(scenario, tools.places))
+        command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
         with (
             LocalLauncher().start(command, tmp_path, "server") as job,
             pytest.raises(RunError) as caught,
@@ -171,14 +172,17 @@ def test_the_real_server_killed_under_load_is_an_error_and_no_number(
     tmp_path: Path, real: tuple[Scenario, Tools], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, tools = real
-    assert tools.client is not None
+    aiperf = tools.clients["aiperf"]
+    assert isinstance(aiperf, Client)
     assert scenario.workload is not None
-    with fresh_start(scenario, tools, LocalLauncher(), tmp_path / "start") as start:
+    place = Place(LocalLauncher(), tmp_path / "start", tmp_path / "cache")
+    with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
+        assert start.target is not None
+        assert start.server is not None
         folder = tmp_path / "start" / "c4"
         folder.mkdir()
         point = scenario.points()[-1]
-        target = Target(start.target.endpoint, start.target.tokenizer)
-        command = tools.client.command(target, scenario.workload, point, folder)
+        command = aiperf.command(start.target, scenario.workload, point, folder)
         with LocalLauncher().start(command, folder, "client") as client:
             killer = threading.Timer(5, psutil.Process(start.server.pid).kill)
             killer.start()
@@ -210,7 +214,8 @@ def test_a_truncated_model_is_told_as_such(
 
 def _require_and_start(scenario: Scenario, tools: Tools, folder: Path) -> None:
     tools.require()
-    with fresh_start(scenario, tools, LocalLauncher(), folder):
+    place = Place(LocalLauncher(), folder, folder.parent / "cache")
+    with fresh_start(scenario, tools, place, load_probes(scenario)):
         pass
 
 
@@ -219,14 +224,16 @@ def test_the_real_client_against_no_server_is_an_error(
     tmp_path: Path, real: tuple[Scenario, Tools]
 ) -> None:
     scenario, tools = real
-    assert tools.client is not None
+    aiperf = tools.clients["aiperf"]
+    assert isinstance(aiperf, Client)
     assert scenario.workload is not None
-    endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), tools.engine.served_model(scenario))
-    tokenizer = tools.engine.tokenizer(scenario, tmp_path / "cache")
-    command = tools.client.command(
+    model = tools.engine.served_model(scenario, tools.places)
+    endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), model)
+    tokenizer = tools.engine.tokenizer(scenario, tmp_path / "cache", tools.places)
+    command = aiperf.command(
         Target(endpoint, tokenizer), scenario.workload, scenario.points()[0], tmp_path
     )
     done = subprocess.run(command.argv, cwd=tmp_path, capture_output=True, check=False, timeout=120)
     with pytest.raises(RunError):
-        tools.client.parse(scenario.workload, scenario.points()[0], tmp_path)
+        aiperf.parse(scenario.workload, scenario.points()[0], tmp_path)
     assert done.returncode != 0 or not list(tmp_path.glob("profile_export_aiperf.json"))

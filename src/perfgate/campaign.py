@@ -13,7 +13,7 @@ from typing import Literal
 
 from perfgate.baselines import BaselineRun, as_run
 from perfgate.errors import PerfgateError, RunError
-from perfgate.fresh_start import FreshStart, fresh_start
+from perfgate.fresh_start import FreshStart, Place, fresh_start
 from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Verdict
 from perfgate.hardware import Machine
@@ -22,6 +22,7 @@ from perfgate.judging import Judged, judge
 from perfgate.launchers.base import Launcher
 from perfgate.measurement import Measurement
 from perfgate.outcome import Outcome
+from perfgate.paths import machine_store
 from perfgate.probe import Probe
 from perfgate.progress import Progress
 from perfgate.records import RunFolder, now
@@ -43,6 +44,8 @@ class Session:
         rule: error rates of the gate.
         reference: where scenarios that measure their own reference take it from.
         injections: settings changed on purpose in the build under test.
+        cache: where what can be used again is kept.
+        synthetic: whether stand-ins make the numbers.
     """
 
     run: RunFolder
@@ -51,6 +54,8 @@ class Session:
     rule: Rule
     reference: ReferencePolicy = "auto"
     injections: tuple[Injection, ...] = ()
+    cache: Path = field(default_factory=lambda: machine_store() / "cache")
+    synthetic: bool = False
 
 
 @dataclass
@@ -81,10 +86,12 @@ class Campaign:
         self.scenario = scenario
         self.tools = tools
         self.session = session
-        # Load first, as on the reference's starts, where there is nothing else.
-        ordered = sorted(probes, key=lambda probe: not probe.is_load)
+        # Does it answer at all; then load, as on the reference's starts, where there is only load.
+        ordered = sorted(probes, key=lambda probe: (not probe.is_smoke, not probe.is_load))
         self._states = {probe: _State() for probe in ordered}
-        self._references = References(tools, session.machine, session.reference)
+        self._references = References(
+            tools, session.machine, session.reference, measured=not session.synthetic
+        )
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id
         self._starts: list[Role] = []
@@ -116,7 +123,18 @@ class Campaign:
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self.session.injections),
+            synthetic=self.session.synthetic,
         )
+
+    def measure_again(self, probe: Probe) -> bool:
+        """One more fresh start for `probe` alone, as a claim needs it; False: none is left."""
+        before = self.outcome(probe)
+        starts = self._starts.count("new")
+        if before.error is not None or starts >= self._most_new_starts():
+            return False
+        self._make_start("new", [probe])
+        self._judge()
+        return self._states[probe].error is None
 
     def _run(self) -> None:
         schedule = self._schedule()
@@ -160,26 +178,29 @@ class Campaign:
             steps += ["start", *(probe.label for probe in self._probes_of(role))]
         self._progress.plan(steps)
 
-    def _make_start(self, role: Role) -> None:
-        """One fresh start, and on it every probe that needs it."""
-        probes = self._probes_of(role)
+    def _make_start(self, role: Role, probes: Sequence[Probe] | None = None) -> None:
+        """One fresh start, and on it `probes`, or every probe that needs it."""
+        probes = self._probes_of(role) if probes is None else probes
         if not probes:
             return
         self._starts.append(role)
         number = len(self._starts)
         folder = self._folder / f"start-{number}-{role}"
+        place = Place(self.session.launcher, folder, self.session.cache, number)
         try:
             scenario = self.scenario
             if role == "new":
                 scenario = inject(scenario, self.session.injections)
             with ExitStack() as stack:
-                with self._progress.step("start", f"start {number} ({role}): server"):
-                    start = stack.enter_context(
-                        fresh_start(scenario, self.tools, self.session.launcher, folder)
-                    )
+                with self._progress.step("start", f"start {number} ({role})"):
+                    start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
                 for probe in probes:
                     self._measure(start, probe, role, number)
-                    if start.server.poll() is not None:
+                    error = self._states[probe].error
+                    if probe.is_smoke and error is not None:
+                        self._fail(probes, _not_asked(error), folder)
+                        break
+                    if start.has_ended:
                         break  # it died; what is left gets another start
         except PerfgateError as error:
             self._fail(probes, error, folder)
@@ -191,11 +212,11 @@ class Campaign:
             with self._progress.step(probe.label, f"start {number} ({role}): {probe.label}"):
                 measured = start.measure(probe)
         except PerfgateError as error:
-            self._fail([probe], error, start.folder / probe.label)
+            self._fail([probe], error, start.place.folder / probe.label)
             return
         if role == "new":
             state.measurements.append(measured)
-            state.folder = start.folder / probe.label
+            state.folder = start.place.folder / probe.label
         else:
             state.own_reference.append(as_run(measured, self.session.run.id, started))
         self.session.run.record(
@@ -213,9 +234,9 @@ class Campaign:
                 "metrics": dict(measured.metrics),
                 "facts": dict(measured.facts),
                 "answers": {name: dict(given) for name, given in measured.answers.items()},
-                "folder": str(start.folder / probe.label),
+                "folder": str(start.place.folder / probe.label),
                 "injected": [str(one) for one in self.session.injections] if role == "new" else [],
-                "synthetic": False,
+                "synthetic": self.session.synthetic,
             },
         )
 
@@ -241,6 +262,9 @@ class Campaign:
         for probe, state in self._states.items():
             if state.error is not None or not state.measurements:
                 continue
+            if probe.is_smoke:
+                state.judged = Judged(Verdict.PASS, reason=_answered(state.measurements[-1]))
+                continue
             try:
                 state.comparison = self._references.comparison(probe, state.own_reference)
                 state.judged = judge(
@@ -249,6 +273,22 @@ class Campaign:
                     state.measurements,
                     self._references.fingerprint(probe),
                     replace(self.session.rule, max_runs=self._most_new_starts()),
+                    documented=state.comparison.documented,
                 )
             except PerfgateError as error:
                 self._fail([probe], error, self._folder)
+
+
+def _not_asked(error: RunError) -> RunError:
+    """What becomes of probes whose engine did not even give a first answer."""
+    return RunError(
+        error.failure,
+        f"not measured: the first answer already failed ({error.message})",
+        evidence=error.evidence,
+        hint=error.hint,
+    )
+
+
+def _answered(measured: Measurement) -> str:
+    facts = measured.facts
+    return f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"

@@ -14,7 +14,7 @@ from perfgate.errors import PerfgateError
 
 # Each module of perfgate.commands adds its own parser and runs its own command; the modules
 # import what they need when they run, so that --help is quick.
-COMMANDS = ("scenarios", "baseline", "doctor")
+COMMANDS = ("scenarios", "baseline", "doctor", "parse")
 
 WRONG_USAGE = 2
 
@@ -24,8 +24,8 @@ the suite itself is run with pytest:
   pytest -m "b200 and throughput"    what scenarios are marked with
   pytest --gate -m h200              for a release: no verdict is a failure
 
-exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here);
-2 wrong usage or unusable input. The statuses of a pytest run: docs/verdicts.md
+exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here; parse: a file holds no
+usable result); 2 wrong usage or unusable input. The statuses of a pytest run: docs/verdicts.md
 """
 
 

@@ -17,12 +17,15 @@ class Command:
         env: environment variables added to (or replacing) those of the caller.
         files: file name → content, written into the working folder before the start.
         cwd: the working folder; the launcher's folder when None.
+        stdout: name of the file in the working folder that standard output goes to, for programs
+            that print their result; the launcher's own log when None.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
+    stdout: str | None = None
 
     def as_shell(self) -> str:
         """The same call as a POSIX shell script that a person can paste and run.
@@ -39,5 +42,6 @@ class Command:
                 lines.append(f': "${{{name}:?a secret, set it yourself}}"')
             else:
                 lines.append(f"export {name}={shlex.quote(value)}")
-        lines.append("exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv))
+        call = "exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv)
+        lines.append(call if self.stdout is None else f"{call} > {shlex.quote(self.stdout)}")
         return "\n".join(lines) + "\n"

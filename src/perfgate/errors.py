@@ -52,6 +52,10 @@ class InputError(PerfgateError):
         return "\n".join(parts)
 
 
+class CannotDo(InputError):
+    """What is asked is right, but this build of the engine cannot do it; another could."""
+
+
 class SeveralInputErrors(PerfgateError):
     """All that is wrong with a set of files, told at once."""
 

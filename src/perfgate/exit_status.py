@@ -17,6 +17,7 @@ class ExitStatus(IntEnum):
     INCONCLUSIVE = 10
     ERROR = 11
     NOT_JUDGED = 12
+    REHEARSED = 13
 
 
 _UNJUDGED = frozenset({None, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE})
@@ -26,6 +27,8 @@ _MEANINGS = {
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
     ExitStatus.ERROR: "an engine, client, evaluator or the machine failed",
     ExitStatus.NOT_JUDGED: "gate mode: a selected scenario got no verdict, or nothing was selected",
+    ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
+    "claimed of any engine",
 }
 
 
@@ -47,7 +50,9 @@ def meaning(status: ExitStatus, verdicts: Collection[Verdict | None] = ()) -> st
     )
 
 
-def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus:
+def exit_status(
+    verdicts: Iterable[Verdict | None], *, gate: bool, rehearsed: bool = False
+) -> ExitStatus:
     """The status of a run.
 
     A regression outweighs all else: it is a proved claim whatever happened beside it. Then an
@@ -56,6 +61,7 @@ def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus
     Args:
         verdicts: one per selected probe; None for a skipped one.
         gate: whether every selected probe must have been judged.
+        rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED.
     """
     seen = list(verdicts)
     if Verdict.REGRESSION in seen:
@@ -66,4 +72,4 @@ def exit_status(verdicts: Iterable[Verdict | None], *, gate: bool) -> ExitStatus
         return ExitStatus.NOT_JUDGED
     if Verdict.INCONCLUSIVE in seen:
         return ExitStatus.INCONCLUSIVE
-    return ExitStatus.PASSED
+    return ExitStatus.REHEARSED if rehearsed else ExitStatus.PASSED

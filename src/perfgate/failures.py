@@ -1,137 +1,201 @@
-"""Failure classes: what kind of failure a run had, and the next step for a person."""
+"""Failures: what class of failure a log shows, by which lines, and the next step for a person.
+
+The classes are in `perfgate.failure_classes`, what their lines look like in
+`perfgate.failure_signatures`.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from perfgate.failure_classes import FAILURES, Failure
+from perfgate.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
+
+__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "diagnose"]
+
+LONGEST_EVIDENCE = 300  # characters of one line of evidence
+
+# What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
+# py_executor_creator.py); the longer name stands before the one it begins with.
+_COMPONENTS = (
+    ("Initial KV cache", "lower max_num_tokens"),
+    ("KV cache", "lower the KV cache fraction"),
+    ("Model", "lower max_num_tokens or spread the weights over more GPUs"),
+    ("Draft", "lower max_seq_len or the number of draft layers"),
+    ("Sampler", "lower max_seq_len"),
+    ("Additional executor resources", "lower max_num_tokens"),
+)
+
+# The lines after the executor's message that say what did not fit, and into how much.
+_DETAILS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"The following component could not be created: (?P<component>.+)",
+        r"Total GPU memory \(GiB\): ",
+        r"Free GPU memory before component creation attempt \(GiB\): ",
+    )
+)
+_HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# What stands before a program's own words, in any number and order.
+_PREFIX = re.compile(
+    r"""
+      \[\S*\d+,\d+\]<(?:stdout|stderr|stddiag)>:[ ]?   # mpirun --tag-output: [1,3]<stderr>:
+    | [ ]*\d+:[ ]                                      # srun --label
+    | \[rank\d+\]:[ ]?                                 # torch
+    | \((?:\w+[ ])?pid=\d+(?:,[ ]ip=\S+)?\)[ ]         # vLLM and Ray workers
+    | [\w.-]+[ ]+\|[ ]                                 # docker compose
+    | \d{4}-\d\d-\d\d[ T][\d:.,]+Z?[ ]+(?:-[ ]+)?      # times of Python, uvicorn, docker
+    | \[\d\d/\d\d/\d{4}-[\d:]+\][ ]+                   # TensorRT-LLM
+    | \[TRT(?:-LLM)?\][ ]+ | \[TensorRT-LLM\][ ]?
+    | \[RANK[ ]\d+\][ ]+
+    | \[(?P<bracketed>[A-Z]+)\][ ]*                    # [I] [W] [E] [INFO] [WARNING] [ERROR]
+    | (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::[ ]+|[ ]+(?:\d\d-\d\d[ ][\d:]+[ ])?)
+    | \[?[\w./]+\.py:\d+\][ ]                          # vLLM: where it was logged
+    """,
+    re.VERBOSE,
+)
+_CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
 
 
 @dataclass(frozen=True)
-class Failure:
-    """One class of failure: its name, what it means, what to do next, the lines that show it."""
+class Diagnosis:
+    """What a log shows.
 
-    name: str
-    meaning: str
-    next_step: str
-    signatures: tuple[str, ...] = ()
+    Attributes:
+        failure: class of the failure, one of `FAILURES`; "unknown" where something went wrong but
+            no line says what.
+        line: number of the telling line, from 1.
+        text: that line, without colours and shortened.
+        details: further lines that belong to it, as (number, text).
+        next_step: what a person should do, fitted to what the lines say.
+    """
+
+    failure: str
+    line: int
+    text: str
+    details: tuple[tuple[int, str], ...] = ()
+    next_step: str = ""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The telling lines, in order."""
+        return (self.text, *(text for _, text in self.details))
 
 
-FAILURES: dict[str, Failure] = {
-    failure.name: failure
-    for failure in [
-        Failure(
-            "port_in_use",
-            "another program listens on the server's port",
-            "stop that program, or let perfgate choose a free port",
-            (r"address already in use", r"couldn't bind", r"Failed to bind socket"),
-        ),
-        Failure(
-            "model_file",
-            "the model's file is missing or damaged",
-            "install it again: remove the package and run `make setup-local`",
-            (
-                r"failed to load model",
-                r"error loading model",
-                r"tensor .* data is not within the file bounds",
-                r"invalid magic",
-            ),
-        ),
-        Failure(
-            "oom",
-            "memory ran out",
-            "lower the KV cache fraction, max batch size or max num tokens; or use more GPUs",
-            (
-                r"torch\.OutOfMemoryError",
-                r"CUDA out of memory",
-                r"CUDA error: out of memory",
-                r"insufficient GPU memory",
-                r"std::bad_alloc",
-                r"^MemoryError",
-            ),
-        ),
-        Failure(
-            "config_error",
-            "what was asked cannot be run as it stands",
-            "mend the scenario or the option that the message names",
-        ),
-        Failure(
-            "cli_drift",
-            "the installed program does not know an option",
-            "check the program's version against the scenario's",
-            (r"Error: No such option", r"error: unrecognized arguments"),
-        ),
-        Failure(
-            "start_timeout",
-            "the server was not ready in time",
-            "raise limits.start_s, or look at the server's log for what it waited for",
-        ),
-        Failure(
-            "server_died",
-            "the server ended by itself",
-            "look at the server's last log lines",
-        ),
-        Failure(
-            "killed",
-            "a program was killed by a signal that perfgate did not send",
-            "look for the kernel's out-of-memory killer or an operator",
-        ),
-        Failure("hang", "a program made no progress", "see the evidence file in the test's folder"),
-        Failure(
-            "total_timeout",
-            "a program ran longer than allowed",
-            "raise limits.total_s, or make the load smaller",
-        ),
-        Failure(
-            "disk_full",
-            "the disk of the run folder is full",
-            "free space, or choose another folder with --run-dir",
-            (r"No space left on device",),
-        ),
-        Failure(
-            "incomplete",
-            "not everything that was asked was done",
-            "look at the client's log for the failed requests",
-        ),
-        Failure(
-            "no_metrics",
-            "the program left no usable result",
-            "look at the program's log",
-        ),
-        Failure(
-            "truncated_output",
-            "a result file ends in the middle",
-            "look for a full disk or a killed program, then run again",
-        ),
-        Failure(
-            "prefix_cache_hit",
-            "prompts were served from the prefix cache",
-            "switch the cache off or give every sweep point its own seed",
-        ),
-        Failure(
-            "client_failed",
-            "the load client or evaluator ended with an error",
-            "look at the program's last log lines",
-        ),
-        Failure("unknown", "nothing known matches", "look at the program's log"),
-    ]
-}
+@dataclass(frozen=True)
+class _Sign:
+    """One telling line."""
+
+    failure: str
+    rank: Rank
+    line: int
+    text: str
+
+
+def diagnose(lines: Iterable[str]) -> Diagnosis | None:
+    """The first cause that a log shows; where there is none, its first symptom or banner.
+
+    The first cause wins, since what follows it in a log is most often its consequence. A symptom
+    only says that something ended badly: the closing banner of mpirun or Slurm, the last line of a
+    traceback. It never wins over a cause, wherever that stands.
+
+    Args:
+        lines: the program's output, in order, with any prefixes and colours.
+
+    Returns:
+        None if no line tells of a failure.
+    """
+    lesser: dict[Rank, _Sign] = {}
+    numbered = enumerate(lines, start=1)
+    for number, line in numbered:
+        sign = _sign(number, line)
+        if sign is None:
+            continue
+        if sign.rank == "cause":
+            return _diagnosis(sign, line, numbered)
+        lesser.setdefault(sign.rank, sign)
+    best = lesser.get("symptom") or lesser.get("banner")
+    return None if best is None else _diagnosis(best, best.text, iter(()))
 
 
 def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
-    """The class that the first telling line shows, and that line as evidence.
-
-    The first cause wins: what follows it in a log is most often its consequence.
+    """The class that a log shows, and the lines that show it.
 
     Args:
         lines: the program's output, in order.
-        otherwise: the class when no line tells.
+        otherwise: the class when no line tells which.
     """
-    patterns = [
-        (failure.name, re.compile(pattern, re.IGNORECASE))
-        for failure in FAILURES.values()
-        for pattern in failure.signatures
-    ]
-    for line in lines:
-        for name, pattern in patterns:
-            if pattern.search(line):
-                return name, (line.strip()[:300],)
-    return otherwise, ()
+    found = diagnose(lines)
+    if found is None:
+        return otherwise, ()
+    return (otherwise if found.failure == "unknown" else found.failure), found.evidence
+
+
+def _sign(number: int, line: str) -> _Sign | None:
+    """What the line tells; None: nothing."""
+    lowered = line.lower()
+    if not any(word in lowered for word in TELLING_WORDS):
+        return None
+    plain = _COLOUR.sub("", line)
+    words, calm = _own_words(plain)
+    if HEALTHY.search(words):
+        return None
+    for signature in SIGNATURES:
+        if calm and signature.rank == "cause":
+            continue
+        found = signature.pattern.search(words)
+        if found:
+            return _Sign(signature.failure, signature.rank, number, _shortened(plain, found[0]))
+    return None
+
+
+def _own_words(line: str) -> tuple[str, bool]:
+    """The line without prefixes, and whether one of them marks it as information."""
+    position, calm = 0, False
+    while (found := _PREFIX.match(line, position)) and found.end() > position:
+        calm = calm or (found["bracketed"] or found["level"]) in _CALM
+        position = found.end()
+    return line[position:].rstrip(), calm
+
+
+def _shortened(line: str, telling: str) -> str:
+    """The line, or where it is long (a progress bar), what stands around the telling part."""
+    line = line.strip()
+    begin = max(0, line.find(telling) - LONGEST_EVIDENCE // 3)
+    if begin + len(telling) <= LONGEST_EVIDENCE or len(line) <= LONGEST_EVIDENCE:
+        begin = 0
+    return line[begin : begin + LONGEST_EVIDENCE]
+
+
+def _diagnosis(sign: _Sign, line: str, rest: Iterator[tuple[int, str]]) -> Diagnosis:
+    """The diagnosis with what the rest of the log adds to it."""
+    step = FAILURES[sign.failure].next_step
+    if sign.failure != "oom":
+        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+    if _HOST_MEMORY.search(line):
+        step = "give the job more host memory (Slurm: --mem), or look for what else runs there"
+        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+    details, component = _component(rest)
+    for name, advice in _COMPONENTS:
+        if component.startswith(name):
+            step = f"{component} did not fit: {advice}; in general: {step}"
+            break
+    return Diagnosis(sign.failure, sign.line, sign.text, details, step)
+
+
+def _component(rest: Iterator[tuple[int, str]]) -> tuple[tuple[tuple[int, str], ...], str]:
+    """The executor's lines on the component that did not fit, and its name; empty if none."""
+    wanted, details, component = list(_DETAILS), [], ""
+    for number, line in rest:
+        for pattern in wanted:
+            found = pattern.search(line)
+            if found:
+                wanted.remove(pattern)
+                details.append((number, _shortened(_COLOUR.sub("", line), found[0])))
+                component = component or found.groupdict().get("component", "").strip()
+                break
+        if not wanted:
+            break
+    return tuple(details), component

@@ -1,75 +1,130 @@
-"""Fresh start: one start of an engine, and the measuring of probes on it until it is stopped."""
+"""Fresh start: one start of an engine, and the measuring of probes on it until it is stopped.
 
-from collections.abc import Iterator, Mapping
+A server is started where a probe needs one; an offline program has the engine inside itself, so
+that each of its measurements is a start of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfgate.clients.base import Target
+from perfgate.clients.base import Client, Offline, Target
+from perfgate.command import Command
 from perfgate.engines.base import Endpoint
 from perfgate.errors import RunError
+from perfgate.evaluators.base import Evaluator
+from perfgate.first_answer import ANSWER_WITHIN_S, ask
+from perfgate.kept_files import made_once
 from perfgate.launchers.base import Job, Launcher
 from perfgate.measurement import Measurement
-from perfgate.paths import machine_store
 from perfgate.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
 from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
+from perfgate.steps import Step
 from perfgate.tools import Tools
+from perfgate.wrapping import wrapped
 
 _HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a start happens.
+
+    Attributes:
+        launcher: how programs are started.
+        folder: where this start's files go.
+        cache: where what can be used again is kept: tokenizers, synthetic datasets.
+        number: which start of the campaign it is, from 1.
+    """
+
+    launcher: Launcher
+    folder: Path
+    cache: Path
+    number: int = 1
+
+
+@dataclass(frozen=True)
 class FreshStart:
-    """A server that is ready, and what is needed to measure it.
+    """An engine that is ready, and what is needed to measure it.
 
     Attributes:
         scenario: the scenario as it was started, injections included.
-        server: the running server.
-        target: where clients find it.
         tools: the programs.
-        launcher: how clients and evaluators are started.
-        folder: where this start's files go.
+        place: where it runs.
+        server: the running server; None where the programs are offline.
+        target: where clients find the server.
     """
 
     scenario: Scenario
-    server: Job
-    target: Target
     tools: Tools
-    launcher: Launcher
-    folder: Path
+    place: Place
+    server: Job | None = None
+    target: Target | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server, if there is one, has ended by itself."""
+        return self.server is not None and self.server.poll() is not None
 
     def measure(self, probe: Probe) -> Measurement:
         """Measure one probe on this start; its files go into a folder of the probe's name.
 
         Raises:
             RunError: there is no usable measurement.
+            InputError: a program of this release cannot do it, or a dataset is missing.
         """
-        folder = self.folder / probe.label
-        folder.mkdir()
-        if isinstance(probe.what, LoadPoint):
-            return self._load(probe.what, folder)
-        # An injected scenario has its own version of the task.
-        task = next(task for task in self.scenario.accuracy if task.task == probe.what.task)
-        return self._evaluate(task, folder)
+        folder = self.place.folder / probe.label
+        folder.mkdir(parents=True)
+        program = self.tools.program_of(probe)
+        what = self._as_started(probe)
+        if isinstance(program, Offline):
+            return self._offline(program, what, probe, folder)
+        if isinstance(what, Smoke):
+            within_s = min(ANSWER_WITHIN_S, self.scenario.limits.silence_s)
+            return ask(self._target.endpoint, what, folder, within_s)
+        if isinstance(what, LoadPoint) and isinstance(program, Client):
+            return self._load(program, what, probe, folder)
+        if isinstance(what, AccuracyTask) and isinstance(program, Evaluator):
+            return self._evaluate(program, what, probe, folder)
+        raise TypeError(f"{program} does not measure {probe}")
 
-    def _load(self, point: LoadPoint, folder: Path) -> Measurement:
-        load, client = self.scenario.workload, self.tools.client
-        if load is None or client is None:
+    @property
+    def _target(self) -> Target:
+        if self.target is None:
+            raise ValueError(f"{self.scenario.id} was started without a server")
+        return self.target
+
+    def _as_started(self, probe: Probe) -> LoadPoint | AccuracyTask | Smoke:
+        """What is measured, as the injected scenario has it."""
+        if not isinstance(probe.what, AccuracyTask):
+            return probe.what
+        name = probe.what.task
+        return next(task for task in self.scenario.accuracy if task.task == name)
+
+    def _start(self, command: Command, folder: Path, name: str, probe: Probe) -> Job:
+        marked = _marked(command, self.scenario, probe.label, self.place.number)
+        return self.place.launcher.start(marked, folder, name)
+
+    def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
+        load, server = self.scenario.workload, self.server
+        if load is None or server is None:
             raise ValueError(f"{self.scenario.id} has no workload")
-        command = client.command(self.target, load, point, folder)
-        before = self.server.cpu_seconds()
-        with self.launcher.start(command, folder, "client") as job:
-            run_to_end(job, self.server, self.scenario.limits)
-        used = self.server.cpu_seconds() - before
+        command = client.command(self._target, load, point, folder)
+        before = server.cpu_seconds()
+        with self._start(command, folder, "client", probe) as job:
+            run_to_end(job, server, self.scenario.limits)
+        used = server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
         derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
         return replace(measured, metrics={**measured.metrics, **derived})
 
-    def _evaluate(self, task: AccuracyTask, folder: Path) -> Measurement:
-        evaluator = self.tools.evaluators[task.evaluator]
-        command = evaluator.command(self.target, task, folder)
-        with self.launcher.start(command, folder, "evaluator") as job:
+    def _evaluate(
+        self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
+    ) -> Measurement:
+        command = evaluator.command(self._target, task, folder)
+        with self._start(command, folder, "evaluator", probe) as job:
             try:
                 run_to_end(job, self.server, self.scenario.limits)
             except RunError as error:
@@ -79,6 +134,43 @@ class FreshStart:
                         cause = evaluator.diagnose(log)
                 raise cause or error from None
         return evaluator.parse(task, folder)
+
+    def _offline(
+        self,
+        program: Offline,
+        what: LoadPoint | AccuracyTask | Smoke,
+        probe: Probe,
+        folder: Path,
+    ) -> Measurement:
+        steps = program.steps(self.scenario, self.tools.build, what, self.tools.places)
+        for step in steps[:-1]:
+            self._prepare(step, probe, folder)
+        command = wrapped(steps[-1].command, self.scenario, self.tools.places)
+        with self._start(command, folder, "benchmark", probe) as job:
+            run_to_end(job, None, self.scenario.limits, otherwise="unknown")
+        measured = program.parse(self.scenario, what, folder)
+        derived = {**_per_gpu(measured, self.scenario), **measured.metrics}
+        return replace(measured, metrics=derived)
+
+    def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
+        def run() -> None:
+            with self._start(step.command, folder, step.role, probe) as job:
+                run_to_end(job, None, self.scenario.limits)
+
+        if step.produces is None:
+            run()
+        else:
+            made_once(step, folder, self.place.cache / "datasets", run)
+
+
+def _marked(command: Command, scenario: Scenario, probe: str, start: int) -> Command:
+    """The command whose processes say in their environment what they were started for."""
+    marks = {
+        "PERFGATE_SCENARIO": scenario.id,
+        "PERFGATE_PROBE": probe,
+        "PERFGATE_START": str(start),
+    }
+    return replace(command, env={**command.env, **marks})
 
 
 def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
@@ -105,19 +197,24 @@ def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[
 
 @contextmanager
 def fresh_start(
-    scenario: Scenario, tools: Tools, launcher: Launcher, folder: Path
+    scenario: Scenario, tools: Tools, place: Place, probes: Sequence[Probe]
 ) -> Iterator[FreshStart]:
-    """Start the scenario's engine, wait until it is ready, and stop it at the end of the block.
+    """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
     Raises:
         RunError: it did not become ready.
     """
-    folder.mkdir(parents=True)
-    endpoint = Endpoint(_HOST, free_port(_HOST), tools.engine.served_model(scenario))
+    place.folder.mkdir(parents=True)
+    if all(tools.is_offline(probe) for probe in probes):
+        yield FreshStart(scenario, tools, place)
+        return
+    endpoint = Endpoint(_HOST, free_port(_HOST), tools.engine.served_model(scenario, tools.places))
     if answers(endpoint.host, endpoint.port):
         raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
-    tokenizer = tools.engine.tokenizer(scenario, machine_store() / "cache")
-    command = tools.engine.serve(scenario, endpoint)
-    with launcher.start(command, folder, "server") as server:
+    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
+    command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
+    marked = _marked(wrapped(command, scenario, tools.places), scenario, "", place.number)
+    with place.launcher.start(marked, place.folder, "server") as server:
         wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
-        yield FreshStart(scenario, server, Target(endpoint, tokenizer), tools, launcher, folder)
+        target = Target(endpoint, tokenizer, tools.places)
+        yield FreshStart(scenario, tools, place, server, target)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.scenarios.scenario import Hardware
+from perfgate.scenarios.scenario import Hardware, Launch
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,17 @@ class Machine:
     gpus: tuple[Gpu, ...]
     gpu_note: str
 
-    def lacks(self, needed: Hardware) -> str | None:
+    def lacks(self, needed: Hardware, launch: Launch | None = None) -> str | None:
         """Why this machine cannot run what needs `needed`; None if it can.
 
-        Nodes beyond the first are the launcher's to reach, so only this node's GPUs are counted.
+        Nodes beyond the first are the launcher's to reach, so only this node's GPUs are counted;
+        none at all where Slurm finds the nodes.
         """
         if needed.gpu == "none":
             return None
+        if launch is not None and launch.by in ("srun", "sbatch"):
+            found = shutil.which(launch.by)
+            return None if found else f"needs Slurm: no {launch.by} on PATH"
         wanted = needed.gpus // needed.nodes
         label = (
             f"needs {needed.nodes}×{wanted}×{needed.gpu}"

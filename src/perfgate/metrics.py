@@ -59,7 +59,7 @@ CPU = Family("cpu", 0.01, 0.05)
 ACCEPTANCE = Family("acceptance", 0.01, 0.03)
 ACCURACY = Family("accuracy", 0.0, 0.02)  # band is absolute: 2 points; sigma is binomial or paired
 
-_STATISTICS = ("mean", "median", "p90", "p99")
+_STATISTICS = ("mean", "median", "p90", "p95", "p99")
 _LATENCIES: dict[str, tuple[str, Family, Family]] = {
     "ttft": ("time to first token", TTFT, TTFT_TAIL),
     "tpot": ("time per output token after the first", TPOT, TPOT_TAIL),
@@ -82,6 +82,13 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in [
         Metric("request_throughput", "req/s", "higher", THROUGHPUT, "completed requests a second"),
+        Metric(
+            "request_goodput",
+            "req/s",
+            "higher",
+            THROUGHPUT,
+            "requests a second that met the latency limits they were asked to",
+        ),
         Metric("output_throughput", "tokens/s", "higher", THROUGHPUT, "output tokens a second"),
         Metric(
             "total_token_throughput",
@@ -114,6 +121,13 @@ METRICS: dict[str, Metric] = {
             "higher",
             ACCEPTANCE,
             "tokens accepted per step of speculative decoding",
+        ),
+        Metric(
+            "draft_acceptance_rate",
+            "fraction",
+            "higher",
+            ACCEPTANCE,
+            "share of drafted tokens that speculative decoding accepted",
         ),
         Metric(
             "server_cpu_s_per_1k_tokens",

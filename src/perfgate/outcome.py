@@ -1,22 +1,38 @@
-"""Outcome: what became of one probe: its verdict, the numbers behind it, or the error."""
+"""Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from perfgate.errors import RunError
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.measurement import Measurement
-from perfgate.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+
+
+class Subject(Protocol):
+    """What an outcome is of: a probe, or a claim about one."""
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite."""
+
+    @property
+    def label(self) -> str:
+        """Short name, unique in the scenario."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario it belongs to."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of one probe.
+    """The end of one probe or claim.
 
     Attributes:
-        probe: what was measured.
+        probe: what was measured, or the claim about it.
         verdict: the worst of the gating metrics' verdicts, or ERROR.
         judgements: one per gating metric.
         measurements: one per fresh start of the build under test.
@@ -28,7 +44,7 @@ class Outcome:
         synthetic: whether a stand-in made the numbers.
     """
 
-    probe: Probe
+    probe: Subject
     verdict: Verdict
     judgements: tuple[Judgement, ...] = ()
     measurements: Sequence[Measurement] = ()
@@ -44,6 +60,7 @@ class Outcome:
         """The outcome as plain values for ``records.jsonl``."""
         error = self.error
         return {
+            "name": self.probe.id,
             "scenario": self.probe.scenario.id,
             "probe": self.probe.label,
             "verdict": self.verdict.value,

@@ -5,11 +5,12 @@ It does nothing in a session that collects no test of the suite. What a test mea
 """
 
 import datetime
+import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,56 +20,63 @@ from typing import Any, TextIO
 import pytest
 
 from perfgate.campaign import Session
+from perfgate.claims import ClaimProbe, claim_probes
+from perfgate.clients.base import Offline, client
 from perfgate.errors import PerfgateError
-from perfgate.exit_status import ExitStatus, exit_status, meaning
+from perfgate.exit_status import ExitStatus, exit_status
 from perfgate.gate.performance import Rule
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Verdict
 from perfgate.hardware import Machine, detect
 from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
 from perfgate.outcome import Outcome
-from perfgate.paths import repository
-from perfgate.probe import Probe, accuracy_probes, load_probes
+from perfgate.paths import machine_store, repository
+from perfgate.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.progress import ProgressView
 from perfgate.records import RunFolder, session_facts
-from perfgate.reports.outcome_text import brief, resolution
-from perfgate.reports.summary import as_judgement, summary
-from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.scenario import Scenario
+from perfgate.reports.summary import summary
+from perfgate.reports.terminal import terminal_lines
+from perfgate.scenarios.exploration import explored, parse_shape
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.selection import all_markers, markers_of
 from perfgate.suite import Suite
+from perfgate.suite_options import add_options
+from perfgate.tools import BuildOverride
 from perfgate.workers import scheduler_by_scenario
 
-# Parameter name of a test function → the probes it is run for.
-PROBES = {"load_probe": load_probes, "accuracy_probe": accuracy_probes}
+
+def _served(scenario: Scenario) -> tuple[Probe, ...]:
+    return () if _is_offline(scenario) else load_probes(scenario)
+
+
+def _offline(scenario: Scenario) -> tuple[Probe, ...]:
+    return load_probes(scenario) if _is_offline(scenario) else ()
+
+
+def _is_offline(scenario: Scenario) -> bool:
+    load = scenario.workload
+    return load is not None and load.client in client and issubclass(client[load.client], Offline)
+
+
+# Parameter name of a test function → the probes of a scenario that it is run for.
+PROBES = {
+    "smoke_probe": smoke_probes,
+    "load_probe": _served,
+    "offline_probe": _offline,
+    "accuracy_probe": accuracy_probes,
+}
+CLAIM = "claim_probe"  # parameter name of the test of claims
+CLAIM_MARKER = "claim"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("perfgate", "perfgate: performance and accuracy gate")
-    group.addoption(
-        "--gate",
-        action="store_true",
-        help="a release depends on this run: a selected scenario without a verdict fails it",
-    )
-    group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
-    group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
-    group.addoption("--launcher", default="local", help="how programs are started")
-    group.addoption(
-        "--self-reference",
-        choices=["auto", "fresh", "stored"],
-        default="auto",
-        help="scenarios that measure their own reference: measure it now (fresh), use the "
-        "machine's stored one (stored), or measure only where none is comparable (auto)",
-    )
-    group.addoption(
-        "--inject",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting of the build under test on purpose, to see the gate catch it",
-    )
+    add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
 
 
+# The same rehearsal twice gives the same numbers.
+REHEARSAL_SEED = 20
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
 
@@ -92,12 +100,20 @@ def _usage_errors() -> Iterator[None]:
         raise pytest.UsageError(str(error)) from error
 
 
-def probe_of(item: pytest.Item) -> Probe | None:
-    """The probe that a test of the suite measures; None for any other test."""
+def probe_of(item: pytest.Item) -> Probe | ClaimProbe | None:
+    """What a test of the suite measures or judges; None for any other test."""
     call = getattr(item, "callspec", None)
     if call is None:
         return None
-    return next((call.params[name] for name in PROBES if name in call.params), None)
+    found = (call.params[name] for name in (*PROBES, CLAIM) if name in call.params)
+    return next((one for one in found if isinstance(one, Probe | ClaimProbe)), None)
+
+
+def _has_nothing(item: pytest.Item) -> bool:
+    """Whether a test function of the suite got no parameter at all."""
+    call = getattr(item, "callspec", None)
+    named = call is not None and any(name in call.params for name in (*PROBES, CLAIM))
+    return named and probe_of(item) is None
 
 
 class SuiteSession:
@@ -113,6 +129,8 @@ class SuiteSession:
         self._failed: set[str] = set()
         self._took_sigterm = False
         self._unusable: PerfgateError | None = None
+        self.stage: Mapping[str, str] = {}
+        self._environment: dict[str, str | None] = {}
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -126,12 +144,13 @@ class SuiteSession:
             raise RuntimeError("no test of the suite was collected in this process")
         return self._suite
 
-    def record_skip(self, node: str, probe: Probe, reason: str) -> None:
+    def record_skip(self, node: str, probe: Probe | ClaimProbe, reason: str) -> None:
         """Write down that a selected probe was not run."""
         self.open_run().record(
             "skipped",
             {
                 "test": node,
+                "name": probe.id,
                 "scenario": probe.scenario.id,
                 "probe": probe.label,
                 "reason": reason,
@@ -146,12 +165,38 @@ class SuiteSession:
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
-        """All scenarios.
+        """All scenarios, in the shapes that were asked for.
 
         Raises:
             SeveralInputErrors: scenario files are not as they should be.
+            InputError: a shape is none.
         """
-        return load_scenarios(self.config.getoption("--scenarios") or repository() / "scenarios")
+        shapes = [parse_shape(text) for text in self.config.getoption("--shape")]
+        found = explored(self._loaded.scenarios, shapes)
+        if not self.rehearses:
+            return found
+        from perfgate.rehearsal import stage as rehearsal
+
+        return tuple(rehearsal.shortened(scenario) for scenario in found)
+
+    @cached_property
+    def claims(self) -> tuple[ClaimProbe, ...]:
+        """All claims about the scenarios."""
+        return claim_probes(self._plain_claims, self.scenarios)
+
+    @cached_property
+    def _loaded(self) -> LoadedSuite:
+        return load_suite(self.config.getoption("--scenarios") or repository() / "scenarios")
+
+    @property
+    def _plain_claims(self) -> tuple[Claim, ...]:
+        return claims_of(self.scenarios, self._loaded.claims)
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether stand-ins play the engine's programs."""
+        option = self.config.getoption
+        return bool(option("--rehearse") or option("--rehearse-fault"))
 
     @cached_property
     def machine(self) -> Machine:
@@ -163,6 +208,7 @@ class SuiteSession:
 
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
+        self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
         for marker in all_markers(self.scenarios):
             self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
 
@@ -172,13 +218,37 @@ class SuiteSession:
             worker = self._worker_input
             if worker is not None:
                 self.run = RunFolder(Path(worker["perfgate_run"]))
+                self._set_stage(json.loads(worker["perfgate_stage"]))
             else:
                 facts = session_facts(self.machine, sys.argv, self.config.rootpath)
+                facts["synthetic"] = self.rehearses
                 self.run = RunFolder.create(self._run_path(), facts)
                 self._stream = os.fdopen(os.dup(self._terminal), "w")
                 self._view = ProgressView(self.run.path / "progress.jsonl", self._stream)
                 self._view.start()
+                self._set_stage(self._new_stage(self.run.path))
         return self.run
+
+    def _new_stage(self, folder: Path) -> Mapping[str, str]:
+        """The environment in which the stand-ins play; empty when nothing is rehearsed."""
+        if not self.rehearses:
+            return {}
+        from perfgate.rehearsal import stage as rehearsal
+
+        option = self.config.getoption
+        fault = option("--rehearse-fault")
+        return rehearsal.stage(
+            folder / "rehearsal",
+            self.scenarios,
+            engine_version=option("--engine-version"),
+            fault=None if fault is None else rehearsal.parse_fault(fault),
+            seed=REHEARSAL_SEED,
+        )
+
+    def _set_stage(self, stage: Mapping[str, str]) -> None:
+        self.stage = stage
+        self._environment = {name: os.environ.get(name) for name in stage}
+        os.environ.update(stage)
 
     def _run_path(self) -> Path:
         given: Path | None = self.config.getoption("--run-dir")
@@ -189,43 +259,61 @@ class SuiteSession:
 
     def _open_suite(self) -> Suite:
         option = self.config.getoption
+        run = self.open_run()
         return Suite(
             Session(
-                run=self.open_run(),
+                run=run,
                 machine=self.machine,
                 launcher=launcher[option("--launcher")](),
                 rule=Rule(),
                 reference=option("--self-reference"),
                 injections=tuple(parse_injection(text) for text in option("--inject")),
-            )
+                cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
+                synthetic=self.rehearses,
+            ),
+            BuildOverride(option("--engine-version"), option("--engine-commit")),
         )
 
     # Hooks. ---------------------------------------------------------------------------------
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Give each test of the suite its probes, with readable ids and markers."""
-        for name, probes_of in PROBES.items():
+        """Give each test of the suite its probes or claims, with readable ids and markers."""
+        for name in (*PROBES, CLAIM):
             if name not in metafunc.fixturenames:
                 continue
             try:
                 self.register_markers()
+                found = self._parameters(name)
             except PerfgateError as error:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
-                metafunc.parametrize(name, [])
-                continue
+                found = []
             metafunc.parametrize(
                 name,
                 [
                     pytest.param(
-                        probe,
-                        id=probe.id,
-                        marks=[getattr(pytest.mark, name) for name in markers_of(scenario)],
+                        one, id=one.id, marks=[getattr(pytest.mark, marker) for marker in markers]
                     )
-                    for scenario in self.scenarios
-                    for probe in probes_of(scenario)
+                    for one, markers in found
                 ],
             )
+
+    def _parameters(self, name: str) -> list[tuple[Probe | ClaimProbe, tuple[str, ...]]]:
+        """What a test function of parameter `name` is run for, each with its markers."""
+        if name == CLAIM:
+            return [(one, (*markers_of(one.scenario), CLAIM_MARKER)) for one in self.claims]
+        return [
+            (probe, markers_of(scenario))
+            for scenario in self.scenarios
+            for probe in PROBES[name](scenario)
+        ]
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Drop test functions for which no scenario has anything; pytest would show them skipped."""
+        empty = [item for item in items if _has_nothing(item)]
+        if empty:
+            items[:] = [item for item in items if item not in empty]
+            self.config.hook.pytest_deselected(items=empty)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn what was selected; open the run folder if anything was."""
@@ -281,33 +369,28 @@ class SuiteSession:
         for test in self._failed & selected:
             # It failed without a verdict of its own: a crashed worker, or an error of ours.
             verdicts[test] = verdicts[test] or Verdict.ERROR
-        return exit_status(verdicts.values(), gate=self.config.getoption("--gate"))
+        gate = self.config.getoption("--gate")
+        return exit_status(verdicts.values(), gate=gate, rehearsed=self.rehearses)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.run is None or self._worker_input is not None:
             return
         say = terminalreporter.write_line
         terminalreporter.section("perfgate")
-        every: list[Judgement] = []
-        for line in self.run.records("verdict"):
-            verdict = Verdict(line["verdict"])
-            judgements = [as_judgement(plain) for plain in line["judgements"]]
-            every += judgements
-            detail = brief(judgements) or line["reason"] or line["error"]["message"]
-            good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT)
-            say(f"{verdict:14} {line['scenario']}-{line['probe']}: {detail}", green=good)
-        skipped = self.run.records("skipped")
-        for line in skipped:
-            say(f"{'skipped':14} {line['scenario']}-{line['probe']}: {line['reason']}")
-        if smallest := resolution(every):
-            say(f"compared with itself, this machine now shows no loss smaller than: {smallest}")
-        if self._status is not None:
-            verdicts = [Verdict(line["verdict"]) for line in self.run.records("verdict")]
-            ends = [*verdicts, *(None for _ in skipped)]
-            say(f"exit status {self._status.value}: {meaning(self._status, ends)}")
+        if self.rehearses:
+            say(
+                "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
+            )
+        for text, green in terminal_lines(self.run.records(), self._status):
+            say(text, green=green)
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         if self.run is not None:
             self.run.close()
         if self._stream is not None:
@@ -327,7 +410,9 @@ class _XdistHooks:
         """Tell a worker where the run folder is."""
         with _usage_errors():
             run = self._session.open_run()
-        node.workerinput["perfgate_run"] = str(run.path)  # type: ignore[attr-defined]
+        told = node.workerinput  # type: ignore[attr-defined]
+        told["perfgate_run"] = str(run.path)
+        told["perfgate_stage"] = json.dumps(dict(self._session.stage))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -335,4 +420,5 @@ class _XdistHooks:
         if config.getoption("dist") not in ("load", "loadgroup"):
             return None
         with _usage_errors():
-            return scheduler_by_scenario(config, log, self._session.scenarios)
+            claims = [one.claim for one in self._session.claims]
+            return scheduler_by_scenario(config, log, self._session.scenarios, claims)

@@ -1,8 +1,8 @@
-"""Probe: one thing measured on a started engine, a sweep point or an accuracy task."""
+"""Probe: one thing measured on an engine: a first answer, a sweep point, an accuracy task."""
 
 from dataclasses import dataclass
 
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
 
 
 @dataclass(frozen=True, repr=False)
@@ -11,11 +11,11 @@ class Probe:
 
     Attributes:
         scenario: the scenario it belongs to.
-        what: the sweep point or the accuracy task.
+        what: the first answer, the sweep point or the accuracy task.
     """
 
     scenario: Scenario
-    what: LoadPoint | AccuracyTask
+    what: LoadPoint | AccuracyTask | Smoke
 
     def __hash__(self) -> int:
         return hash(self.id)  # scenarios hold mappings, which have no hash
@@ -26,7 +26,7 @@ class Probe:
     @property
     def label(self) -> str:
         """Short name, unique in the scenario: ``c4``, ``perfgate_arithmetic``."""
-        return self.what.label if isinstance(self.what, LoadPoint) else self.what.task
+        return self.what.task if isinstance(self.what, AccuracyTask) else self.what.label
 
     @property
     def id(self) -> str:
@@ -37,10 +37,16 @@ class Probe:
     def is_load(self) -> bool:
         return isinstance(self.what, LoadPoint)
 
+    @property
+    def is_smoke(self) -> bool:
+        return isinstance(self.what, Smoke)
+
     def content_hash(self) -> str:
         """What shapes this probe's measurement; baselines of another hash do not compare."""
         if isinstance(self.what, LoadPoint):
             return self.scenario.point_hash(self.what)
+        if isinstance(self.what, Smoke):
+            return self.scenario.smoke_hash()
         return self.scenario.task_hash(self.what)
 
     def gating_metrics(self) -> tuple[str, ...]:
@@ -53,6 +59,11 @@ class Probe:
         )
 
 
+def smoke_probes(scenario: Scenario) -> tuple[Probe, ...]:
+    """The first answer, where the scenario asks for one."""
+    return () if scenario.smoke is None else (Probe(scenario, scenario.smoke),)
+
+
 def load_probes(scenario: Scenario) -> tuple[Probe, ...]:
     """The sweep points, from low to high concurrency."""
     return tuple(Probe(scenario, point) for point in scenario.points())
@@ -61,3 +72,8 @@ def load_probes(scenario: Scenario) -> tuple[Probe, ...]:
 def accuracy_probes(scenario: Scenario) -> tuple[Probe, ...]:
     """The accuracy tasks, in the scenario's order."""
     return tuple(Probe(scenario, task) for task in scenario.accuracy)
+
+
+def all_probes(scenario: Scenario) -> tuple[Probe, ...]:
+    """Everything that can be measured of a scenario, in the order it is measured."""
+    return (*smoke_probes(scenario), *load_probes(scenario), *accuracy_probes(scenario))

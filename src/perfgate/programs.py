@@ -16,19 +16,24 @@ from perfgate.errors import InputError, MissingProgram
 
 @dataclass(frozen=True)
 class Program:
-    """A program's name, its default executable and what provides it."""
+    """A program's name, its default executable, what provides it, arguments it always gets."""
 
     name: str
     executable: str
     provided_by: str
+    arguments: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
         """The environment variable that says where the program is."""
         return "PERFGATE_PROGRAM_" + self.name.upper().replace(".", "_").replace("-", "_")
 
+    def bare(self) -> tuple[str, ...]:
+        """The argv prefix as a person would type it, wherever the program is."""
+        return (self.executable, *self.arguments)
+
     def find(self) -> tuple[str, ...]:
-        """The argv prefix that calls the program.
+        """The argv prefix that calls the program; a setting replaces its own arguments too.
 
         Raises:
             InputError: the environment variable is set but names no executable.
@@ -49,7 +54,7 @@ class Program:
             return (_absolute(path), *words[1:])
         beside = Path(sys.executable).parent / self.executable
         if os.access(beside, os.X_OK):
-            return (str(beside),)
+            return (str(beside), *self.arguments)
         path = shutil.which(self.executable)
         if path is None:
             raise MissingProgram(
@@ -57,7 +62,7 @@ class Program:
                 f"or on PATH; it comes with {self.provided_by}; "
                 f"or say where it is with {self.variable}"
             )
-        return (_absolute(path),)
+        return (_absolute(path), *self.arguments)
 
 
 def _words(setting: str) -> list[str]:
@@ -78,3 +83,20 @@ LM_EVAL = Program("lm_eval", "lm_eval", "`make setup-local`")
 LLAMA_CPP_PYTHON = Program(
     "llama.cpp", "python", "an interpreter with xllamacpp (`make setup-local`)"
 )
+
+_TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
+TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM)
+TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM)
+TENSORRT_LLM_PYTHON = Program("tensorrt-llm", "python", _TENSORRT_LLM)
+BENCHMARK_SERVING = Program(
+    "benchmark_serving",
+    "python",
+    _TENSORRT_LLM,
+    ("-m", "tensorrt_llm.serve.scripts.benchmark_serving"),
+)
+TRTLLM_LAUNCH = Program("trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM)
+VLLM = Program("vllm", "vllm", "vLLM: `pip install vllm` in an environment of its own")
+MPIRUN = Program("mpirun", "mpirun", "Open MPI")
+SRUN = Program("srun", "srun", "Slurm")
+SBATCH = Program("sbatch", "sbatch", "Slurm")
+DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")

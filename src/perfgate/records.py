@@ -170,3 +170,8 @@ def git_state(root: Path) -> dict[str, object]:
 
     status = git("status", "--porcelain")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+
+
+def name_of(line: Mapping[str, Any]) -> str:
+    """The name of the probe or claim that a record is about."""
+    return str(line.get("name") or f"{line['scenario']}-{line['probe']}")

@@ -102,55 +102,61 @@ def listens(job: Job, port: int) -> bool:
     return False
 
 
-def run_to_end(job: Job, server: Job, limits: Limits) -> Exit:
-    """Wait for a client or evaluator; end it when it hangs, takes too long, or the server dies.
+def run_to_end(
+    job: Job, server: Job | None, limits: Limits, otherwise: str = "client_failed"
+) -> Exit:
+    """Wait for a measuring program; end it when it hangs, takes too long, or the server dies.
 
-    Progress is anything either program writes: to its output or into its folder.
+    Progress is anything the programs write: to their output or into the job's folder.
+
+    Args:
+        job: the client, evaluator or offline benchmark.
+        server: the server it talks to; None: the engine is inside the job.
+        limits: time limits.
+        otherwise: class of a failure that no line of the log tells.
 
     Raises:
         RunError: classes ``server_died`` (or what the server's log shows), ``hang``,
-            ``total_timeout``, ``killed``, ``client_failed``.
+            ``total_timeout``, ``killed``, or what the job's own log shows.
     """
-    began = last_change = time.monotonic()
-    size = -1
-    while (ended := job.poll()) is None:
-        time.sleep(_POLL_S)
-        try:
+    names = " and ".join(one.name for one in (job, server) if one is not None)
+
+    def watch() -> None:
+        if server is not None:
             require_alive(server, f"while {job.name} ran")
-        except RunError:
-            job.stop()
-            raise
-        now = time.monotonic()
-        written = _bytes_written(job, server)
-        if written != size:
-            size, last_change = written, now
-        if now - last_change > limits.silence_s:
-            job.give_up("silence", f"nothing was written for {limits.silence_s:g} s")
-            raise RunError(
-                "hang",
-                f"{job.name} and {server.name} wrote nothing for {limits.silence_s:.0f} s",
-                evidence=job.tail(5),
-            )
-        if now - began > limits.total_s:
-            job.give_up("total", f"it ran {limits.total_s:g} s")
-            raise RunError(
-                "total_timeout",
-                f"{job.name} was not done after {limits.total_s:.0f} s",
-                evidence=job.tail(5),
-            )
-    require_alive(server, f"while {job.name} ran")
+
+    ended = job.wait(
+        silence_s=limits.silence_s,
+        total_s=limits.total_s,
+        written=lambda: _bytes_written(job, server),
+        watch=watch,
+    )
+    if ended.reason == "silence":
+        raise RunError(
+            "hang",
+            f"{names} wrote nothing for {limits.silence_s:.0f} s",
+            evidence=job.tail(5),
+        )
+    if ended.reason == "total":
+        raise RunError(
+            "total_timeout",
+            f"{job.name} was not done after {limits.total_s:.0f} s",
+            evidence=job.tail(5),
+        )
+    watch()
     if ended.status == 0 and ended.reason == "exited":
         return ended
+    how = f"ended with status {ended.status}"
     if ended.reason == "lost" or (ended.status is not None and ended.status < 0):
-        raise RunError("killed", f"{job.name} was killed ({ended})", evidence=job.tail(5))
-    failure, evidence = classify(_log_lines(job), otherwise="client_failed")
-    raise RunError(
-        failure, f"{job.name} ended with status {ended.status}", evidence=evidence or job.tail(8)
-    )
+        how, otherwise = f"was killed ({ended})", "killed"
+    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 
 
-def _bytes_written(job: Job, server: Job) -> int:
-    files = {server.stdout, server.stderr, *job.folder.rglob("*")}
+def _bytes_written(job: Job, server: Job | None) -> int:
+    files = set(job.folder.rglob("*"))
+    if server is not None:
+        files |= {server.stdout, server.stderr}
     total = 0
     for path in files:
         try:

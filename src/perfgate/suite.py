@@ -6,55 +6,104 @@ The plugin tells it what pytest found; nothing here knows pytest.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from perfgate import places
 from perfgate.campaign import Campaign, Session
+from perfgate.claims import ClaimProbe, claim_outcome
 from perfgate.gate.performance import rule_for
 from perfgate.injection import inject
 from perfgate.outcome import Outcome
+from perfgate.plan import commands_to_verify
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.tools import tools_for
+from perfgate.tools import BuildOverride, Tools, tools_for
+
+_STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
 
 class Suite:
-    """The campaigns of one process, one per scenario, each with the probes selected in it."""
+    """The campaigns of one process, one per scenario, each with the probes selected in it.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: what the campaigns share.
+        override: what a person says of the engine's build.
+    """
+
+    def __init__(self, session: Session, override: BuildOverride | None = None) -> None:
         self.session = session
+        self._override = override or BuildOverride()
         self._probes: dict[str, list[Probe]] = {}
         self._campaigns: dict[str, Campaign] = {}
 
-    def select(self, probes: Iterable[Probe]) -> None:
-        """Tell which probes this process is to measure; the gate's error rates depend on it.
+    def select(self, selected: Iterable[Probe | ClaimProbe]) -> None:
+        """Tell what this process is to measure; the gate's error rates depend on how much it is.
 
         Raises:
             InputError: an injection names no setting of a selected scenario.
         """
-        for probe in probes:
-            inject(probe.scenario, self.session.injections)
-            self._probes.setdefault(probe.scenario.id, []).append(probe)
-        tests = sum(
-            len(probe.gating_metrics()) for group in self._probes.values() for probe in group
-        )
+        tests = 0
+        for one in selected:
+            tests += 1 if isinstance(one, ClaimProbe) else len(one.gating_metrics())
+            for probe in one.probes if isinstance(one, ClaimProbe) else (one,):
+                inject(probe.scenario, self.session.injections)
+                group = self._probes.setdefault(probe.scenario.id, [])
+                if probe not in group:
+                    group.append(probe)
         self.session = replace(self.session, rule=rule_for(max(1, tests)))
 
-    def unable(self, probe: Probe) -> str | None:
-        """Why this machine cannot run the probe; None if it can."""
-        return self.session.machine.lacks(probe.scenario.hardware)
+    def unable(self, one: Probe | ClaimProbe) -> str | None:
+        """Why this machine cannot run it; None if it can."""
+        for probe in one.probes if isinstance(one, ClaimProbe) else (one,):
+            reason = self._lacking(probe.scenario)
+            if reason is not None:
+                return reason
+        return None
 
-    def outcome(self, probe: Probe) -> Outcome:
-        """What became of the probe; measures its scenario's campaign when first asked.
+    def _lacking(self, scenario: Scenario) -> str | None:
+        if not self.session.synthetic:
+            return self.session.machine.lacks(scenario.hardware, scenario.launch)
+        if scenario.engine.name == _STANDS_IN_FOR:
+            return None
+        return f"a rehearsal has no stand-in for {scenario.engine.name}"
+
+    def outcome(self, one: Probe | ClaimProbe) -> Outcome:
+        """What became of it; measures its scenario's campaign when first asked.
 
         Raises:
             MissingProgram: a program of the scenario is not installed.
             InputError: the scenario names something unknown, or cannot be honoured.
         """
+        if isinstance(one, ClaimProbe):
+            return claim_outcome(one, self._measured, self._again)
+        return self._measured(one)
+
+    def _measured(self, probe: Probe) -> Outcome:
         return self._campaign(probe.scenario).outcome(probe)
+
+    def _again(self, probe: Probe) -> bool:
+        return self._campaign(probe.scenario).measure_again(probe)
 
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:
-            tools = tools_for(scenario)
+            tools = tools_for(scenario, places.here(), self._build_of(scenario))
             tools.require()
+            _verify(tools)
             self._campaigns[scenario.id] = Campaign(
                 scenario, self._probes[scenario.id], tools, self.session
             )
         return self._campaigns[scenario.id]
+
+    def _build_of(self, scenario: Scenario) -> BuildOverride:
+        """What is said of the build; a rehearsal plays the document's release if nothing is."""
+        if self.session.synthetic and self._override.version is None:
+            return replace(self._override, version=scenario.source.engine_version)
+        return self._override
+
+
+def _verify(tools: Tools) -> None:
+    """Ask the installed programs for every option of the plan, before any GPU time.
+
+    Raises:
+        InputError: an option that a program lacks.
+    """
+    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
+    tools.engine.verify(tools.build, commands)

@@ -1,44 +1,87 @@
 """Tools: the programs that one scenario needs, found and asked for their versions once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from perfgate.clients.base import Client, client
+from perfgate import places as where
+from perfgate.clients.base import Client, Offline, client
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.hardware import Machine
 from perfgate.measurement import Json
+from perfgate.places import Places
 from perfgate.probe import Probe
-from perfgate.scenarios.scenario import LoadPoint, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
+
+SERVED_SMOKE = "completion"  # the smoke client that asks the running server
+
+
+@dataclass(frozen=True)
+class BuildOverride:
+    """What a person says of the engine's build; None: ask the program.
+
+    Attributes:
+        version: release whose spelling is used.
+        commit: commit that names the baseline.
+    """
+
+    version: str | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True)
 class Tools:
-    """Engine, client and evaluators of one scenario."""
+    """Engine, clients and evaluators of one scenario.
+
+    Attributes:
+        scenario: the scenario.
+        engine: the engine under test.
+        clients: name → what measures load or asks the first question.
+        evaluators: name → what measures accuracy.
+        places: where things are.
+        override: what a person says of the build.
+    """
 
     scenario: Scenario
     engine: Engine
-    client: Client | None
-    evaluators: Mapping[str, Evaluator]
+    clients: Mapping[str, Client | Offline] = field(default_factory=dict)
+    evaluators: Mapping[str, Evaluator | Offline] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
+    override: BuildOverride = field(default_factory=BuildOverride)
 
     @cached_property
     def build(self) -> EngineBuild:
-        """The engine build under test."""
-        return self.engine.build()
+        """The engine build under test: as the person says, else as the program does."""
+        said = self.override
+        if said.version is not None:
+            return EngineBuild(self.engine.name, said.version, said.commit or said.version)
+        found = self.engine.build()
+        return EngineBuild(found.name, found.version, said.commit or found.commit)
 
     @cached_property
     def model_facts(self) -> Mapping[str, Json]:
         """What identifies the model's weights."""
-        return self.engine.model_facts(self.scenario)
+        return self.engine.model_facts(self.scenario, self.places)
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """Program name → version, of client and evaluators."""
-        programs: list[Client | Evaluator] = list(self.evaluators.values())
-        if self.client is not None:
-            programs.append(self.client)
-        return {program.name: program.version() for program in programs}
+        """Program name → version, of clients and evaluators."""
+        programs = [*self.clients.values(), *self.evaluators.values()]
+        return {program.name: program.version(self.build) for program in programs}
+
+    def program_of(self, probe: Probe) -> Client | Evaluator | Offline | None:
+        """What measures the probe; None: perfgate itself asks the server."""
+        if isinstance(probe.what, AccuracyTask):
+            return self.evaluators[probe.what.evaluator]
+        if isinstance(probe.what, LoadPoint):
+            load = probe.scenario.workload
+            return self.clients[load.client] if load else None
+        return self.clients.get(probe.what.client)
+
+    def is_offline(self, probe: Probe) -> bool:
+        """Whether the probe's program has the engine inside itself."""
+        return isinstance(self.program_of(probe), Offline)
 
     def require(self) -> None:
         """Make sure that everything is here and can honour the scenario, before any work.
@@ -47,8 +90,8 @@ class Tools:
             InputError: the engine cannot honour a setting, or an input file is unusable.
             MissingProgram: a program is not installed.
         """
-        self.engine.check(self.scenario)
-        _ = (self.build, self.versions, self.model_facts)
+        self.engine.check(self.scenario, self.build)
+        _ = (self.versions, self.model_facts)
 
     def fingerprint(self, probe: Probe, machine: Machine) -> dict[str, str]:
         """The facts that must be equal for this probe's measurements to be compared.
@@ -56,24 +99,36 @@ class Tools:
         Speed depends on the machine, accuracy on the weights; both on what is asked and by whom.
         """
         common = {"content": probe.content_hash(), "model": str(self.model_facts["sha256"])[:16]}
-        if isinstance(probe.what, LoadPoint):
-            name = self.client.name if self.client else ""
-            return {**common, "client": f"{name} {self.versions[name]}", **machine.fingerprint()}
-        name = probe.what.evaluator
-        return {**common, "evaluator": f"{name} {self.versions[name]}"}
+        program = self.program_of(probe)
+        name = program.name if program else ""
+        # A program that comes with the engine has the engine's version: the thing under test.
+        version = self.versions.get(name, "")
+        told = name if version == self.build.version else f"{name} {version}"
+        if isinstance(probe.what, AccuracyTask):
+            return {**common, "evaluator": told}
+        return {**common, "client": told, **machine.fingerprint()}
 
 
-def tools_for(scenario: Scenario) -> Tools:
+def tools_for(
+    scenario: Scenario,
+    places: Places | None = None,
+    override: BuildOverride | None = None,
+) -> Tools:
     """The tools that a scenario names.
 
     Raises:
         InputError: a name that no engine, client or evaluator has.
     """
-    load = scenario.workload
-    names = {task.evaluator for task in scenario.accuracy}
+    clients = set()
+    if scenario.workload is not None:
+        clients.add(scenario.workload.client)
+    if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
+        clients.add(scenario.smoke.client)
     return Tools(
         scenario,
         engine[scenario.engine.name](),
-        client[load.client]() if load else None,
-        {name: evaluator[name]() for name in names},
+        {name: client[name]() for name in sorted(clients)},
+        {name: evaluator[name]() for name in sorted({t.evaluator for t in scenario.accuracy})},
+        where.here() if places is None else places,
+        override or BuildOverride(),
     )

@@ -18,10 +18,11 @@ from perfgate.engines.base import Endpoint
 from perfgate.errors import InputError, RunError
 from perfgate.measurement import Measurement
 from perfgate.metrics import METRICS
+from perfgate.places import Places
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"
-TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), Path("/models/tokenizer"))
+TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
 assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, max_request_rate=100.0)
 POINT = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
@@ -76,6 +77,12 @@ class TestCommand:
         assert "--streaming" in words
         assert "ignore_eos:true" in words
 
+    def test_on_paper_it_is_called_by_its_name_and_nothing_is_of_this_machine(self) -> None:
+        target = replace(TARGET, places=Places(on_paper=True))
+        words = list(AIPerf().command(target, WORKLOAD, POINT, Path("results/c2")).argv)
+        assert words[:2] == ["aiperf", "profile"]
+        assert option(words, "--output-artifact-dir") == "results/c2"
+
     def test_leaves_out_what_is_not_asked(self) -> None:
         plain = replace(WORKLOAD, streaming=False, ignore_eos=False, max_request_rate=None)
         words = argv(plain, replace(POINT, warmup_requests=0))
@@ -103,7 +110,9 @@ class TestMetrics:
     def test_all_are_canonical_and_as_recorded(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
         found = parse(tmp_path, summary).metrics
-        other = {"output_throughput_per_gpu", "acceptance_length", "server_cpu_s_per_1k_tokens"}
+        other = {"output_throughput_per_gpu", "server_cpu_s_per_1k_tokens", "request_goodput"}
+        other |= {"acceptance_length", "draft_acceptance_rate"}
+        other |= {name for name in METRICS if name.endswith("_p95_ms")}
         assert set(found) == set(METRICS) - other
         assert found["ttft_mean_ms"] == summary["time_to_first_token"]["avg"]
         assert found["tpot_median_ms"] == summary["inter_token_latency"]["p50"]

@@ -23,10 +23,11 @@ from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
 from perfgate.command import Command
 from perfgate.engines import gguf_model
-from perfgate.engines.base import Endpoint
+from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import TOKENIZER, LlamaCpp
 from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators.lm_eval import LmEval
+from perfgate.places import Places
 from perfgate.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
 
@@ -39,6 +40,7 @@ SMOLLM2 = replace(
         "llama.cpp", EngineSettings(max_batch_size=4, max_seq_len=2048, cpu_threads=1)
     ),
 )
+BUILD = EngineBuild("llama.cpp", "1.0", "1.0")
 TASK = AccuracyTask(
     "lm_eval",
     "perfgate_arithmetic",
@@ -55,8 +57,8 @@ def programs() -> None:
     try:
         LlamaCpp().build()
         gguf_model.locate(SMOLLM2)
-        AIPerf().version()
-        LmEval().version()
+        AIPerf().version(BUILD)
+        LmEval().version(BUILD)
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
 
@@ -65,9 +67,9 @@ def programs() -> None:
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A server that is ready, and its tokenizer."""
     folder = tmp_path_factory.mktemp("server")
-    endpoint = Endpoint("127.0.0.1", _free_port(), LlamaCpp().served_model(SMOLLM2))
-    tokenizer = LlamaCpp().tokenizer(SMOLLM2, folder)
-    command = LlamaCpp().serve(SMOLLM2, endpoint)
+    endpoint = Endpoint("127.0.0.1", _free_port(), LlamaCpp().served_model(SMOLLM2, Places()))
+    tokenizer = LlamaCpp().tokenizer(SMOLLM2, folder, Places())
+    command = LlamaCpp().serve(SMOLLM2, BUILD, endpoint, Places())
     with (folder / "log").open("wb") as log:
         server = _start(command, log)
         try:
@@ -153,9 +155,9 @@ class TestTokenizer:
         assert json.loads(done.stdout) == served
 
     def test_is_made_once(self, tmp_path: Path) -> None:
-        first = LlamaCpp().tokenizer(SMOLLM2, tmp_path)
+        first = Path(LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places()))
         made = (first / "tokenizer.json").stat().st_mtime_ns
-        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path) == first
+        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places()) == str(first)
         assert (first / "tokenizer.json").stat().st_mtime_ns == made
 
     def test_two_processes_may_make_it_at_once(self, tmp_path: Path) -> None:
@@ -175,7 +177,7 @@ class TestTokenizer:
         cut.write_bytes(gguf_model.locate(SMOLLM2).read_bytes()[:length])
         monkeypatch.setenv(gguf_model.known(SMOLLM2).variable, str(cut))
         with pytest.raises(RunError, match="not a whole GGUF file") as caught:
-            LlamaCpp().tokenizer(SMOLLM2, tmp_path)
+            LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places())
         assert caught.value.failure == "model_file"
         assert list(tmp_path.iterdir()) == [cut]
 
@@ -196,7 +198,7 @@ def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> 
     scenario = replace(SMOLLM2, engine=EngineChoice("llama.cpp", settings))
     endpoint = Endpoint("127.0.0.1", _free_port(), "m")
     with (tmp_path / "log").open("wb") as log:
-        server = _start(LlamaCpp().serve(scenario, endpoint), log)
+        server = _start(LlamaCpp().serve(scenario, BUILD, endpoint, Places()), log)
         try:
             _wait_until_healthy(server, endpoint)
             body = {"prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
@@ -229,7 +231,7 @@ class TestAIPerf:
         command = AIPerf().command(target, workload, point, tmp_path / "c2")
         assert run(command, tmp_path / "c2") == 0
         found = AIPerf().parse(workload, point, tmp_path / "c2")
-        assert found.facts["client_version"] == AIPerf().version()
+        assert found.facts["client_version"] == AIPerf().version(BUILD)
         assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
         assert found.facts["prompt_tokens_cached"] == 0
         assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
@@ -242,7 +244,7 @@ class TestLmEval:
         name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
         assert len(found.answers[name]) == 8
         assert found.metrics[name] >= 0.375, "6 of 8 when it was recorded"
-        assert found.facts["evaluator_version"] == LmEval().version()
+        assert found.facts["evaluator_version"] == LmEval().version(BUILD)
 
     def test_a_server_that_is_not_there(self, target: Target, tmp_path: Path) -> None:
         nowhere = replace(target, endpoint=Endpoint("127.0.0.1", _free_port(), "m"))

@@ -9,10 +9,11 @@ import pytest
 from building import SCENARIO
 
 from perfgate.engines import gguf_model
-from perfgate.engines.base import Endpoint
+from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
 from perfgate.errors import InputError, MissingProgram
+from perfgate.places import Places
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineChoice,
@@ -26,6 +27,7 @@ from perfgate.scenarios.scenario import (
 
 VARIABLE = "PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT"
 SMOLLM2 = replace(SCENARIO, model=Model("SmolLM2-135M-Instruct", "q4_1"))
+BUILD = EngineBuild("llama.cpp", "1.0", "1.0")
 ENDPOINT = Endpoint("127.0.0.1", 8123, "SmolLM2-135M-Instruct")
 
 
@@ -52,7 +54,8 @@ class TestCheck:
                 max_seq_len=2048,
                 kv_cache_dtype="q8_0",
                 cpu_threads=2,
-            )
+            ),
+            BUILD,
         )
 
     @pytest.mark.parametrize(
@@ -79,26 +82,26 @@ class TestCheck:
     )
     def test_refuses_each_setting_that_would_be_ignored(self, settings: dict[str, Any]) -> None:
         with pytest.raises(InputError, match=f"settings.{next(iter(settings))}: llama.cpp cannot"):
-            LlamaCpp().check(with_settings(**settings))
+            LlamaCpp().check(with_settings(**settings), BUILD)
 
     def test_every_setting_is_either_honoured_or_refused(self) -> None:
         """A setting that is added later is refused until it is honoured."""
         for field in vars(EngineSettings()):
             scenario = with_settings(**{field: 3})
             if field in {"max_batch_size", "max_num_tokens", "max_seq_len", "cpu_threads"}:
-                LlamaCpp().check(scenario)
+                LlamaCpp().check(scenario, BUILD)
             else:
                 with pytest.raises(InputError):
-                    LlamaCpp().check(scenario)
+                    LlamaCpp().check(scenario, BUILD)
 
     def test_refuses_a_gpu(self) -> None:
         with pytest.raises(InputError, match=r"hardware\.gpu"):
-            LlamaCpp().check(replace(SMOLLM2, hardware=Hardware("B200", 1)))
+            LlamaCpp().check(replace(SMOLLM2, hardware=Hardware("B200", 1)), BUILD)
 
     @pytest.mark.parametrize("other", [("Llama-3-8B", "q4_1"), ("SmolLM2-135M-Instruct", "bf16")])
     def test_refuses_another_model_or_precision(self, other: tuple[str, str]) -> None:
         with pytest.raises(InputError, match="expected: SmolLM2-135M-Instruct in q4_1"):
-            LlamaCpp().check(replace(SMOLLM2, model=Model(*other)))
+            LlamaCpp().check(replace(SMOLLM2, model=Model(*other)), BUILD)
 
 
 class TestServe:
@@ -110,7 +113,7 @@ class TestServe:
             kv_cache_dtype="q8_0",
             cpu_threads=2,
         )
-        words = list(LlamaCpp().serve(scenario, ENDPOINT).argv)
+        words = list(LlamaCpp().serve(scenario, BUILD, ENDPOINT, Places()).argv)
         asked = parse_arguments(words[2:])
         assert (asked.model, asked.alias) == (model, "SmolLM2-135M-Instruct")
         assert (asked.host, asked.port) == ("127.0.0.1", 8123)
@@ -119,14 +122,14 @@ class TestServe:
         assert asked.cache_type == "q8_0"
 
     def test_leaves_the_defaults_to_llama_cpp(self, model: Path) -> None:
-        asked = parse_arguments(list(LlamaCpp().serve(with_settings(), ENDPOINT).argv)[2:])
+        asked = parse_arguments(list(LlamaCpp().serve(with_settings(), BUILD, ENDPOINT, Places()).argv)[2:])
         assert asked.slots == 1
         assert (asked.context, asked.threads, asked.batch, asked.cache_type) == (None,) * 4
 
     def test_waiting_threads_sleep_unless_the_scenario_says_otherwise(self, model: Path) -> None:
-        assert LlamaCpp().serve(SMOLLM2, ENDPOINT).env == {"OMP_WAIT_POLICY": "passive"}
+        assert LlamaCpp().serve(SMOLLM2, BUILD, ENDPOINT, Places()).env == {"OMP_WAIT_POLICY": "passive"}
         scenario = replace(SMOLLM2, environment={"OMP_WAIT_POLICY": "active", "A": "b"})
-        assert LlamaCpp().serve(scenario, ENDPOINT).env == scenario.environment
+        assert LlamaCpp().serve(scenario, BUILD, ENDPOINT, Places()).env == scenario.environment
 
 
 class _Params:
@@ -165,12 +168,12 @@ class TestModelFile:
         assert gguf_model.locate(SMOLLM2) == model
 
     def test_facts_name_the_weights(self, model: Path) -> None:
-        facts = LlamaCpp().model_facts(SMOLLM2)
+        facts = LlamaCpp().model_facts(SMOLLM2, Places())
         assert facts["file"] == "small.gguf"
         assert facts["bytes"] == 13
         before = facts["sha256"]
         model.write_bytes(b"GGUF and less")
-        assert LlamaCpp().model_facts(SMOLLM2)["sha256"] != before
+        assert LlamaCpp().model_facts(SMOLLM2, Places())["sha256"] != before
 
     def test_missing(self, model: Path) -> None:
         model.unlink()

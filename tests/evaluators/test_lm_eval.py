@@ -17,10 +17,11 @@ from perfgate.errors import InputError, RunError
 from perfgate.evaluators.lm_eval import LmEval
 from perfgate.evaluators.lm_eval_results import diagnose
 from perfgate.metrics import is_accuracy
+from perfgate.places import Places
 from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
-TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), Path("/models/tokenizer"))
+TARGET = Target(Endpoint("127.0.0.1", 8123, "smollm2"), "/models/tokenizer")
 TASK = AccuracyTask(
     "lm_eval",
     "perfgate_arithmetic",
@@ -71,6 +72,34 @@ class TestCommand:
         assert "num_concurrent=4" in model
         assert option("--output_path") == "/runs/sums"
         assert (Path(option("--include_path")) / "perfgate_arithmetic").is_dir()
+
+    def test_library_tasks_are_spelled_as_documented(self) -> None:
+        model = "deepseek-ai/DeepSeek-R1-0528"
+        target = Target(Endpoint("localhost", 8000, model), model, Places(on_paper=True))
+        task = AccuracyTask(
+            "lm_eval", "gsm8k", fewshot=5, concurrency=32, batch_size=256, add_special_tokens=False
+        )
+        documented = (
+            "lm_eval --model local-completions --tasks gsm8k --batch_size 256"
+            " --gen_kwargs temperature=0.0,add_special_tokens=False --num_fewshot 5"
+            " --model_args model=deepseek-ai/DeepSeek-R1-0528"
+            ",base_url=http://localhost:8000/v1/completions,num_concurrent=32,max_retries=20"
+            ",tokenized_requests=False --log_samples --output_path trtllm.fp8.gsm8k"
+        )
+        command = LmEval().command(target, task, Path("trtllm.fp8.gsm8k"))
+        assert list(command.argv) == documented.split()
+
+    def test_library_tasks_take_a_local_tokenizer(self) -> None:
+        words = list(LmEval().command(TARGET, replace(TASK, task="gsm8k"), Path("/runs/g")).argv)
+        model = words[words.index("--model_args") + 1].split(",")
+        assert "tokenizer=/models/tokenizer" in model
+        assert "tokenizer_backend=None" not in model
+
+    def test_own_tasks_need_no_tokenizer_and_give_up_early(self) -> None:
+        words = list(LmEval().command(TARGET, TASK, Path("/runs/sums")).argv)
+        model = words[words.index("--model_args") + 1].split(",")
+        assert {"tokenizer_backend=None", "max_retries=2"} <= set(model)
+        assert words[words.index("--seed") + 1] == "0"
 
     def test_without_limit_all_questions_are_asked(self) -> None:
         words = LmEval().command(TARGET, replace(TASK, limit=None), Path("/runs/sums")).argv

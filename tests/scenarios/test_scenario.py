@@ -11,14 +11,19 @@ from building import SCENARIO
 from jsonschema import Draft202012Validator
 
 from perfgate.scenarios.scenario import (
-    Expected,
+    Claim,
+    Container,
     Floor,
     GatePolicy,
     Hardware,
+    Launch,
     Limits,
+    Listen,
     LoadPoint,
     Scenario,
+    Smoke,
     Source,
+    Weights,
     Workload,
 )
 
@@ -49,6 +54,16 @@ def test_the_number_of_requests_may_be_given_outright() -> None:
     assert scenario.points()[0].requests == 114_688
 
 
+def test_the_number_of_warmup_requests_may_be_given_outright() -> None:
+    points = with_load(warmup_requests=2).points()
+    assert [point.warmup_requests for point in points] == [2, 2]
+
+
+def test_points_know_whether_they_are_capped() -> None:
+    assert [point.capped for point in with_load(capped=False, concurrency=(9,)).points()] == [False]
+    assert all(point.capped for point in SCENARIO.points())
+
+
 def test_no_workload_no_points() -> None:
     assert replace(SCENARIO, workload=None).points() == ()
 
@@ -72,7 +87,10 @@ NOT_SHAPING = {
     "source": {"source": Source("other.md", "Other", url="https://example.com")},
     "gate": {"gate": GatePolicy(("duration_s",), {"duration_s": 0.1}, max_starts=9)},
     "limits": {"limits": Limits(1.0, 2.0, 3.0)},
-    "expected": {"expected": (Expected("duration_s", 1.0),)},
+    "smoke": {"smoke": Smoke("completion", ("Where?",))},
+    "launch": {"launch": Launch("mpirun")},
+    "container": {"container": Container("release:1.0")},
+    "listen": {"listen": Listen("localhost", 8000)},
     "floors": {"floors": (Floor("duration_s", 1.0),)},
     "markers": {"markers": ("nightly",)},
     "id": {"id": "renamed"},
@@ -99,6 +117,8 @@ SHAPING = {
     "seed": with_load(seed=21),
     "rate": with_load(max_request_rate=1.0),
     "api": with_load(api="chat"),
+    "capped": with_load(capped=False),
+    "warm-up outright": with_load(warmup_requests=2),
     "no workload": replace(SCENARIO, workload=None),
     "accuracy": replace(SCENARIO, accuracy=()),
     "hardware": replace(SCENARIO, hardware=Hardware("B200", 8)),
@@ -148,7 +168,10 @@ def rules_of(name: str, rule: dict[str, Any]) -> list[tuple[str, dict[str, Any]]
     return [(name, rule), *(found for place, part in below for found in rules_of(place, part))]
 
 
-RULES = rules_of("scenario", SCHEMA["$defs"]["scenario"])
+RULES = [
+    *rules_of("scenario", SCHEMA["$defs"]["scenario"]),
+    *rules_of("claim", SCHEMA["$defs"]["claim"]),
+]
 
 
 @pytest.mark.parametrize(("name", "rule"), RULES, ids=[name for name, _ in RULES])
@@ -193,6 +216,7 @@ def compare_type(place: str, hint: Any, rule: dict[str, Any]) -> None:
 
 def test_schema_and_dataclasses_have_the_same_fields() -> None:
     compare(Scenario, SCHEMA["$defs"]["scenario"])
+    compare(Claim, SCHEMA["$defs"]["claim"])
 
 
 def test_what_the_schema_requires_are_the_fields_without_a_default() -> None:
@@ -214,7 +238,14 @@ def test_what_the_schema_requires_are_the_fields_without_a_default() -> None:
         "source": Source,
         "hardware": Hardware,
         "workload": Workload,
+        "smoke": Smoke,
+        "launch": Launch,
+        "container": Container,
+        "listen": Listen,
         "gate": GatePolicy,
         "limits": Limits,
     }.items():
         assert set(complete["properties"][section]["required"]) == required(cls), section
+    weights = complete["properties"]["model"]["properties"]["weights"]
+    assert set(weights["required"]) == required(Weights)
+    assert set(SCHEMA["$defs"]["claim"]["required"]) == required(Claim)

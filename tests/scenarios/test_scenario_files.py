@@ -17,19 +17,23 @@ from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import to_plain
 from perfgate.scenarios.scenario import (
     AccuracyTask,
+    Container,
     CudaGraphs,
     EngineChoice,
     EngineSettings,
-    Expected,
     Floor,
     GatePolicy,
     Hardware,
+    Launch,
     Limits,
+    Listen,
     Model,
     MoeLoadBalancer,
     Mtp,
     Scenario,
+    Smoke,
     Source,
+    Weights,
     Workload,
 )
 
@@ -354,7 +358,8 @@ WRONG = {
     "enum": (
         ("gpu: none", "gpu: b200"),
         "scenarios[0].hardware.gpu: not an allowed value",
-        "expected: one of none, H100, H200, B200, GB200\n  to mend it: did you mean B200?",
+        "expected: one of none, A100, H20, H100, H200, B200, GB200\n"
+        "  to mend it: did you mean B200?",
     ),
     "id not in kebab case": (
         ("id: small", "id: Small_One"),
@@ -370,11 +375,6 @@ WRONG = {
         ("concurrency: 4", "concurrency: [0, 4]"),
         "scenarios[0].workload.concurrency[0]: out of range",
         "at least 1",
-    ),
-    "no gate metric": (
-        ("[output_throughput]", "[]"),
-        "scenarios[0].gate.metrics: empty",
-        "a list, not empty",
     ),
     "a band of one": (
         ("[output_throughput]", "[output_throughput], bands: {output_throughput: 1}"),
@@ -426,6 +426,31 @@ WRONG = {
         "scenarios[0].workload: a field's name must be text",
         "found: the whole number 1",
     ),
+    "an unknown way to the nodes": (
+        ("title: Small", "title: Small\n    launch: {by: ssh}"),
+        "scenarios[0].launch.by: not an allowed value",
+        "expected: one of mpirun, srun, sbatch",
+    ),
+    "a time limit that YAML reads as a number": (
+        ("title: Small", "title: Small\n    launch: {by: sbatch, time_limit: 2:00:00}"),
+        "scenarios[0].launch.time_limit: YAML reads this as a number in base 60",
+        "quote it",
+    ),
+    "a time limit without hours": (
+        ("title: Small", "title: Small\n    launch: {by: sbatch, time_limit: '45:00'}"),
+        "scenarios[0].launch.time_limit: malformed",
+        "HH:MM:SS",
+    ),
+    "no prompt": (
+        ("title: Small", "title: Small\n    smoke: {client: completion, prompts: []}"),
+        "scenarios[0].smoke.prompts: empty",
+        "a list, not empty",
+    ),
+    "a port beyond all ports": (
+        ("title: Small", "title: Small\n    listen: {host: localhost, port: 80000}"),
+        "scenarios[0].listen.port: out of range",
+        "at most 65535",
+    ),
     "another schema version": (
         ("schema_version: 1", "schema_version: 2"),
         "schema_version: not an allowed value",
@@ -465,6 +490,32 @@ def test_a_missing_field_is_told_with_the_line_of_what_lacks_it(
     (error,) = errors_of(write(text))
     assert (error.problem, error.field, error.line) == ("missing", field, line_of(text, line))
     assert error.expected, "says what the field is for"
+
+
+@pytest.mark.parametrize(
+    ("added", "field"),
+    [
+        ("model: {weights: {shards: 80}}", "model.weights.gib"),
+        ("smoke: {client: completion}", "smoke.prompts"),
+        ("launch: {output: run.log}", "launch.by"),
+        ("container: {name: engine}", "container.image"),
+        ("listen: {port: 8000}", "listen.host"),
+    ],
+)
+def test_half_a_section_is_enough_for_defaults_but_not_for_a_scenario(
+    added: str, field: str, write: Write
+) -> None:
+    text = with_defaults(f"    {added}")
+    (error,) = errors_of(write(text))
+    assert (error.field, error.problem) == (f"scenarios[0].{field}", "missing")
+    assert error.expected, "says what the field is for"
+    in_defaults = text.replace(f"    {added}\n", "").replace(
+        "defaults:\n", f"defaults:\n    {added}\n" if "model" not in added else "defaults:\n"
+    )
+    if "model" in added:
+        in_defaults = in_defaults.replace("Small-1B,", "Small-1B, weights: {shards: 80},")
+    first, second = errors_of(write(in_defaults))
+    assert [first.problem, second.problem] == ["missing", "missing"], "told of the scenarios"
 
 
 def test_all_errors_of_all_files_are_told_at_once_in_their_order(write: Write) -> None:
@@ -585,6 +636,9 @@ SETTINGS = st.builds(
     ),
     moe_load_balancer=maybe(st.builds(MoeLoadBalancer, COUNT, st.integers(0, 9))),
     stream_interval=maybe(COUNT),
+    pdl=maybe(FLAG),
+    iteration_log=maybe(FLAG),
+    trust_remote_code=maybe(FLAG),
 )
 WORKLOADS = st.builds(
     Workload,
@@ -595,6 +649,7 @@ WORKLOADS = st.builds(
     concurrency=st.sets(COUNT, min_size=1, max_size=5).map(lambda s: tuple(sorted(s))),
     requests_per_concurrency=COUNT,
     warmup_per_concurrency=st.integers(0, 5),
+    warmup_requests=maybe(st.integers(0, 5)),
     ignore_eos=FLAG,
     seed=st.integers(0, 10**6),
     max_request_rate=maybe(st.floats(0.1, 1000)),
@@ -606,7 +661,14 @@ SCENARIOS = st.builds(
     title=TEXT,
     source=st.builds(Source, TEXT, TEXT, engine_version=maybe(TEXT)),
     hardware=st.just(Hardware("none", 0)),
-    model=st.builds(Model, TEXT, TEXT),
+    model=st.builds(
+        Model,
+        TEXT,
+        TEXT,
+        folder=maybe(TEXT),
+        weights=maybe(st.builds(Weights, COUNT, COUNT)),
+        quantization=maybe(st.dictionaries(TEXT, TEXT, max_size=2)),
+    ),
     engine=st.builds(EngineChoice, TEXT, SETTINGS),
     workload=WORKLOADS,
     accuracy=st.lists(
@@ -630,10 +692,21 @@ SCENARIOS = st.builds(
     ),
     limits=st.builds(Limits, st.floats(1, 99), st.floats(1, 99), st.floats(100, 999)),
     environment=st.dictionaries(st.from_regex("[A-Z_]{1,9}", fullmatch=True), TEXT, max_size=3),
-    expected=st.lists(
-        st.builds(Expected, st.just("duration_s"), st.floats(0, 9), stderr=maybe(FRACTION)),
-        max_size=2,
-    ).map(tuple),
+    smoke=maybe(
+        st.builds(Smoke, TEXT, st.lists(TEXT, min_size=1, max_size=3).map(tuple), maybe(COUNT))
+    ),
+    launch=maybe(
+        st.builds(
+            Launch,
+            st.sampled_from(["mpirun", "srun", "sbatch"]),
+            output=maybe(TEXT),
+            ssh_port=maybe(COUNT),
+            time_limit=maybe(st.just("02:00:00")),
+            pass_on=st.dictionaries(st.from_regex("[a-z_]{1,9}", fullmatch=True), TEXT),
+        )
+    ),
+    container=maybe(st.builds(Container, TEXT, maybe(TEXT))),
+    listen=maybe(st.builds(Listen, TEXT, st.integers(1, 65535))),
     floors=st.lists(st.builds(Floor, st.just("duration_s"), st.floats(0, 9)), max_size=2).map(
         tuple
     ),

@@ -5,15 +5,17 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.clients.base import Client, Target, client
+from perfgate.clients.base import Client, Offline, Target, client
 from perfgate.command import Command
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.errors import MissingProgram, RunError
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.measurement import Json, Measurement
 from perfgate.metrics import accuracy_name
+from perfgate.places import Places
 from perfgate.programs import Program
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Workload
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke, Workload
+from perfgate.steps import Step
 
 HERE = Path(__file__).parent
 QUESTIONS = 200
@@ -23,16 +25,18 @@ QUESTIONS = 200
 class StandinEngine(Engine):
     name = "stand-in"
 
-    def check(self, scenario: Scenario) -> None:
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:
         pass
 
     def build(self) -> EngineBuild:
         return EngineBuild("stand-in", "1.0", "1.0")
 
-    def served_model(self, scenario: Scenario) -> str:
+    def served_model(self, scenario: Scenario, places: Places) -> str:
         return scenario.model.name
 
-    def serve(self, scenario: Scenario, endpoint: Endpoint) -> Command:
+    def serve(
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+    ) -> Command:
         threads = str(scenario.engine.settings.cpu_threads)
         port = str(endpoint.port)
         return Command(
@@ -40,10 +44,10 @@ class StandinEngine(Engine):
             + ("--model", endpoint.model, "--threads", threads)
         )
 
-    def tokenizer(self, scenario: Scenario, cache: Path) -> Path:
-        return cache
+    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
+        return str(cache)
 
-    def model_facts(self, scenario: Scenario) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
         return {"sha256": "0" * 64}
 
 
@@ -72,7 +76,7 @@ def read(folder: Path) -> dict[str, Json]:
 class StandinClient(Client):
     name = "stand-in"
 
-    def version(self) -> str:
+    def version(self, build: EngineBuild) -> str:
         return "1.0"
 
     def command(
@@ -94,11 +98,47 @@ class StandinClient(Client):
         return Measurement({"output_throughput": throughput}, facts)
 
 
+@client("stand-in-offline")
+class StandinOffline(Offline):
+    """The engine inside itself; its dataset is printed by a program of its own."""
+
+    name = "stand-in-offline"
+
+    def version(self, build: EngineBuild) -> str:
+        return build.version
+
+    def steps(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        what: LoadPoint | AccuracyTask | Smoke,
+        places: Places,
+    ) -> tuple[Step, ...]:
+        program = (sys.executable, str(HERE / "standin_offline.py"))
+        requests = what.requests if isinstance(what, LoadPoint) else len(scenario.model.name)
+        prepare = Command((*program, "prepare", str(requests)), stdout="dataset.txt")
+        benchmark = Command((*program, "measure", "dataset.txt"))
+        return (
+            Step("prepare_dataset", prepare, what.label, "dataset.txt"),
+            Step("benchmark", benchmark, what.label),
+        )
+
+    def parse(
+        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
+    ) -> Measurement:
+        plain = read(folder)
+        if isinstance(what, Smoke):
+            return Measurement({}, {"answers": plain["completed"]})
+        throughput = plain["output_throughput"]
+        assert isinstance(throughput, float)
+        return Measurement({"output_throughput": throughput}, {"osl": 16})
+
+
 @evaluator("stand-in")
 class StandinEvaluator(Evaluator):
     name = "stand-in"
 
-    def version(self) -> str:
+    def version(self, build: EngineBuild) -> str:
         return "1.0"
 
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:

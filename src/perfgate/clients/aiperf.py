@@ -9,6 +9,7 @@ from pathlib import Path
 from perfgate.clients import aiperf_results
 from perfgate.clients.base import Client, Target, client
 from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
 from perfgate.errors import MissingProgram
 from perfgate.measurement import Measurement
 from perfgate.programs import AIPERF
@@ -23,7 +24,7 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self) -> str:
+    def version(self, build: EngineBuild) -> str:  # noqa: ARG002
         """See `Client.version`."""
         argv = (*AIPERF.find(), "--version")
         try:
@@ -42,10 +43,10 @@ class AIPerf(Client):
         """
         isl, osl = aiperf_results.lengths(workload)
         endpoint_type = "completions" if workload.api == "completions" else "chat"
-        argv = [*AIPERF.find(), "profile", "--model", target.endpoint.model]
+        argv = [*target.places.find(AIPERF), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
         argv += ["--streaming"] if workload.streaming else []
-        argv += ["--tokenizer", str(target.tokenizer.resolve())]
+        argv += ["--tokenizer", target.tokenizer]
         argv += ["--isl", str(isl), "--isl-stddev", "0", "--osl", str(osl), "--osl-stddev", "0"]
         argv += ["--random-seed", str(point.seed)]
         argv += _load(workload, point)
@@ -61,7 +62,8 @@ class AIPerf(Client):
             # No more processes than needed: they may share the machine with the server.
             argv += ["--workers-max", "1", "--record-processors", "1"]
         argv += ["--ui", "none", "--no-gpu-telemetry", "--no-server-metrics"]
-        argv += ["--export-level", "summary", "--output-artifact-dir", str(folder.resolve())]
+        results = folder if target.places.on_paper else folder.resolve()
+        argv += ["--export-level", "summary", "--output-artifact-dir", str(results)]
         # AIPerf refuses a tokenizer's folder in offline mode and takes any non-empty value as "on".
         env = {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "", "DO_NOT_TRACK": "1"}
         return Command(tuple(argv), env)

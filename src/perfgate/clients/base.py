@@ -1,22 +1,73 @@
-"""Client: a program that puts load on a server and reports what it saw."""
+"""Clients: programs that measure load. A `Client` puts it on a server and reports what it saw; an
+`Offline` program has the engine inside itself, so that every measurement is a fresh start.
+"""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.command import Command
-from perfgate.engines.base import Endpoint
+from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.measurement import Measurement
+from perfgate.places import Places
 from perfgate.registry import Registry
-from perfgate.scenarios.scenario import LoadPoint, Workload
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke, Workload
+from perfgate.steps import Step
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a client or evaluator talks to."""
+    """What a client or evaluator talks to.
+
+    Attributes:
+        endpoint: the server.
+        tokenizer: folder of the served model's tokenizer, or its public name.
+        places: where programs are.
+    """
 
     endpoint: Endpoint
-    tokenizer: Path
+    tokenizer: str
+    places: Places = field(default_factory=Places)
+
+
+class Offline(ABC):
+    """One program that measures with the engine inside itself. Stateless."""
+
+    name: str
+
+    @abstractmethod
+    def version(self, build: EngineBuild) -> str:
+        """The program's version: that of the engine's build, where it comes with it.
+
+        Raises:
+            MissingProgram: the program is not installed.
+        """
+
+    @abstractmethod
+    def steps(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        what: LoadPoint | AccuracyTask | Smoke,
+        places: Places,
+    ) -> tuple[Step, ...]:
+        """The calls that measure `what`; the last one measures, those before prepare.
+
+        All run in one folder, where the last leaves its results.
+
+        Raises:
+            InputError: this build cannot do it, or a dataset is missing or not what is asked.
+        """
+
+    @abstractmethod
+    def parse(
+        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
+    ) -> Measurement:
+        """Read what the finished calls left in `folder`: files, and the logs ``benchmark.out``.
+
+        Raises:
+            RunError: the results are missing, cut, not finite, or not what was asked.
+        """
 
 
 class Client(ABC):
@@ -25,8 +76,8 @@ class Client(ABC):
     name: str
 
     @abstractmethod
-    def version(self) -> str:
-        """The installed program's version.
+    def version(self, build: EngineBuild) -> str:
+        """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:
             MissingProgram: the program is not installed.
@@ -48,4 +99,4 @@ class Client(ABC):
         """
 
 
-client: Registry[Client] = Registry("client", "perfgate.clients")
+client: Registry[Client | Offline] = Registry("client", "perfgate.clients")

@@ -55,7 +55,7 @@ def _why_not(scenario: "Scenario", machine: "Machine") -> str | None:
     from perfgate.errors import PerfgateError
     from perfgate.tools import tools_for
 
-    lacking = machine.lacks(scenario.hardware)
+    lacking = machine.lacks(scenario.hardware, scenario.launch)
     if lacking:
         return lacking
     try:

@@ -1,24 +1,28 @@
-"""`perfgate scenarios`: list, show and validate the scenarios of the suite."""
+"""`perfgate scenarios`: list, show and validate the scenarios of the suite, and their commands."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfgate.commands import scenario_command
 from perfgate.commands.output import add_format, print_json, print_table
 
 if TYPE_CHECKING:
+    from perfgate.measurement import Json
     from perfgate.scenarios.scenario import Scenario
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this command's parser."""
     command = commands.add_parser(
-        "scenarios", help="list, show and validate scenarios", description=__doc__
+        "scenarios", help="list, show and validate scenarios; their commands", description=__doc__
     )
     verbs = command.add_subparsers(required=True, metavar="VERB")
 
     verb = verbs.add_parser("list", help="one line per scenario")
     verb.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
+    verb.add_argument("-m", "--marker", action="append", default=[], help="only with this marker")
+    verb.add_argument("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
     _add_common(verb)
     verb.set_defaults(execute=_list)
 
@@ -26,6 +30,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     verb.add_argument("id")
     _add_common(verb)
     verb.set_defaults(execute=_show)
+
+    scenario_command.add_to(verbs)
 
     verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
@@ -38,17 +44,17 @@ def _add_common(verb: argparse.ArgumentParser) -> None:
     add_format(verb)
 
 
-def _load(folder: Path | None) -> "tuple[Scenario, ...]":
-    from perfgate.paths import repository
-    from perfgate.scenarios.files import load_scenarios
-
-    return load_scenarios(folder or repository() / "scenarios")
-
-
 def _list(arguments: argparse.Namespace) -> int:
     from perfgate.scenarios.selection import markers_of, select
 
-    found = select(_load(arguments.scenarios), arguments.pattern or ["*"])
+    found = [
+        scenario
+        for scenario in select(
+            scenario_command.load(arguments.scenarios), arguments.pattern or ["*"]
+        )
+        if set(arguments.marker) <= set(markers_of(scenario))
+        and arguments.gpu in (None, scenario.hardware.gpu)
+    ]
     if arguments.format == "json":
         print_json(
             [
@@ -88,7 +94,8 @@ def _show(arguments: argparse.Namespace) -> int:
     from perfgate.scenarios.plain import to_plain
     from perfgate.scenarios.selection import pick
 
-    plain = to_plain(pick(_load(arguments.scenarios), arguments.id))
+    scenario = pick(scenario_command.load(arguments.scenarios), arguments.id)
+    plain = {**to_plain(scenario), "documented": _documented(scenario)}
     if arguments.format == "json":
         print_json(plain)
     else:
@@ -96,10 +103,34 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _documented(scenario: "Scenario") -> "dict[str, Json]":
+    """Canonical metric name → documented value with its unit and source."""
+    from perfgate.documented import documented_values
+    from perfgate.metrics import lookup
+
+    found = documented_values(scenario)
+    if found is None:
+        return {}
+    source = {name: value for name, value in vars(found.source).items() if value is not None}
+    return {
+        name: {
+            "value": told.value,
+            "unit": lookup(name).unit,
+            **{
+                field: value
+                for field, value in vars(told).items()
+                if field != "value" and value is not None
+            },
+            "source": dict(source),
+        }
+        for name, told in found.values.items()
+    }
+
+
 def _validate(arguments: argparse.Namespace) -> int:
     from perfgate.scenarios.files import load_scenarios
 
-    found = load_scenarios(arguments.file) if arguments.file else _load(None)
+    found = load_scenarios(arguments.file) if arguments.file else scenario_command.load(None)
     if arguments.format == "json":
         print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
     else:

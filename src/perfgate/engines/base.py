@@ -1,12 +1,13 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.command import Command
 from perfgate.measurement import Json
+from perfgate.places import Places
 from perfgate.registry import Registry
 from perfgate.scenarios.scenario import Scenario
 
@@ -15,7 +16,7 @@ from perfgate.scenarios.scenario import Scenario
 class EngineBuild:
     """The engine's identity: version as the program tells it, and commit.
 
-    `commit` names the baseline file; an engine without commits uses its version.
+    `commit` names the baseline file; an engine that tells no commit uses its version.
     """
 
     name: str
@@ -44,11 +45,11 @@ class Engine(ABC):
     models_path = "/v1/models"
 
     @abstractmethod
-    def check(self, scenario: Scenario) -> None:
-        """Refuse what this engine cannot honour.
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:
+        """Refuse what this build of the engine cannot honour.
 
         Raises:
-            InputError: a setting that would be ignored silently.
+            InputError: a setting that would be ignored silently, or that this release lacks.
         """
 
     @abstractmethod
@@ -60,20 +61,35 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def served_model(self, scenario: Scenario) -> str:
+    def served_model(self, scenario: Scenario, places: Places) -> str:
         """The model's name as `/v1/models` will show it."""
 
+    def verify(self, build: EngineBuild, commands: Sequence[Command]) -> None:  # noqa: B027
+        """Ask the installed programs whether they know every option of `commands`.
+
+        Called before anything is started on a GPU; an engine whose options never move needs none.
+
+        Raises:
+            InputError: an option that the installed program lacks.
+        """
+
     @abstractmethod
-    def serve(self, scenario: Scenario, endpoint: Endpoint) -> Command:
+    def serve(
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+    ) -> Command:
         """The command that serves the scenario's model on `endpoint`."""
 
     @abstractmethod
-    def tokenizer(self, scenario: Scenario, cache: Path) -> Path:
-        """A folder with the model's tokenizer, made once under `cache` if need be."""
+    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
+        """A folder with the model's tokenizer (made once under `cache` if need be), or its name."""
 
     @abstractmethod
-    def model_facts(self, scenario: Scenario) -> Mapping[str, Json]:
-        """What identifies the model's weights: file name, size, hash."""
+    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
+        """What identifies the model's weights; ``sha256`` is always among it.
+
+        Raises:
+            InputError: the model's folder is not as the scenario says.
+        """
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")

@@ -13,6 +13,7 @@ from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.measurement import Json
+from perfgate.places import Places
 from perfgate.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -41,7 +42,7 @@ class LlamaCpp(Engine):
 
     name = "llama.cpp"
 
-    def check(self, scenario: Scenario) -> None:
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:  # noqa: ARG002
         """See `Engine.check`."""
         if scenario.hardware.gpu != "none":
             raise _refused(scenario, "hardware.gpu", scenario.hardware.gpu, "none")
@@ -72,15 +73,21 @@ class LlamaCpp(Engine):
         version = done.split()[-1]
         return EngineBuild(self.name, version, version)
 
-    def served_model(self, scenario: Scenario) -> str:
+    def served_model(self, scenario: Scenario, places: Places) -> str:  # noqa: ARG002
         """See `Engine.served_model`."""
         return scenario.model.name
 
-    def serve(self, scenario: Scenario, endpoint: Endpoint) -> Command:
+    def serve(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,  # noqa: ARG002
+        endpoint: Endpoint,
+        places: Places,
+    ) -> Command:
         """See `Engine.serve`."""
         settings = scenario.engine.settings
         slots = settings.max_batch_size or 1
-        argv = [*LLAMA_CPP_PYTHON.find(), str(SERVER)]
+        argv = [*places.find(LLAMA_CPP_PYTHON), str(SERVER)]
         argv += ["--model", str(gguf_model.locate(scenario)), "--alias", endpoint.model]
         argv += ["--host", endpoint.host, "--port", str(endpoint.port), "--slots", str(slots)]
         if settings.max_seq_len is not None:
@@ -94,7 +101,7 @@ class LlamaCpp(Engine):
             argv += ["--threads", str(settings.cpu_threads)]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
-    def tokenizer(self, scenario: Scenario, cache: Path) -> Path:
+    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:  # noqa: ARG002
         """See `Engine.tokenizer`.
 
         Raises:
@@ -112,9 +119,9 @@ class LlamaCpp(Engine):
                     f"no tokenizer could be made from {model.name}",
                     evidence=tuple(error.stderr.strip().splitlines()[-3:]),
                 ) from error
-        return folder
+        return str(folder)
 
-    def model_facts(self, scenario: Scenario) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:  # noqa: ARG002
         """See `Engine.model_facts`."""
         model = gguf_model.locate(scenario)
         return {

@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 
-from perfgate.clients.base import Target
+from perfgate.clients.base import Offline, Target
 from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
 from perfgate.errors import RunError
 from perfgate.measurement import Measurement
 from perfgate.registry import Registry
@@ -18,8 +19,8 @@ class Evaluator(ABC):
     name: str
 
     @abstractmethod
-    def version(self) -> str:
-        """The installed program's version.
+    def version(self, build: EngineBuild) -> str:
+        """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:
             MissingProgram: the program is not installed.
@@ -42,4 +43,4 @@ class Evaluator(ABC):
         """
 
 
-evaluator: Registry[Evaluator] = Registry("evaluator", "perfgate.evaluators")
+evaluator: Registry[Evaluator | Offline] = Registry("evaluator", "perfgate.evaluators")

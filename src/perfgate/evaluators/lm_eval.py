@@ -9,6 +9,7 @@ from pathlib import Path
 
 from perfgate.clients.base import Target
 from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
 from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
@@ -17,12 +18,21 @@ from perfgate.paths import repository
 from perfgate.programs import LM_EVAL
 from perfgate.scenarios.scenario import AccuracyTask
 
-MAX_RETRIES = 2  # of one request, so that a dead server is told in seconds, not minutes
+# Attempts at one request. For lm_eval's tasks as the DeepSeek-R1 recipe has it, section "Running
+# Evaluations to Verify Accuracy": thousands of prompts wait in the server's queue at once. For our
+# own small ones few, so that a dead server is told in seconds, not minutes.
+MAX_RETRIES = 20
+OWN_MAX_RETRIES = 2
 
 
 def own_tasks() -> Path:
     """The folder of the tasks that perfgate brings along."""
     return repository() / "fixtures" / "lm_eval_tasks"
+
+
+def is_own(task: AccuracyTask) -> bool:
+    """Whether perfgate brings the task along, with its data."""
+    return (own_tasks() / task.task).is_dir()
 
 
 @evaluator("lm_eval")
@@ -35,7 +45,7 @@ class LmEval(Evaluator):
 
     name = "lm_eval"
 
-    def version(self) -> str:
+    def version(self, build: EngineBuild) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
         code = "from importlib.metadata import version; print(version('lm_eval'))"
         argv = (_interpreter(LM_EVAL.find()[0]), "-c", code)
@@ -55,29 +65,23 @@ class LmEval(Evaluator):
         Raises:
             InputError: an extra field of the requests that lm_eval's command line cannot carry.
         """
-        model = {
-            "model": target.endpoint.model,
-            "base_url": f"{target.endpoint.url}/v1/completions",
-            "num_concurrent": task.concurrency,
-            "max_retries": MAX_RETRIES,
-            # Prompts travel as text: tokenizing is part of what is tested.
-            "tokenized_requests": False,
-            "tokenizer_backend": None,
-        }
+        own = is_own(task)
+        results = folder if target.places.on_paper else folder.resolve()
         # lm_eval puts what it does not know among these into the body of every request.
         body: dict[str, object] = {"temperature": task.temperature}
         if task.add_special_tokens is not None:
             body["add_special_tokens"] = task.add_special_tokens
         body |= task.extra_body
-        argv = [*LM_EVAL.find(), "run", "--model", "local-completions"]
-        argv += ["--model_args", _pairs(model), "--gen_kwargs", _pairs(body)]
-        argv += ["--tasks", task.task, "--include_path", str(own_tasks())]
-        argv += ["--num_fewshot", str(task.fewshot), "--batch_size", str(task.batch_size)]
-        argv += ["--seed", "0"]
+        argv = [*target.places.find(LM_EVAL), "--model", "local-completions"]
+        argv += ["--tasks", task.task, "--batch_size", str(task.batch_size)]
+        argv += ["--gen_kwargs", _pairs(body), "--num_fewshot", str(task.fewshot)]
+        argv += ["--model_args", _pairs(_model(target, task, own=own))]
+        if own:
+            argv += ["--include_path", str(own_tasks()), "--seed", "0"]
         if task.limit is not None:
             argv += ["--limit", str(task.limit)]
-        argv += ["--log_samples", "--output_path", str(folder.resolve())]
-        return Command(tuple(argv), _environment(task, folder))
+        argv += ["--log_samples", "--output_path", str(results)]
+        return Command(tuple(argv), _environment(results, own=own))
 
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
         """See `Evaluator.parse`."""
@@ -95,11 +99,28 @@ def _interpreter(program: str) -> str:
     return str(Path(program).parent / "python")
 
 
-def _environment(task: AccuracyTask, folder: Path) -> dict[str, str]:
+def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object]:
+    model: dict[str, object] = {
+        "model": target.endpoint.model,
+        "base_url": f"{target.endpoint.url}/v1/completions",
+        "num_concurrent": task.concurrency,
+        "max_retries": OWN_MAX_RETRIES if own else MAX_RETRIES,
+        # Prompts travel as text: tokenizing is part of what is tested.
+        "tokenized_requests": False,
+    }
+    if own:
+        # Our tasks need no tokenizer in lm_eval; theirs take its end-of-text as a stop, too.
+        model["tokenizer_backend"] = None
+    elif target.tokenizer != target.endpoint.model:
+        model["tokenizer"] = target.tokenizer
+    return model
+
+
+def _environment(results: Path, *, own: bool) -> dict[str, str]:
     env = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
-    if (own_tasks() / task.task).is_dir():
+    if own:
         # The data is in the repository: no network, and no cache that runs could share.
-        env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder.resolve() / "huggingface")}
+        env |= {"HF_HUB_OFFLINE": "1", "HF_HOME": str(results / "huggingface")}
     return env
 
 

@@ -1,7 +1,7 @@
 """Launcher: how a command reaches the machine that runs it, and how it ends for certain."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -52,8 +52,22 @@ class Job(ABC):
         """How it ended, or None while it runs. Never blocks."""
 
     @abstractmethod
-    def wait(self, *, silence_s: float | None = None, total_s: float | None = None) -> Exit:
-        """Wait until it ends; end it when it writes nothing for `silence_s` or runs `total_s`."""
+    def wait(
+        self,
+        *,
+        silence_s: float | None = None,
+        total_s: float | None = None,
+        written: Callable[[], object] | None = None,
+        watch: Callable[[], None] | None = None,
+    ) -> Exit:
+        """Wait until it ends; end it when it writes nothing for `silence_s` or runs `total_s`.
+
+        Args:
+            silence_s: longest time without a sign of life.
+            total_s: longest time from its start.
+            written: what changes with every sign of life; None: the size of its output.
+            watch: called again and again; when it raises, the program is stopped first.
+        """
 
     @abstractmethod
     def give_up(self, reason: Reason, why: str) -> Exit:
@@ -107,7 +121,8 @@ class Launcher(ABC):
     def start(self, command: Command, folder: Path, name: str) -> Job:
         """Start `command`; its files, script and logs go into `folder`.
 
-        Leaves ``<name>.sh`` (the call as a script), ``<name>.out`` and ``<name>.err`` in `folder`.
+        Leaves ``<name>.sh`` (the call as a script), ``<name>.out`` (or the file that the command
+        names for its standard output) and ``<name>.err`` in `folder`.
 
         Raises:
             MissingProgram: argv[0] cannot be found or executed.

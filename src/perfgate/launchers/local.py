@@ -65,7 +65,8 @@ class LocalLauncher(Launcher):
         with contextlib.ExitStack() as undo:
             with explain_disk_errors(folder):
                 write_files(replace(command, cwd=cwd), folder, name, undo)
-                job = self._start_warden(folder, name, mark)
+                out = folder / f"{name}.out" if command.stdout is None else cwd / command.stdout
+                job = self._start_warden(folder, name, mark, out)
             try:
                 answer = job.begin(call)
                 if answer["event"] == "failed":
@@ -87,7 +88,7 @@ class LocalLauncher(Launcher):
             except PerfgateError as error:
                 return str(error)
 
-    def _start_warden(self, folder: Path, name: str, mark: str) -> LocalJob:
+    def _start_warden(self, folder: Path, name: str, mark: str, stdout: Path) -> LocalJob:
         """Start the warden with its two pipes; the program is not started yet.
 
         Python's pipes are inherited only by the process that `pass_fds` gives them to: no other
@@ -100,7 +101,7 @@ class LocalLauncher(Launcher):
             hear, status = os.pipe()
             theirs.callback(os.close, status)
             ours.enter_context(hearing := io.FileIO(hear, "rb"))
-            out = theirs.enter_context((folder / f"{name}.out").open("ab"))
+            out = theirs.enter_context(stdout.open("ab"))
             err = theirs.enter_context((folder / f"{name}.err").open("ab"))
             numbers = map(str, (control, status, os.getpid(), self.orphan_grace_s))
             warden = subprocess.Popen(
@@ -113,6 +114,7 @@ class LocalLauncher(Launcher):
                 start_new_session=True,
             )
             job = LocalJob(name, folder, warden, (sending, hearing), mark, self.ask)
+            job.stdout = stdout
             ours.pop_all()
         return job
 

@@ -8,7 +8,7 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,25 @@ class LocalJob(Job):
                     self.release()
             return self._exit
 
-    def wait(self, *, silence_s: float | None = None, total_s: float | None = None) -> Exit:
-        size, heard_at = self._output_size(), time.monotonic()
+    def wait(
+        self,
+        *,
+        silence_s: float | None = None,
+        total_s: float | None = None,
+        written: Callable[[], object] | None = None,
+        watch: Callable[[], None] | None = None,
+    ) -> Exit:
+        written = written or self._output_size
+        size, heard_at = written(), time.monotonic()
         while (ended := self.poll()) is None:
+            try:
+                if watch is not None:
+                    watch()
+            except BaseException:
+                self.stop()
+                raise
             now = time.monotonic()
-            if (grown := self._output_size()) != size:
+            if (grown := written()) != size:
                 size, heard_at = grown, now
             if total_s is not None and now - self._started_at >= total_s:
                 return self.give_up("total", f"it ran {total_s:g} s")

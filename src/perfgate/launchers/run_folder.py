@@ -22,7 +22,8 @@ def write_files(command: Command, folder: Path, name: str, undo: contextlib.Exit
     script = folder / f"{name}.sh"
     contents = {cwd / file: text for file, text in command.files.items()}
     contents[script] = command.as_shell()
-    contents |= {folder / f"{name}.out": "", folder / f"{name}.err": ""}
+    out = folder / f"{name}.out" if command.stdout is None else cwd / command.stdout
+    contents |= {out: "", folder / f"{name}.err": ""}
     for file, text in contents.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         undo.callback(file.unlink, missing_ok=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from perfgate.exit_status import ExitStatus, meaning
 from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.records import name_of
 from perfgate.reports.outcome_text import COLUMNS, rows
 
 
@@ -31,7 +32,7 @@ def summary(
         lines += [f"**Exit status {status.value}**: {meaning(status, ends)}.", ""]
     else:
         lines += ["**The run has not ended, or was killed.** What follows had finished.", ""]
-    if any(record.get("synthetic") for record in verdicts):
+    if facts.get("synthetic") or any(record.get("synthetic") for record in verdicts):
         lines += ["**SYNTHETIC: stand-ins made numbers of this run; it proves nothing.**", ""]
     lines += [
         "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
@@ -45,15 +46,14 @@ def summary(
         lines += _verdict(record)
     if skipped:
         lines += ["## Not run", ""]
-        lines += [
-            f"- `{record['scenario']}-{record['probe']}`: {record['reason']}" for record in skipped
-        ]
+        lines += [f"- `{name_of(record)}`: {record['reason']}" for record in skipped]
         lines.append("")
     return "\n".join(lines)
 
 
 def _verdict(record: Mapping[str, Any]) -> list[str]:
-    lines = [f"## {record['verdict']}: `{record['scenario']}-{record['probe']}`", ""]
+    mark = "synthetic " if record.get("synthetic") else ""
+    lines = [f"## {mark}{record['verdict']}: `{name_of(record)}`", ""]
     if record["injected"]:
         lines += [f"Changed on purpose: {', '.join(record['injected'])}.", ""]
     if record["error"]:

@@ -2,49 +2,78 @@
 
 The steps of one file: `yaml_document` gives plain values that know their lines, the defaults block
 goes under each scenario, `schema` checks the shape, `plain` makes the dataclasses
-and `rules` checks what a schema cannot say.
+and `rules` checks what a schema cannot say. Claims are checked last, against the scenarios of all
+files.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from perfgate.errors import InputError, SeveralInputErrors
 from perfgate.measurement import Json
-from perfgate.scenarios.plain import from_plain
+from perfgate.scenarios.claims import broken_claim_rules
+from perfgate.scenarios.plain import claim_from_plain, from_plain
 from perfgate.scenarios.problem import Keys, Problem, dotted
 from perfgate.scenarios.rules import broken_rules
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.schema import scenario_schema
 from perfgate.scenarios.yaml_document import Document, describe, read_document
 
 
-def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:
-    """All scenarios of the given files and of the YAML files below the given folders.
+@dataclass(frozen=True)
+class LoadedSuite:
+    """The scenarios and claims of a set of files."""
 
-    Files come in the order of their paths, scenarios in the order of their file.
+    scenarios: tuple[Scenario, ...]
+    claims: tuple[Claim, ...]
+
+
+def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:
+    """The scenarios of `load_suite`.
+
+    Raises:
+        SeveralInputErrors: all that is wrong in any of the files, be it a claim.
+    """
+    return load_suite(places).scenarios
+
+
+def load_suite(places: Path | Iterable[Path]) -> LoadedSuite:
+    """All scenarios and claims of the given files and of the YAML files below the given folders.
+
+    Files come in the order of their paths, scenarios and claims in the order of their file. A claim
+    may speak of a scenario of another file, which then has to be among the given ones.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
     errors: list[InputError] = []
     scenarios: list[Scenario] = []
-    first_places: dict[str, str] = {}
+    claims: list[tuple[_Places, int, Claim]] = []
+    first_scenarios: dict[str, str] = {}
+    first_claims: dict[str, str] = {}
     for file in _files([places] if isinstance(places, Path) else places, errors):
         document, damages = read_document(file)
         if document is None:
             errors += damages
             continue
-        found, problems = _read_scenarios(_Places(document), damaged=bool(damages))
-        told = damages + _beyond(damages, problems)
+        content = _read(_Places(document), damaged=bool(damages))
+        told = damages + _beyond(damages, content.errors)
         errors += sorted(told, key=lambda error: error.line or 0)
-        for position, scenario in found:
+        for position, scenario in enumerate(content.scenarios):
             scenarios.append(scenario)
-            errors += _second_of_its_name(document, position, scenario.id, first_places)
+            path = ("scenarios", position, "id")
+            errors += _second_of_its_name(document, path, scenario.id, first_scenarios)
+        for position, claim in enumerate(content.claims):
+            claims.append((_Places(document), position, claim))
+            path = ("claims", position, "id")
+            errors += _second_of_its_name(document, path, claim.id, first_claims)
+    if not errors:  # else a claim's scenario may be missing for no fault of the claim
+        errors = list(_wrong_claims(claims, scenarios))
     if errors:
         raise SeveralInputErrors(errors)
-    return tuple(scenarios)
+    return LoadedSuite(tuple(scenarios), tuple(claim for _, _, claim in claims))
 
 
 def _files(places: Iterable[Path], errors: list[InputError]) -> list[Path]:
@@ -73,13 +102,13 @@ def _beyond(known: list[InputError], more: list[InputError]) -> list[InputError]
 
 
 def _second_of_its_name(
-    document: Document, position: int, name: str, first_places: dict[str, str]
+    document: Document, path: Keys, name: str, first_places: dict[str, str]
 ) -> list[InputError]:
-    path = ("scenarios", position, "id")
     line = document.line(path)
     first = first_places.setdefault(name, f"{document.file}:{line}")
     if first == f"{document.file}:{line}":
         return []
+    kind = "claim" if path[0] == "claims" else "scenario"
     return [
         InputError(
             "id given twice",
@@ -87,7 +116,7 @@ def _second_of_its_name(
             line=line,
             field=dotted(path),
             found=name,
-            expected=f"one scenario of that id; the first is in {first}",
+            expected=f"one {kind} of that id; the first is in {first}",
         )
     ]
 
@@ -130,13 +159,17 @@ class _Places:
         return next((line for line in lines if line), None)
 
 
-def _read_scenarios(
-    places: _Places, *, damaged: bool
-) -> tuple[list[tuple[int, Scenario]], list[InputError]]:
-    """The scenarios of one file with their positions, and what is wrong with it.
+@dataclass(frozen=True)
+class _Content:
+    """What one file holds, and what is wrong with it."""
 
-    Of a damaged file, only the shape of what could be read is checked.
-    """
+    errors: list[InputError]
+    scenarios: tuple[Scenario, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+
+def _read(places: _Places, *, damaged: bool) -> _Content:
+    """Read one file; of a damaged one, only the shape of what could be read is checked."""
     value = places.document.value
     schema = scenario_schema()
     problems: list[Problem] = []
@@ -146,17 +179,27 @@ def _read_scenarios(
     problems += schema.problems(value)
     errors = list({str(e): e for p in problems if (e := places.error(p, by_origin=True))}.values())
     if errors or damaged or not isinstance(value, dict):
-        return [], errors
-    scenarios = []
-    plain: Any = value["scenarios"]
-    for position, part in enumerate(plain):
-        scenario = from_plain(part, places.document.file)
-        scenarios.append((position, scenario))
+        return _Content(errors)
+    plain: Any = value
+    scenarios = tuple(from_plain(part, places.document.file) for part in plain["scenarios"])
+    for position, scenario in enumerate(scenarios):
         for problem in broken_rules(scenario):
-            path = ("scenarios", position, *problem.path)
-            placed = Problem(path, problem.problem, problem.found, problem.expected, problem.hint)
-            errors.append(places.error(placed, by_origin=False))
-    return scenarios, errors
+            errors.append(places.error(_below(("scenarios", position), problem), by_origin=False))
+    claims = tuple(claim_from_plain(part) for part in plain.get("claims", ()))
+    return _Content(errors, scenarios, claims)
+
+
+def _wrong_claims(
+    claims: Iterable[tuple[_Places, int, Claim]], scenarios: Iterable[Scenario]
+) -> Iterator[InputError]:
+    by_id = {scenario.id: scenario for scenario in scenarios}
+    for places, position, claim in claims:
+        for problem in broken_claim_rules(claim, by_id):
+            yield places.error(_below(("claims", position), problem), by_origin=False)
+
+
+def _below(path: Keys, problem: Problem) -> Problem:
+    return replace(problem, path=(*path, *problem.path))
 
 
 def _without_defaults(value: Mapping[str, Json]) -> dict[str, Json]:

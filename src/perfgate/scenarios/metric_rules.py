@@ -6,10 +6,57 @@ from collections.abc import Iterator
 from perfgate.errors import InputError
 from perfgate.metrics import METRICS, is_accuracy, lookup
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.scenario import Expected, Floor, Scenario
+from perfgate.scenarios.scenario import Scenario
 
 # Metrics that only exist where tokens arrive one by one.
 _STREAMED = ("ttft_", "tpot_", "itl_", "output_speed_per_user")
+
+
+def unknown_metric(path: Keys, name: str) -> Problem | None:
+    """What is wrong with `name` as a metric's name; None: nothing."""
+    try:
+        lookup(name)
+    except InputError as error:
+        close = difflib.get_close_matches(name, METRICS, n=1)
+        hint = f"did you mean {close[0]}?" if close else None
+        return Problem(path, error.problem, error.found, error.expected, hint)
+    return None
+
+
+def unmeasured_metric(scenario: Scenario, path: Keys, name: str) -> Problem | None:
+    """Why the scenario does not give the known metric `name`; None: it does."""
+    load = scenario.workload
+    if is_accuracy(name):
+        tasks = {task.task for task in scenario.accuracy}
+        if name.split(":")[1] in tasks:
+            return None
+        expected = "accuracy:<task>:… of " + (", ".join(sorted(tasks)) or "a declared task")
+        return Problem(path, "score of a task that is not measured", name, expected)
+    if load is None:
+        return Problem(path, "metric needs a workload", name, "accuracy metrics only")
+    if not load.streaming and name.startswith(_STREAMED):
+        return Problem(
+            path,
+            "metric does not exist without streaming",
+            name,
+            hint="set workload.streaming to true, or leave the metric out",
+        )
+    return None
+
+
+def misplaced_point(
+    scenario: Scenario, path: Keys, metric: str, concurrency: int | None
+) -> Problem | None:
+    """What is wrong with a value of `metric` at that sweep point (None: no point is named)."""
+    if concurrency is None:
+        return None
+    if is_accuracy(metric):
+        return Problem(path, "a score has no sweep point", hint="take concurrency away")
+    sweep = scenario.workload.concurrency if scenario.workload else ()
+    if concurrency in sweep:
+        return None
+    points = ", ".join(map(str, sweep)) or "nothing"
+    return Problem(path, "not a point of the sweep", concurrency, points)
 
 
 def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
@@ -18,44 +65,21 @@ def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
         yield ("gate", "metrics", position), name
     for name in scenario.gate.bands:
         yield ("gate", "bands", name), name
-    for position, documented in enumerate(scenario.expected):
-        yield ("expected", position, "metric"), documented.metric
     for position, floor in enumerate(scenario.floors):
         yield ("floors", position, "metric"), floor.metric
 
 
 def _metrics_are_known(scenario: Scenario) -> Iterator[Problem]:
     for path, name in _named_metrics(scenario):
-        try:
-            lookup(name)
-        except InputError as error:
-            close = difflib.get_close_matches(name, METRICS, n=1)
-            hint = f"did you mean {close[0]}?" if close else None
-            yield Problem(path, error.problem, error.found, error.expected, hint)
+        if problem := unknown_metric(path, name):
+            yield problem
 
 
 def _metrics_are_measured(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
     for path, name in _named_metrics(scenario):
-        if name not in METRICS:
-            continue
-        if load is None:
-            yield Problem(path, "metric needs a workload", name, "accuracy metrics only")
-        elif not load.streaming and name.startswith(_STREAMED):
-            yield Problem(
-                path,
-                "metric does not exist without streaming",
-                name,
-                hint="set workload.streaming to true, or leave the metric out",
-            )
-
-
-def _scores_belong_to_a_task(scenario: Scenario) -> Iterator[Problem]:
-    tasks = {task.task for task in scenario.accuracy}
-    for path, name in _named_metrics(scenario):
-        if is_accuracy(name) and name.split(":")[1] not in tasks:
-            expected = "accuracy:<task>:… of " + (", ".join(sorted(tasks)) or "a declared task")
-            yield Problem(path, "score of a task that is not measured", name, expected)
+        known = name in METRICS or is_accuracy(name)
+        if known and (problem := unmeasured_metric(scenario, path, name)):
+            yield problem
 
 
 def _tasks_are_declared_once(scenario: Scenario) -> Iterator[Problem]:
@@ -67,21 +91,10 @@ def _tasks_are_declared_once(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _points_are_in_the_sweep(scenario: Scenario) -> Iterator[Problem]:
-    sweep = scenario.workload.concurrency if scenario.workload else ()
-    sections: dict[str, tuple[Expected | Floor, ...]] = {
-        "expected": scenario.expected,
-        "floors": scenario.floors,
-    }
-    for section, values in sections.items():
-        for position, value in enumerate(values):
-            if value.concurrency is None:
-                continue
-            path = (section, position, "concurrency")
-            if is_accuracy(value.metric):
-                yield Problem(path, "a score has no sweep point", hint="take concurrency away")
-            elif value.concurrency not in sweep:
-                points = ", ".join(map(str, sweep)) or "nothing"
-                yield Problem(path, "not a point of the sweep", value.concurrency, points)
+    for position, floor in enumerate(scenario.floors):
+        path = ("floors", position, "concurrency")
+        if problem := misplaced_point(scenario, path, floor.metric, floor.concurrency):
+            yield problem
 
 
 def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
@@ -99,6 +112,17 @@ def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
             )
 
 
+def _what_is_measured_gates(scenario: Scenario) -> Iterator[Problem]:
+    """A first answer alone has no metric; a load or an evaluation without one judges nothing."""
+    if not scenario.gate.metrics and (scenario.workload or scenario.accuracy):
+        yield Problem(
+            ("gate", "metrics"),
+            "nothing gates",
+            "an empty list",
+            "at least one metric; only a scenario with nothing but smoke has none",
+        )
+
+
 def _bands_are_of_gate_metrics(scenario: Scenario) -> Iterator[Problem]:
     for name in scenario.gate.bands:
         known = name in METRICS or is_accuracy(name)
@@ -114,9 +138,9 @@ def _bands_are_of_gate_metrics(scenario: Scenario) -> Iterator[Problem]:
 METRIC_RULES = (
     _metrics_are_known,
     _metrics_are_measured,
-    _scores_belong_to_a_task,
     _tasks_are_declared_once,
     _points_are_in_the_sweep,
     _gate_metrics_can_gate,
+    _what_is_measured_gates,
     _bands_are_of_gate_metrics,
 )

@@ -8,19 +8,24 @@ from typing import Any
 from perfgate.measurement import Json
 from perfgate.scenarios.scenario import (
     AccuracyTask,
+    Claim,
+    Container,
     CudaGraphs,
     EngineChoice,
     EngineSettings,
-    Expected,
     Floor,
     GatePolicy,
     Hardware,
+    Launch,
     Limits,
+    Listen,
     Model,
     MoeLoadBalancer,
     Mtp,
     Scenario,
+    Smoke,
     Source,
+    Weights,
     Workload,
 )
 
@@ -32,13 +37,13 @@ def from_plain(plain: Plain, file: Path | None = None) -> Scenario:
 
     Whole numbers become floats where the field is one: 60 and 60.0 give the same content hash.
     """
-    workload = plain.get("workload")
+    workload, smoke = plain.get("workload"), plain.get("smoke")
     return Scenario(
         id=plain["id"],
         title=plain["title"],
         source=Source(**plain["source"]),
         hardware=Hardware(**plain["hardware"]),
-        model=Model(**plain["model"]),
+        model=_model(plain["model"]),
         engine=_engine(plain["engine"]),
         workload=None if workload is None else _workload(workload),
         accuracy=tuple(
@@ -47,14 +52,19 @@ def from_plain(plain: Plain, file: Path | None = None) -> Scenario:
         gate=_gate(plain["gate"]),
         limits=Limits(**_floats(plain["limits"], "start_s", "silence_s", "total_s")),
         environment=plain.get("environment", {}),
-        expected=tuple(
-            Expected(**_floats(value, "value", "tolerance", "stderr"))
-            for value in plain.get("expected", ())
-        ),
+        smoke=None if smoke is None else Smoke(**{**smoke, "prompts": tuple(smoke["prompts"])}),
+        launch=None if (launch := plain.get("launch")) is None else Launch(**launch),
+        container=None if (box := plain.get("container")) is None else Container(**box),
+        listen=None if (listen := plain.get("listen")) is None else Listen(**listen),
         floors=tuple(Floor(**_floats(value, "value")) for value in plain.get("floors", ())),
         markers=tuple(plain.get("markers", ())),
         file=file,
     )
+
+
+def claim_from_plain(plain: Plain) -> Claim:
+    """The claim of plain values that fit the schema."""
+    return Claim(**{**_floats(plain, "value", "margin"), "source": Source(**plain["source"])})
 
 
 def to_plain(scenario: Scenario) -> dict[str, Json]:
@@ -66,6 +76,11 @@ def to_plain(scenario: Scenario) -> dict[str, Json]:
     plain: dict[str, Json] = _plain(scenario)
     plain["content_hash"] = scenario.content_hash()
     return plain
+
+
+def _model(plain: Plain) -> Model:
+    weights = plain.get("weights")
+    return Model(**{**plain, "weights": None if weights is None else Weights(**weights)})
 
 
 def _engine(plain: Plain) -> EngineChoice:

@@ -1,7 +1,8 @@
 """Rules that a scenario must keep and a schema cannot say: how its fields go together.
 
-Each rule is one function from a scenario to its problems; `RULES` lists them. Those about metrics
-are in `metric_rules`. Whether an engine, a client or an evaluator is known is not asked.
+Each rule is one function from a scenario to its problems; `RULES` lists them. Those about the load,
+the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client or an evaluator
+is known is not asked.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import HARDWARE_MARKERS, hardware_marker
+from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
+from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 
 Rule = Callable[[Scenario], Iterator[Problem]]
 
@@ -20,11 +23,11 @@ def broken_rules(scenario: Scenario) -> list[Problem]:
 
 
 def _measures_something(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.workload is None and not scenario.accuracy:
+    if scenario.workload is None and not scenario.accuracy and scenario.smoke is None:
         yield Problem(
             (),
             "nothing to measure",
-            expected="a workload, accuracy, or both",
+            expected="a workload, accuracy, both, or at least smoke",
             hint="add one, or delete the scenario",
         )
 
@@ -79,73 +82,18 @@ def _experts_divide_tensor_parallelism(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
-# Workload. ----------------------------------------------------------------------------------
-
-
-def _sweep_ascends(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.workload is None:
+def _ranks_get_the_engines_environment(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.launch is None:
         return
-    sweep = scenario.workload.concurrency
-    ordered = sorted(set(sweep))
-    if list(sweep) != ordered:
-        problem = "sweep names a point twice" if len(ordered) < len(sweep) else "sweep not sorted"
-        yield Problem(("workload", "concurrency"), problem, list(sweep), f"{ordered}")
-
-
-def _requests_are_given_once(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is None:
-        return
-    if load.requests is None and load.requests_per_concurrency is None:
-        yield Problem(
-            ("workload",),
-            "number of requests missing",
-            expected="requests_per_concurrency or requests",
-        )
-    elif load.requests is not None and load.requests_per_concurrency is not None:
-        yield Problem(
-            ("workload", "requests"),
-            "number of requests given twice",
-            f"requests {load.requests} and "
-            f"requests_per_concurrency {load.requests_per_concurrency}",
-            "one of them",
-            "take one away; one from the defaults block by setting it to null",
-        )
-
-
-def _requests_reach_the_concurrency(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is not None and load.requests is not None and load.requests < max(load.concurrency):
-        yield Problem(
-            ("workload", "requests"),
-            "fewer requests than concurrency",
-            load.requests,
-            f"at least {max(load.concurrency)}",
-        )
-
-
-def _synthetic_prompts_have_lengths(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is None or load.dataset != "synthetic":
-        return
-    for name in ("isl", "osl"):
-        if getattr(load, name) is None:
+    for name, value in scenario.launch.pass_on.items():
+        own = scenario.environment.get(name, value)
+        if value != own:
             yield Problem(
-                ("workload", name), "missing", expected="tokens, as the prompts are synthetic"
+                ("launch", "pass_on", name),
+                "the ranks would get another value than the engine's environment has",
+                f"{value!r}, environment has {own!r}",
+                repr(own),
             )
-
-
-def _requests_fit_the_sequence(scenario: Scenario) -> Iterator[Problem]:
-    load, longest = scenario.workload, scenario.engine.settings.max_seq_len
-    if load is None or longest is None or load.isl is None or load.osl is None:
-        return
-    if load.isl + load.osl > longest:
-        yield Problem(
-            ("engine", "settings", "max_seq_len"),
-            "requests longer than max_seq_len",
-            f"isl {load.isl} + osl {load.osl} = {load.isl + load.osl}, max_seq_len {longest}",
-            f"max_seq_len of at least {load.isl + load.osl}",
-        )
 
 
 # Limits and markers. ------------------------------------------------------------------------
@@ -180,12 +128,10 @@ RULES: tuple[Rule, ...] = (
     _nodes_share_gpus_evenly,
     _parallelism_fills_the_gpus,
     _experts_divide_tensor_parallelism,
-    _sweep_ascends,
-    _requests_are_given_once,
-    _requests_reach_the_concurrency,
-    _synthetic_prompts_have_lengths,
-    _requests_fit_the_sequence,
+    _ranks_get_the_engines_environment,
+    *WORKLOAD_RULES,
     *METRIC_RULES,
+    *TENSORRT_LLM_RULES,
     _silence_ends_before_all,
     _markers_are_of_this_hardware,
 )

@@ -38,11 +38,31 @@ class Hardware:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """What a complete folder of weights holds: number of safetensors shards, size in GiB."""
+
+    shards: int
+    gib: int
+
+
+@dataclass(frozen=True)
 class Model:
-    """The model: public name and precision of its weights."""
+    """The model under test.
+
+    Attributes:
+        name: public name, ``organisation/model``.
+        precision: precision of its weights: ``fp8``, ``nvfp4``, …
+        folder: name of its local folder, where that is not the last part of `name`.
+        weights: what a complete local folder holds, as documented.
+        quantization: keys that the checkpoint's ``hf_quant_config.json`` must have under
+            ``quantization``.
+    """
 
     name: str
     precision: str
+    folder: str | None = None
+    weights: Weights | None = None
+    quantization: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +115,12 @@ class EngineSettings:
     chunked_context: bool | None = None
     overlap_scheduler: bool | None = None
     torch_compile: bool | None = None
+    pdl: bool | None = None
     stream_interval: int | None = None
+    iteration_log: bool | None = None
+    trust_remote_code: bool | None = None
     cpu_threads: int | None = None
+    backend: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +143,10 @@ class Workload:
         concurrency: requests in flight, ascending, one sweep point each.
         requests_per_concurrency: requests of a point = this × its concurrency …
         requests: … unless this gives the number outright.
-        warmup_per_concurrency: warm-up requests of a point = this × its concurrency.
+        capped: whether the client holds requests back; False: all requests of the (single) point
+            are in flight at once, documented as concurrency -1 or by no limit at all.
+        warmup_per_concurrency: warm-up requests of a point = this × its concurrency …
+        warmup_requests: … unless this gives the number outright.
         streaming: without it TTFT, TPOT and ITL do not exist.
         ignore_eos: every answer has exactly `osl` tokens.
         seed: seed of the prompts; every sweep point adds its own offset.
@@ -134,7 +161,9 @@ class Workload:
     concurrency: tuple[int, ...]
     requests_per_concurrency: int | None = None
     requests: int | None = None
+    capped: bool = True
     warmup_per_concurrency: int = 1
+    warmup_requests: int | None = None
     streaming: bool = True
     ignore_eos: bool = True
     seed: int = 0
@@ -150,6 +179,7 @@ class LoadPoint:
     requests: int
     warmup_requests: int
     seed: int
+    capped: bool = True
 
     @property
     def label(self) -> str:
@@ -185,18 +215,23 @@ class AccuracyTask:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """A documented value: metric, value, the sweep point it belongs to (None: the scenario).
+class Smoke:
+    """One first answer: does the engine answer at all, before anything is measured?
 
-    `tolerance` is the loss allowed against it, as a fraction (accuracy: absolute; None: the
-    metric's band); `stderr` is the standard error documented with it, in the metric's unit.
+    Attributes:
+        client: ``completion`` asks the running server; any other name is an offline program.
+        prompts: what is asked.
+        max_tokens: most tokens of each answer; None: the program's own default.
     """
 
-    metric: str
-    value: float
-    concurrency: int | None = None
-    tolerance: float | None = None
-    stderr: float | None = None
+    client: str
+    prompts: tuple[str, ...]
+    max_tokens: int | None = None
+
+    @property
+    def label(self) -> str:
+        """Short name in test ids, folders and reports."""
+        return "smoke"
 
 
 @dataclass(frozen=True)
@@ -241,6 +276,70 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """How the document starts the engine on several nodes.
+
+    Attributes:
+        by: ``mpirun``, ``srun`` (inside an allocation, or allocating one) or ``sbatch``.
+        output: log file or folder name that the document gives it.
+        ssh_port: port of the nodes' SSH daemon, for ``mpirun``.
+        time_limit: limit of the job as Slurm writes it, ``HH:MM:SS``.
+        pass_on: environment variables that ``mpirun`` hands to every rank.
+    """
+
+    by: Literal["mpirun", "srun", "sbatch"]
+    output: str | None = None
+    ssh_port: int | None = None
+    time_limit: str | None = None
+    pass_on: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Container:
+    """The container that the document runs the engine in."""
+
+    image: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where the document lets the server listen; a run of the suite chooses its own place."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a document says about a result, or about two results of one session.
+
+    Attributes:
+        id: unique name.
+        title: the statement, one line for people.
+        source: where it is documented.
+        metric: canonical metric name.
+        scenario: id of the scenario it speaks of.
+        concurrency: sweep point of a performance metric; None: the only one.
+        expect: ``better`` or ``worse`` than the other, or ``not_worse`` by more than `margin`.
+        versus: id of the scenario it is compared with …
+        value: … or the number it must reach (higher is better: at least, else at most).
+        margin: loss that still counts as not worse, as a fraction (accuracy: absolute).
+    """
+
+    id: str
+    title: str
+    source: Source
+    metric: str
+    scenario: str
+    expect: Literal["better", "worse", "not_worse"]
+    concurrency: int | None = None
+    versus: str | None = None
+    value: float | None = None
+    margin: float = 0.0
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One documented workload: what to launch, on what, what it should reach, how it is judged."""
 
@@ -255,7 +354,10 @@ class Scenario:
     gate: GatePolicy
     limits: Limits
     environment: Mapping[str, str] = field(default_factory=dict)
-    expected: tuple[Expected, ...] = ()
+    smoke: Smoke | None = None
+    launch: Launch | None = None
+    container: Container | None = None
+    listen: Listen | None = None
     floors: tuple[Floor, ...] = ()
     markers: tuple[str, ...] = ()
     file: Path | None = field(default=None, compare=False)
@@ -264,7 +366,7 @@ class Scenario:
         """The sweep, from low to high concurrency; empty without a workload.
 
         Every point has its own seed, so that no point's prompts are in the prefix cache of the
-        point before.
+        point before; an uncapped one is alone, and keeps the workload's.
         """
         load = self.workload
         if load is None:
@@ -273,8 +375,13 @@ class Scenario:
             LoadPoint(
                 concurrency=concurrency,
                 requests=load.requests or (load.requests_per_concurrency or 1) * concurrency,
-                warmup_requests=load.warmup_per_concurrency * concurrency,
-                seed=load.seed + concurrency,
+                warmup_requests=(
+                    load.warmup_per_concurrency * concurrency
+                    if load.warmup_requests is None
+                    else load.warmup_requests
+                ),
+                seed=load.seed + (concurrency if load.capped else 0),
+                capped=load.capped,
             )
             for concurrency in load.concurrency
         )
@@ -293,6 +400,10 @@ class Scenario:
             self.workload, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
         )
         return _hash(self, load, point)
+
+    def smoke_hash(self) -> str:
+        """What shapes the first answer."""
+        return _hash(self, self.smoke)
 
     def task_hash(self, task: AccuracyTask) -> str:
         """What shapes the measurement of one accuracy task; the machine and the load do not."""

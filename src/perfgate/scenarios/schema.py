@@ -52,10 +52,10 @@ class ScenarioSchema:
     def __init__(self, schema: dict[str, Any]) -> None:
         scenario = schema["$defs"]["scenario"]
         self._file = schema
-        self._scenario = scenario
         self._whole = _Validator(schema)
         self._defaults = _Validator({"$ref": "#/$defs/defaults", "$defs": schema["$defs"]})
         self._complete = _Validator(schema["$defs"]["complete"])
+        self._claims = _Validator(schema["properties"]["claims"] | {"$defs": schema["$defs"]})
         self._sections = {
             name: _Validator(section) for name, section in scenario["properties"].items()
         }
@@ -72,12 +72,14 @@ class ScenarioSchema:
     def _is_right(self, value: Json) -> bool:
         return (
             isinstance(value, dict)
-            and set(value) == {"schema_version", "scenarios"}
+            and {"schema_version", "scenarios"} <= set(value)
+            and set(value) <= {"schema_version", "scenarios", "claims"}
             and type(value["schema_version"]) is int
             and value["schema_version"] == 1
             and isinstance(value["scenarios"], list)
             and bool(value["scenarios"])
             and all(self._is_right_scenario(scenario) for scenario in value["scenarios"])
+            and ("claims" not in value or self._claims.is_valid(value["claims"]))
         )
 
     def _is_right_scenario(self, value: Json) -> bool:
@@ -133,8 +135,8 @@ class ScenarioSchema:
         """The schema's description of the field at `path`."""
         rule: Any = self._file
         for part in path:
-            if "$ref" in rule:
-                rule = self._scenario
+            while "$ref" in rule:
+                rule = self._file["$defs"][rule["$ref"].rpartition("/")[2]]
             rule = rule["items"] if isinstance(part, int) else rule["properties"][part]
         return str(rule["description"])
 
@@ -148,6 +150,7 @@ _EXPLANATIONS = {
     "minItems": "empty",
     "minimum": "out of range",
     "exclusiveMinimum": "out of range",
+    "maximum": "out of range",
     "exclusiveMaximum": "out of range",
 }
 

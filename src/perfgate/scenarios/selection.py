@@ -10,6 +10,8 @@ from perfgate.scenarios.scenario import Scenario
 # The marker of each hardware, besides those that a scenario names itself.
 _MARKER_OF_GPU = {
     "none": "local",
+    "A100": "a100",
+    "H20": "h20",
     "H100": "h100",
     "H200": "h200",
     "B200": "b200",

@@ -1,0 +1,9 @@
+"""Claims: what the documents say about a result, or about two results of one session."""
+
+from fixtures.measuring import Gate, Measure
+from perfgate.claims import ClaimProbe
+
+
+def test_claim(claim_probe: ClaimProbe, measure: Measure, gate: Gate) -> None:
+    """The documented statement holds for this build."""
+    gate(measure(claim_probe))

@@ -1,0 +1,71 @@
+"""benchmark_serving: the load client that comes with TensorRT-LLM; its command.
+
+Options as in the DeepSeek-R1 quick start recipe, section "Benchmarking Performance". Whether the
+installed release has the client and knows them, the engine finds out before anything is started.
+"""
+
+from pathlib import Path
+
+from perfgate.clients import serving_client as serving
+from perfgate.clients.base import Client, Target, client
+from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError
+from perfgate.measurement import Measurement
+from perfgate.programs import BENCHMARK_SERVING
+from perfgate.scenarios.scenario import LoadPoint, Workload
+
+CLIENT = "benchmark_serving"
+
+
+@client(CLIENT)
+class BenchmarkServing(Client):
+    """Random prompts of one length, or ShareGPT's."""
+
+    name = CLIENT
+
+    def version(self, build: EngineBuild) -> str:
+        """See `Client.version`; it is part of TensorRT-LLM."""
+        return build.version
+
+    def command(
+        self,
+        target: Target,
+        workload: Workload,
+        point: LoadPoint,
+        folder: Path,  # noqa: ARG002
+    ) -> Command:
+        """See `Client.command`.
+
+        Raises:
+            InputError: prompts or warm-up requests that this client does not make.
+        """
+        if point.warmup_requests:
+            raise InputError(
+                f"{CLIENT} makes no warm-up requests but one of its own",
+                field="workload.warmup_requests",
+                found=point.warmup_requests,
+                expected="0",
+            )
+        chat = workload.api == "chat"
+        argv = [*target.places.find(BENCHMARK_SERVING), "--model", target.endpoint.model]
+        argv += ["--backend", "openai-chat" if chat else "openai"]
+        argv += ["--endpoint", "/v1/chat/completions"] if chat else []
+        if workload.dataset == "sharegpt":
+            argv += serving.sharegpt(target)
+        else:
+            isl, osl = serving.require_synthetic(CLIENT, workload)
+            argv += ["--dataset-name", "random", "--random-input-len", str(isl)]
+            argv += ["--random-output-len", str(osl), "--random-prefix-len", "0", "--random-ids"]
+        argv += ["--num-prompts", str(point.requests), *serving.capping(workload, point)]
+        argv += ["--ignore-eos"] if workload.ignore_eos else []
+        # Prompts as token ids have exactly the asked length; a chat message can only be text.
+        argv += ["--tokenize-on-client"] if workload.dataset == "synthetic" and not chat else []
+        argv += [] if workload.streaming else ["--non-streaming"]
+        argv += serving.percentile_metrics(workload)
+        argv += [*serving.saving(point), *serving.addressing(target), "--seed", str(point.seed)]
+        return Command(tuple(argv))
+
+    def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
+        """See `Client.parse`."""
+        return serving.parse(CLIENT, workload, point, folder)

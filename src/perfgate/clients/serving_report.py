@@ -1,0 +1,238 @@
+"""What a serving benchmark of vLLM's family says, whichever way it was written.
+
+TensorRT-LLM's benchmark_serving and ``vllm bench serve`` descend from one script and share keys and
+labels; they exit with 0 even when requests failed, and with numbers that look healthy when a server
+died half-way. The JSON result is read here, the printed one by `serving_text`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from perfgate.clients.identities import require_ordered, require_product
+from perfgate.clients.report_lines import positive
+from perfgate.errors import RunError
+from perfgate.measurement import Json, Measurement
+
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+FROM_STREAM = ("ttft", "tpot", "itl")
+# Canonical metric ← key. The stray colon is in real releases of both programs.
+RATES = {
+    "request_throughput": "request_throughput",
+    "output_throughput": "output_throughput",
+    "total_token_throughput": "total_token_throughput",
+    "user_throughput": "output_throughput_per_user",
+    "request_goodput": "request_goodput",
+    "request_goodput:": "request_goodput",
+    "duration": "duration_s",
+}
+REQUIRED = ("request_throughput", "output_throughput", "total_token_throughput", "duration_s")
+_STATISTICS = {"mean": "mean", "median": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
+_LATENCY_KEY = re.compile(
+    r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el)_ms"
+)
+# Fact ← key.
+_FACTS = {
+    "backend": "backend",
+    "endpoint_type": "endpoint_type",
+    "model_id": "model",
+    "num_prompts": "requests_asked",
+    "completed": "requests_completed",
+    "failed": "requests_failed",
+    "total_input_tokens": "input_tokens",
+    "total_output_tokens": "output_tokens",
+    "request_rate": "request_rate",
+    "burstiness": "burstiness",
+    "max_concurrency": "max_concurrency",
+    "max_output_tokens_per_s": "peak_output_throughput",
+    "max_concurrent_requests": "peak_concurrent_requests",
+    "mean_request_ar": "request_acceptance_mean",
+    "median_request_ar": "request_acceptance_median",
+    "energy": "energy",
+}
+_IGNORED = frozenset(
+    {"date", "tokenizer_id", "label", "best_of", "input_lens", "output_lens", "ttfts", "itls"}
+    | {"e2els", "generated_texts", "errors", "latencies", "queue_times", "start_times", "tokenizer"}
+    | {"avg_decoded_tokens_per_iter", "spec_decode_acceptance_length"}
+    | {"spec_decode_acceptance_rate", "rtfx"}
+)
+# benchmark_serving puts -1 s as TTFT of every request that was not streamed.
+_NOT_STREAMED_MS = -1000.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report as it stands, not yet compared with what was asked.
+
+    Attributes:
+        metrics: canonical name → value.
+        facts: what the report says of the requests.
+        rounding: half a unit of the last printed digit; 0 for JSON.
+    """
+
+    metrics: Mapping[str, float]
+    facts: Mapping[str, Json]
+    rounding: float = 0.0
+
+    def measurement(self, client: str) -> Measurement:
+        """The report as a measurement of `client`.
+
+        Raises:
+            RunError: ``incomplete`` (requests failed or are missing) or ``no_metrics`` (its
+                numbers contradict each other).
+        """
+        require_ordered(self.metrics)
+        completed = _count(self.facts, "requests_completed")
+        duration = self.metrics["duration_s"]
+        sums = (
+            ("request_throughput", "requests", completed),
+            ("output_throughput", "output tokens", _count(self.facts, "output_tokens")),
+            ("total_token_throughput", "input and output tokens", self._all_tokens()),
+        )
+        for name, what, total in sums:
+            require_product(
+                f"{name.replace('_', ' ')} × duration = {what}",
+                self.metrics[name],
+                duration,
+                total,
+                self.rounding,
+            )
+        lengths = {
+            "isl": _count(self.facts, "input_tokens") / completed,
+            "osl": _count(self.facts, "output_tokens") / completed,
+        }
+        return Measurement(self.metrics, {"client": client, **self.facts, **lengths})
+
+    def _all_tokens(self) -> float:
+        return _count(self.facts, "input_tokens") + _count(self.facts, "output_tokens")
+
+
+def is_report(fields: object) -> bool:
+    """Whether decoded JSON is such a report."""
+    return isinstance(fields, dict) and {"completed", "request_throughput"} <= set(fields)
+
+
+def is_of_vllm(fields: Mapping[str, Any]) -> bool:
+    """Whether vLLM wrote it, not TensorRT-LLM: only vLLM counts failures in it."""
+    return bool({"failed", "endpoint_type", "label"} & set(fields))
+
+
+def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Report:
+    """Read a decoded result.
+
+    Args:
+        fields: the JSON object.
+        streaming: whether answers were streamed; None: the report shows it.
+
+    Raises:
+        RunError: ``incomplete`` (requests failed) or ``no_metrics`` (something is missing, or no
+            positive number).
+    """
+    facts = {
+        fact: value
+        for key, fact in _FACTS.items()
+        if (value := _plain(fields.get(key))) is not None
+    }
+    require_complete(facts, '"completed": ' + json.dumps(fields.get("completed")))
+    if streaming is None:
+        streaming = fields.get("mean_ttft_ms") != _NOT_STREAMED_MS
+    metrics: dict[str, float] = {}
+    for key, name in RATES.items():
+        if fields.get(key) is not None:
+            metrics[name] = positive(fields[key], _evidence(key, fields[key]))
+    unknown = []
+    for key, value in fields.items():
+        latency = _LATENCY_KEY.fullmatch(key)
+        if latency is None:
+            if not {key} & {*RATES, *_FACTS, *_IGNORED}:
+                unknown.append(key)
+        elif latency["statistic"] in _STATISTICS and (
+            streaming or latency["short"] not in FROM_STREAM
+        ):
+            name = f"{latency['short']}_{_STATISTICS[latency['statistic']]}_ms"
+            metrics[name] = positive(value, _evidence(key, value))
+    metrics |= _acceptance(fields)
+    facts["streaming"] = streaming
+    if unknown:
+        facts["unknown_labels"] = list(unknown)
+    return Report(completed_metrics(metrics), facts)
+
+
+def _acceptance(fields: Mapping[str, Any]) -> dict[str, float]:
+    """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
+    per_step = fields.get("avg_decoded_tokens_per_iter")
+    length = per_step.get("mean") if isinstance(per_step, dict) else None
+    length = length or fields.get("spec_decode_acceptance_length")
+    share = fields.get("spec_decode_acceptance_rate")
+    found = {}
+    if length:
+        found["acceptance_length"] = positive(length, _evidence("acceptance length", length))
+    if share:
+        evidence = _evidence("spec_decode_acceptance_rate", share)
+        found["draft_acceptance_rate"] = positive(share, evidence) / 100
+    return found
+
+
+def completed_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics with those that others give by definition.
+
+    Raises:
+        RunError: ``no_metrics``, one that every report has is missing.
+    """
+    for name in REQUIRED:
+        if name not in metrics:
+            raise RunError("no_metrics", f"the report has no {name}")
+    found = dict(metrics)
+    if "e2el_mean_ms" in found:
+        found["mean_request_latency_ms"] = found["e2el_mean_ms"]
+    if "tpot_mean_ms" in found:
+        found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]
+    return found
+
+
+def require_complete(facts: Mapping[str, Json], evidence: str) -> None:
+    """Every request that was asked was completed, and none failed.
+
+    Raises:
+        RunError: ``incomplete``; ``no_metrics`` where the report does not count them.
+    """
+    completed, asked = facts.get("requests_completed"), facts.get("requests_asked")
+    failed = facts.get("requests_failed")
+    if isinstance(failed, int | float) and failed > 0:
+        raise RunError(
+            "incomplete",
+            f"{failed} requests failed, {completed} were completed",
+            evidence=(evidence,),
+        )
+    if not isinstance(completed, int) or isinstance(completed, bool):
+        raise RunError("no_metrics", "the report does not count its requests", evidence=(evidence,))
+    if completed < 1 or (asked is not None and completed != asked):
+        of = "" if asked is None else f" of {asked}"
+        raise RunError(
+            "incomplete", f"{completed}{of} requests were completed", evidence=(evidence,)
+        )
+
+
+def _count(facts: Mapping[str, Json], name: str) -> float:
+    value = facts.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise RunError(
+            "no_metrics",
+            f"the report has {value if value is not None else 'no'} {name.replace('_', ' ')}",
+        )
+    return float(value)
+
+
+def _plain(value: Any) -> Json:
+    """A fact; NaN and infinity are no JSON and become text."""
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): _plain(held) for key, held in value.items()}
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def _evidence(key: str, value: object) -> str:
+    return f'"{key}": {json.dumps(value)}'[:300]

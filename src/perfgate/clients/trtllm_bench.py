@@ -1,0 +1,97 @@
+"""trtllm-bench throughput: TensorRT-LLM's own offline benchmark, the engine inside itself.
+
+How it is called depends on the release: `perfgate.engines.tensorrt_llm`.
+"""
+
+import json
+from pathlib import Path
+
+from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
+from perfgate.clients.base import Offline, client
+from perfgate.clients.logs import logged, no_report
+from perfgate.clients.report_lines import lines_of
+from perfgate.clients.trtllm_bench_asked import require_asked
+from perfgate.clients.trtllm_bench_report import CLIENT, Report
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm import bench, dataset
+from perfgate.errors import InputError, RunError
+from perfgate.measurement import Measurement
+from perfgate.places import Places
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.steps import Step
+
+REPORT = "report.json"
+
+
+@client(CLIENT)
+class TrtllmBench(Offline):
+    """Throughput of one sweep point, on prompts of one length or on the person's own."""
+
+    name = CLIENT
+
+    def version(self, build: EngineBuild) -> str:
+        """See `Offline.version`; it is part of TensorRT-LLM."""
+        return build.version
+
+    def steps(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        what: LoadPoint | AccuracyTask | Smoke,
+        places: Places,
+    ) -> tuple[Step, ...]:
+        """See `Offline.steps`."""
+        if not isinstance(what, LoadPoint) or scenario.workload is None:
+            raise InputError(f"{self.name} measures load, nothing else", found=repr(what)[:120])
+        kind = scenario.workload.dataset
+        prepared: tuple[Step, ...] = ()
+        if kind == "real":
+            prompts = str(datasets.real_dataset(scenario, places))
+        elif kind == "synthetic":
+            step = dataset.prepare(scenario, build, what.requests, places)
+            prepared, prompts = (step,), str(step.produces)
+        else:
+            raise InputError(
+                f"{self.name} is not set up for these prompts",
+                field="workload.dataset",
+                found=kind,
+                expected="synthetic or real",
+            )
+        command = bench.throughput(scenario, build, what, prompts, places)
+        return (*prepared, Step("benchmark", command, probe=what.label))
+
+    def parse(
+        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
+    ) -> Measurement:
+        """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
+        if not isinstance(what, LoadPoint):
+            raise TypeError(f"{self.name} measures no {type(what).__name__}")
+        measured = _report(folder).measurement()
+        require_asked(measured, scenario, what)
+        asked = {
+            "requests_asked": what.requests,
+            "concurrency": what.concurrency,
+            "seed": what.seed,
+        }
+        return Measurement(measured.metrics, {**measured.facts, **asked})
+
+
+def _report(folder: Path) -> Report:
+    path = folder / REPORT
+    if path.is_file():
+        return trtllm_bench_json.parse(_decoded(path))
+    for log in logged(folder, "benchmark"):
+        lines = lines_of(log)
+        if trtllm_bench_text.is_report(lines):
+            return trtllm_bench_text.parse(lines)
+    raise no_report(CLIENT, folder, "benchmark")
+
+
+def _decoded(path: Path) -> dict[str, object]:
+    try:
+        fields = json.loads(path.read_bytes())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise RunError("truncated_output", f"{path.name} is not whole JSON: {error}") from error
+    if not isinstance(fields, dict) or not trtllm_bench_json.is_report(fields):
+        raise RunError("no_metrics", f"{path.name} is no report of {CLIENT}")
+    return fields

@@ -1,0 +1,141 @@
+"""TensorRT-LLM's quickstart_advanced.py: a few prompts answered, as a smoke test.
+
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.examples`. It prints one
+line a prompt, ``[0] Prompt: '…', Generated text: '…'``, both as Python writes strings; the number
+is missing in old releases.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfgate.clients.base import Offline, client
+from perfgate.clients.logs import logged, no_report
+from perfgate.clients.report_lines import Line, lines_of
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm import examples
+from perfgate.errors import InputError, RunError
+from perfgate.measurement import Measurement
+from perfgate.places import Places
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.steps import Step
+
+CLIENT = "trtllm-quickstart"
+_STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+_ANSWER = re.compile(
+    rf"(?:\[\d+\]\s*)*Prompt: (?P<prompt>{_STRING}), Generated text: (?P<answer>{_STRING})"
+)
+_REPEATED = 4  # words or characters from which on a single one, repeated, is no answer
+
+
+@client(CLIENT)
+class TrtllmQuickstart(Offline):
+    """The first answers of a model, generated in one process."""
+
+    name = CLIENT
+
+    def version(self, build: EngineBuild) -> str:
+        """See `Offline.version`; it comes with TensorRT-LLM's sources."""
+        return build.version
+
+    def steps(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        what: LoadPoint | AccuracyTask | Smoke,
+        places: Places,
+    ) -> tuple[Step, ...]:
+        """See `Offline.steps`."""
+        if not isinstance(what, Smoke):
+            raise InputError(f"{self.name} is a smoke test, nothing else", found=repr(what)[:120])
+        command = examples.quickstart(scenario, build, what, places)
+        return (Step("benchmark", command, probe=what.label),)
+
+    def parse(
+        self,
+        scenario: Scenario,  # noqa: ARG002
+        what: LoadPoint | AccuracyTask | Smoke,
+        folder: Path,
+    ) -> Measurement:
+        """See `Offline.parse`; there is nothing to measure, only answers to be there."""
+        if not isinstance(what, Smoke):
+            raise TypeError(f"{self.name} answers no {type(what).__name__}")
+        for log in logged(folder, "benchmark"):
+            lines = lines_of(log)
+            if is_report(lines):
+                return parse(lines, what.prompts)
+        raise no_report(CLIENT, folder, "benchmark")
+
+
+def is_report(lines: tuple[Line, ...]) -> bool:
+    """Whether there are answers in these lines, or the beginning of one."""
+    return any("Prompt: " in line.text and "Generated text" in line.text for line in lines)
+
+
+def parse(lines: tuple[Line, ...], asked: tuple[str, ...] = ()) -> Measurement:
+    """Read the answers.
+
+    Args:
+        lines: what the program printed.
+        asked: prompts that must all be answered; empty: those that are there.
+
+    Raises:
+        RunError: ``truncated_output`` (an answer stops in the middle), ``incomplete`` (a prompt
+            has no answer), ``no_metrics`` (an answer is empty or one token over and over).
+    """
+    answers = dict(_answers(lines))
+    for prompt in asked:
+        if prompt not in answers:
+            raise RunError("incomplete", f"no answer to {prompt!r}")
+    if not answers:
+        raise RunError("no_metrics", "the program printed no answers")
+    for prompt, (answer, line) in answers.items():
+        if not answer.strip():
+            raise RunError(
+                "no_metrics", f"the answer to {prompt!r} is empty", evidence=(line.evidence,)
+            )
+        if _is_repetition(answer):
+            raise RunError(
+                "no_metrics",
+                f"the answer to {prompt!r} repeats one token",
+                evidence=(line.evidence,),
+                hint="look at the model's weights and its quantization",
+            )
+    texts = {prompt: answer for prompt, (answer, _) in answers.items()}
+    return Measurement({}, {"client": CLIENT, "answers": len(texts), "answer_texts": dict(texts)})
+
+
+def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, tuple[str, Line]]]:
+    for line in lines:
+        found = _ANSWER.fullmatch(line.text)
+        if found:
+            prompt, answer = _string(found["prompt"]), _string(found["answer"])
+            yield prompt, (answer, line)
+        elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
+            raise RunError(
+                "truncated_output",
+                "an answer stops in the middle of its line",
+                evidence=(line.evidence,),
+            )
+
+
+def _string(literal: str) -> str:
+    """The text of a Python string literal.
+
+    Raises:
+        RunError: ``truncated_output``, it is none.
+    """
+    try:
+        return str(ast.literal_eval(literal))
+    except (SyntaxError, ValueError) as error:
+        raise RunError(
+            "truncated_output", "an answer is no whole string", evidence=(literal[:300],)
+        ) from error
+
+
+def _is_repetition(answer: str) -> bool:
+    words, characters = answer.split(), answer.strip()
+    return any(
+        len(parts) >= _REPEATED and len(set(parts)) == 1 for parts in (words, list(characters))
+    )

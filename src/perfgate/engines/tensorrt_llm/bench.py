@@ -1,0 +1,118 @@
+"""`trtllm-bench throughput`: one load point, measured with the engine inside the program."""
+
+from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm import llm_api_yaml
+from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
+from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.tensorrt_llm.pinning import pinned
+from perfgate.engines.tensorrt_llm.refusal import refusal
+from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases.table import BENCH, THROUGHPUT
+from perfgate.places import Places
+from perfgate.programs import TRTLLM_BENCH
+from perfgate.scenarios.scenario import EngineSettings, LoadPoint, Scenario
+
+REPORT = "report.json"
+_CPP, _CPP_SHORT = "tensorrt", "trt"
+
+
+def throughput(
+    scenario: Scenario, build: EngineBuild, point: LoadPoint, dataset: str, places: Places
+) -> Command:
+    """The command that measures `point` and leaves its report in ``report.json``.
+
+    Args:
+        scenario: what to run.
+        build: the release that is told.
+        point: concurrency and requests.
+        dataset: the prompts' file, as the program will see it.
+        places: where program and model are.
+
+    Raises:
+        InputError: a setting that this release cannot express.
+        MissingProgram: the program is not installed.
+    """
+    known = release(build.version)
+    settings = pinned(scenario, build, THROUGHPUT)
+    file = llm_api_yaml.document(scenario, settings, known, THROUGHPUT)
+    model = reference(scenario, places)
+    top = [
+        Argument("--model", model.name, "model.name"),
+        Argument("--model_path", None if model.path is None else str(model.path), "model.folder"),
+    ]
+    own = [
+        Argument(
+            "--backend",
+            backend(scenario, settings, known, THROUGHPUT),
+            "engine.settings.backend",
+        ),
+        *_load(scenario, point, dataset, known),
+        Argument("--max_batch_size", settings.max_batch_size, "engine.settings.max_batch_size"),
+        Argument("--max_num_tokens", settings.max_num_tokens, "engine.settings.max_num_tokens"),
+        Argument("--max_seq_len", settings.max_seq_len, "engine.settings.max_seq_len"),
+        Argument("--tp", settings.tp, "engine.settings.tp"),
+        Argument("--ep", settings.ep, "engine.settings.ep"),
+        Argument("--pp", settings.pp if settings.pp > 1 else None, "engine.settings.pp"),
+        Argument(
+            "--kv_cache_free_gpu_mem_fraction",
+            settings.kv_cache_fraction,
+            "engine.settings.kv_cache_fraction",
+        ),
+        Argument(
+            "--enable_chunked_context",
+            settings.chunked_context,
+            "engine.settings.chunked_context",
+        ),
+        Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        Argument("--report_json", REPORT, "workload.client"),
+    ]
+    return Command(
+        (
+            *places.find(TRTLLM_BENCH),
+            *spelled(scenario, known, BENCH, top),
+            "throughput",
+            *spelled(scenario, known, THROUGHPUT, own),
+        ),
+        env=environment(scenario, settings, known),
+        files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
+    )
+
+
+def backend(
+    scenario: Scenario, settings: EngineSettings, known: Release, program: str
+) -> str | None:
+    """The word for `--backend`; None where leaving it out is the only way to say it.
+
+    The C++ engine has no word up to 0.21: it is what the programs use when they are not told. It
+    left with 1.3 (#15918, #16369).
+
+    Raises:
+        InputError: the program has no such backend.
+    """
+    choices = known.bench_backends if program == THROUGHPUT else known.serve_backends
+    asked = settings.backend
+    if asked is None or asked in choices:
+        return asked
+    if asked == _CPP and _CPP_SHORT in choices:
+        return _CPP_SHORT
+    if asked == known.defaults[program].backend:
+        return None
+    expected = "one of " + ", ".join(sorted(choices))
+    raise refusal(scenario, "engine.settings.backend", asked, known, expected)
+
+
+def _load(
+    scenario: Scenario, point: LoadPoint, dataset: str, known: Release
+) -> tuple[Argument, ...]:
+    """Prompts and their load. Concurrency -1 is the program's word for no limit (GB200 recipe)."""
+    streaming = scenario.workload is not None and scenario.workload.streaming
+    warmup = None if point.warmup_requests == known.bench_warmup else point.warmup_requests
+    return (
+        Argument("--dataset", dataset, "workload.dataset"),
+        Argument("--num_requests", point.requests, "workload.requests"),
+        Argument("--concurrency", point.concurrency if point.capped else -1, "workload"),
+        Argument("--warmup", warmup, "workload.warmup_requests"),
+        Argument("--streaming", streaming, "workload.streaming"),
+    )

@@ -1,0 +1,36 @@
+"""Programs that only a checkout of TensorRT-LLM has: its wheel lacks them."""
+
+from perfgate.errors import InputError
+from perfgate.places import TENSORRT_LLM_SOURCE, Places
+from perfgate.programs import TENSORRT_LLM_PYTHON
+
+
+def script(places: Places, path: str) -> tuple[str, ...]:
+    """The argv prefix that runs the checkout's file `path`; relative on paper without a checkout.
+
+    Raises:
+        InputError: no checkout is named, or it lacks the file.
+        MissingProgram: no interpreter.
+    """
+    python = places.find(TENSORRT_LLM_PYTHON)
+    if places.source is None:
+        if places.on_paper:
+            return (*python, path)
+        raise InputError(
+            "this program is part of TensorRT-LLM's sources, not of its wheel",
+            field=TENSORRT_LLM_SOURCE,
+            found="not set",
+            expected=f"a checkout of the installed release, with {path}",
+            hint=f"git clone https://github.com/NVIDIA/TensorRT-LLM.git, check out the release, "
+            f"and set {TENSORRT_LLM_SOURCE} to the folder",
+        )
+    file = places.source / path
+    if not places.on_paper and not file.is_file():
+        raise InputError(
+            "the checkout of TensorRT-LLM lacks a program",
+            file=file,
+            field=TENSORRT_LLM_SOURCE,
+            expected=f"a checkout of the installed release, with {path}",
+            hint="check out the tag of the installed release",
+        )
+    return (*python, str(file))

@@ -1,0 +1,167 @@
+"""What a release of TensorRT-LLM cannot honour is refused here, before any GPU time.
+
+Every program that the scenario needs is rendered on paper: an option or a YAML key that the release
+lacks is refused by the rendering itself. What rendering cannot see has a rule of its own.
+"""
+
+from collections.abc import Callable
+
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.tensorrt_llm import bench, dataset, examples, serve
+from perfgate.engines.tensorrt_llm.pinning import pinned
+from perfgate.engines.tensorrt_llm.refusal import refusal
+from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.errors import InputError
+from perfgate.places import Places
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+BENCH_CLIENT = "trtllm-bench"
+QUICKSTART_CLIENT = "trtllm-quickstart"
+GPQA_EVALUATOR = "trtllm-gpqa"
+_OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR})
+
+_ON_PAPER = Places(on_paper=True)
+_NOWHERE = Endpoint("localhost", 8000, "model")
+
+Rule = Callable[[Scenario, Release], None]
+
+
+def check(scenario: Scenario, build: EngineBuild) -> None:
+    """Refuse what this release cannot honour.
+
+    Raises:
+        InputError: a setting, value or program that the release lacks; or a release without table.
+    """
+    known = release(build.version)
+    for rule in _RULES:
+        rule(scenario, known)
+    if is_served(scenario):
+        serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
+        _prompts_fit(scenario, known, pinned(scenario, build, SERVE), SERVE)
+    load = scenario.workload
+    if load is not None and load.client == BENCH_CLIENT:
+        for point in scenario.points():
+            bench.throughput(scenario, build, point, dataset.FILE, _ON_PAPER)
+            if load.dataset == "synthetic":
+                dataset.prepare(scenario, build, point.requests, _ON_PAPER)
+        _prompts_fit(scenario, known, pinned(scenario, build, THROUGHPUT), THROUGHPUT)
+    if scenario.smoke is not None and scenario.smoke.client == QUICKSTART_CLIENT:
+        examples.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+    for task in scenario.accuracy:
+        if task.evaluator == GPQA_EVALUATOR:
+            examples.gpqa(scenario, build, task, _ON_PAPER)
+
+
+def is_served(scenario: Scenario) -> bool:
+    """Whether a server runs; else every program has the engine inside itself."""
+    names = [task.evaluator for task in scenario.accuracy]
+    names += [scenario.workload.client] if scenario.workload is not None else []
+    names += [scenario.smoke.client] if scenario.smoke is not None else []
+    return any(name not in _OFFLINE for name in names)
+
+
+# Rules. -------------------------------------------------------------------------------------
+
+
+def _a_gpu_is_needed(scenario: Scenario, known: Release) -> None:
+    if scenario.hardware.gpu == "none":
+        raise refusal(scenario, "hardware.gpu", "none", known, "NVIDIA GPUs")
+
+
+def _threads_are_no_setting(scenario: Scenario, known: Release) -> None:
+    threads = scenario.engine.settings.cpu_threads
+    if threads is not None:
+        raise refusal(
+            scenario,
+            "engine.settings.cpu_threads",
+            threads,
+            known,
+            "not to be set: TensorRT-LLM computes on GPUs",
+        )
+
+
+def _graph_sizes_are_given_once(scenario: Scenario, known: Release) -> None:
+    """The engine refuses both (`validate_cuda_graph_config` in its llm_args.py)."""
+    graphs = scenario.engine.settings.cuda_graphs
+    if graphs is None:
+        return
+    sizes = {
+        name: getattr(graphs, name)
+        for name in ("padding", "batch_sizes", "max_batch_size")
+        if getattr(graphs, name) not in (None, ())
+    }
+    if not graphs.enabled and sizes:
+        raise refusal(
+            scenario,
+            "engine.settings.cuda_graphs",
+            f"enabled: false, with {', '.join(sizes)}",
+            known,
+            "nothing else where graphs are off",
+        )
+    if graphs.batch_sizes and graphs.max_batch_size is not None:
+        raise refusal(
+            scenario,
+            "engine.settings.cuda_graphs",
+            "batch_sizes and max_batch_size",
+            known,
+            "one of them",
+            "take one away",
+        )
+
+
+def _bench_has_no_such_load(scenario: Scenario, known: Release) -> None:
+    load = scenario.workload
+    if load is None or load.client != BENCH_CLIENT:
+        return
+    if not load.ignore_eos:
+        raise refusal(
+            scenario,
+            "workload.ignore_eos",
+            False,
+            known,
+            "true: trtllm-bench runs every request to its full output length",
+        )
+    if load.max_request_rate is not None:
+        raise refusal(
+            scenario,
+            "workload.max_request_rate",
+            load.max_request_rate,
+            known,
+            "not to be set: trtllm-bench has no option for it",
+        )
+    if load.dataset == "sharegpt":
+        raise refusal(
+            scenario, "workload.dataset", load.dataset, known, "synthetic or real with trtllm-bench"
+        )
+
+
+_RULES: tuple[Rule, ...] = (
+    _a_gpu_is_needed,
+    _threads_are_no_setting,
+    _graph_sizes_are_given_once,
+    _bench_has_no_such_load,
+)
+
+
+def _prompts_fit(
+    scenario: Scenario, known: Release, settings: EngineSettings, program: str
+) -> None:
+    """A prompt that is not cut into chunks must fit into one batch of tokens.
+
+    The best-performance guide says so ("Exploring more ISL/OSL combinations"); the engine fails
+    with "should not exceed max_num_tokens" (#9277).
+    """
+    load, most = scenario.workload, settings.max_num_tokens
+    chunked = settings.chunked_context
+    if chunked is None:
+        chunked = known.defaults[program].chunked_context
+    if load is None or load.isl is None or most is None or chunked or most >= load.isl:
+        return
+    raise InputError(
+        "prompts do not fit: without chunked context max_num_tokens must cover the longest",
+        file=scenario.file,
+        field=f"{scenario.id}.engine.settings.max_num_tokens",
+        found=f"max_num_tokens {most}, isl {load.isl}",
+        expected=f"at least {load.isl}, or chunked_context: true",
+    )

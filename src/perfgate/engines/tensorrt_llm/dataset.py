@@ -1,0 +1,96 @@
+"""Synthetic prompts, made by the release's own tool.
+
+Source: best-performance guide, "Dataset preparation" and "B200 max-throughput for R1".
+"""
+
+from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
+from perfgate.engines.tensorrt_llm.checkout import script
+from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases.table import BENCH
+from perfgate.errors import InputError
+from perfgate.places import Places
+from perfgate.programs import TRTLLM_BENCH
+from perfgate.scenarios.scenario import Scenario, Workload
+from perfgate.steps import Step
+
+FILE = "dataset.txt"
+_GENERATOR = "token-norm-dist"
+
+
+def prepare(scenario: Scenario, build: EngineBuild, requests: int, places: Places) -> Step:
+    """The step that writes `requests` prompts of the scenario's lengths to ``dataset.txt``.
+
+    All prompts have exactly the asked lengths: the standard deviations are 0, as documented.
+
+    Raises:
+        InputError: no lengths, or the tool needs a checkout that is not there.
+        MissingProgram: the tool is not installed.
+    """
+    known, tool = release(build.version), release(build.version).dataset_tool
+    lengths = spelled(
+        scenario,
+        known,
+        f"{tool.program} {_GENERATOR}",
+        _lengths(scenario, _workload(scenario), requests),
+    )
+    head, stdout = (
+        (_subcommand(scenario, known, places), None)
+        if tool.script is None
+        else (_script(scenario, known, tool.script, places), FILE)
+    )
+    command = Command((*head, _GENERATOR, *lengths), stdout=stdout)
+    return Step("prepare_dataset", command, produces=FILE)
+
+
+def _script(scenario: Scenario, known: Release, path: str, places: Places) -> tuple[str, ...]:
+    arguments = [
+        Argument("--stdout", True, "workload.dataset"),
+        Argument("--tokenizer", reference(scenario, places).where, "model.name"),
+        Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
+    ]
+    program = known.dataset_tool.program
+    return (*script(places, path), *spelled(scenario, known, program, arguments))
+
+
+def _subcommand(scenario: Scenario, known: Release, places: Places) -> tuple[str, ...]:
+    """The subcommand takes the tokenizer from `--model`, not from `--model_path`."""
+    model = [Argument("--model", reference(scenario, places).where, "model.name")]
+    own = [
+        Argument("--output", FILE, "workload.dataset"),
+        Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
+    ]
+    return (
+        *places.find(TRTLLM_BENCH),
+        *spelled(scenario, known, BENCH, model),
+        "prepare-dataset",
+        *spelled(scenario, known, known.dataset_tool.program, own),
+    )
+
+
+def _lengths(scenario: Scenario, load: Workload, requests: int) -> list[Argument]:
+    if load.isl is None or load.osl is None:
+        raise InputError(
+            "synthetic prompts need lengths",
+            file=scenario.file,
+            field=f"{scenario.id}.workload",
+            found=f"isl {load.isl}, osl {load.osl}",
+            expected="both, in tokens",
+        )
+    return [
+        Argument("--input-mean", load.isl, "workload.isl"),
+        Argument("--output-mean", load.osl, "workload.osl"),
+        Argument("--input-stdev", 0, "workload.isl"),
+        Argument("--output-stdev", 0, "workload.osl"),
+        Argument("--num-requests", requests, "workload.requests"),
+    ]
+
+
+def _workload(scenario: Scenario) -> Workload:
+    if scenario.workload is None:
+        raise InputError(
+            "no workload to make prompts for", file=scenario.file, field=f"{scenario.id}.workload"
+        )
+    return scenario.workload

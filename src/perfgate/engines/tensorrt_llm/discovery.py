@@ -1,0 +1,86 @@
+"""Which TensorRT-LLM is installed: its version and commit, asked of the programs themselves."""
+
+import os
+import re
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from perfgate import places
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm.asking import answer
+from perfgate.errors import MissingProgram
+from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
+
+# The release containers set both (docker/Dockerfile.multi).
+VERSION_VARIABLE = "TRT_LLM_VERSION"
+COMMIT_VARIABLE = "TRT_LLM_GIT_COMMIT"
+
+_VERSION = r"v?(\d+\.\d+(?:\.\d+)*(?:rc\d+|a\d+|b\d+)?(?:\.post\d+)?(?:\.dev\d+)?(?:\+[\w.]+)?)"
+# The banner that every import of the package prints; or the answer to --version.
+_BANNER = re.compile(r"TensorRT[- ]LLM version:?\s*" + _VERSION + r"\b", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"^\s*(?:trtllm-\w+\s*,?\s*|tensorrt[-_]llm\s*)?(?:version:?\s*)?" + _VERSION + r"\s*$",
+    re.IGNORECASE,
+)
+_METADATA = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+def installed() -> EngineBuild:
+    """The TensorRT-LLM that `trtllm-bench` belongs to.
+
+    The version is what `trtllm-bench --version` prints, else the package's metadata as its
+    interpreter sees them, else ``TRT_LLM_VERSION``. The commit is ``TRT_LLM_GIT_COMMIT``, else that
+    of the checkout which `PERFGATE_TENSORRT_LLM_SOURCE` names, else the version stands for it.
+
+    Raises:
+        MissingProgram: nothing tells a version.
+        InputError: an environment variable names no program or folder.
+    """
+    version = (
+        version_in(_asked(TRTLLM_BENCH, "--version"))
+        or version_in(_asked(TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        or version_in(os.environ.get(VERSION_VARIABLE, ""))
+    )
+    if version is None:
+        raise MissingProgram(
+            f"TensorRT-LLM is not installed: neither {TRTLLM_BENCH.executable} nor the package "
+            f"tensorrt_llm tells a version, and {VERSION_VARIABLE} is not set; run inside its "
+            f"release container, say where its programs are with {TRTLLM_BENCH.variable} and "
+            f"{TENSORRT_LLM_PYTHON.variable}, or give --engine-version"
+        )
+    return EngineBuild("tensorrt-llm", version, _commit(places.here().source) or version)
+
+
+def version_in(text: str) -> str | None:
+    """The version that a program's output tells, however many log lines stand around it."""
+    found = _BANNER.search(text)
+    lines = (_ANSWER.match(line) for line in text.splitlines())
+    for match in (found, *lines):
+        if match is None:
+            continue
+        try:
+            return str(Version(match[1]))
+        except InvalidVersion:
+            continue
+    return None
+
+
+def _asked(program: Program, *arguments: str) -> str:
+    """What the program prints; nothing where it is not installed or fails."""
+    try:
+        prefix = program.find()
+    except MissingProgram:
+        return ""
+    return answer((*prefix, *arguments))
+
+
+def _commit(source: Path | None) -> str | None:
+    told = os.environ.get(COMMIT_VARIABLE, "").strip().lower()
+    if _COMMIT.fullmatch(told):
+        return told
+    if source is None:
+        return None
+    head = answer(("git", "-C", str(source), "rev-parse", "HEAD")).strip()
+    return head if _COMMIT.fullmatch(head) else None

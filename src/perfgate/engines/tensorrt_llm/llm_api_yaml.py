@@ -1,0 +1,179 @@
+"""The YAML file behind `--extra_llm_api_options`: settings under the keys of one release."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import yaml
+
+from perfgate.engines.tensorrt_llm.refusal import refusal
+from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Keys
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
+
+FILE = "extra-llm-api-config.yml"
+
+Entry = tuple[Keys, Any]
+"""A place in the file and its value."""
+
+
+def document(
+    scenario: Scenario, settings: EngineSettings, release: Release, program: str
+) -> dict[str, Any]:
+    """The file's content as plain values; empty: no file is needed.
+
+    Args:
+        scenario: the scenario, for messages.
+        settings: its settings, pinned or not.
+        release: the release that reads the file.
+        program: the program that does; some settings have an option there and need no key.
+
+    Raises:
+        InputError: the release has no key for a setting.
+    """
+    tree: dict[str, Any] = {}
+    for field in _ORDER:
+        value = getattr(settings, field)
+        if value is None:
+            continue
+        for keys, entry in _SPELLERS[field](value, scenario, release, program):
+            _put(tree, keys, entry)
+    return tree
+
+
+def text(tree: dict[str, Any]) -> str:
+    """The file as text, keys in the order of `tree`."""
+    return yaml.safe_dump(tree, sort_keys=False, default_flow_style=False)
+
+
+Speller = Callable[[Any, Scenario, Release, str], Iterator[Entry]]
+
+
+def _plain(field: str, key: Callable[[Release], Keys | None]) -> Speller:
+    """A setting that is one key with the setting's own value."""
+
+    def spell(value: Any, scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
+        keys = key(release)
+        if keys is None:
+            raise _no_key(scenario, field, value, release)
+        yield keys, value
+
+    return spell
+
+
+def _overlap(value: bool, _scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
+    spelling = release.spelling
+    yield spelling.overlap, (not value) if spelling.overlap_inverted else value
+
+
+def _graphs(
+    graphs: CudaGraphs, _scenario: Scenario, release: Release, _program: str
+) -> Iterator[Entry]:
+    keys = release.spelling.graphs
+    if keys.switch is not None:
+        yield (*keys.at, keys.switch), graphs.enabled
+    else:
+        yield keys.at, {} if graphs.enabled else None
+    if not graphs.enabled:
+        return
+    if graphs.padding is not None:
+        yield (*keys.at, keys.padding), graphs.padding
+    if graphs.max_batch_size is not None:
+        yield (*keys.at, keys.max_batch_size), graphs.max_batch_size
+    if graphs.batch_sizes:
+        yield (*keys.at, keys.batch_sizes), list(graphs.batch_sizes)
+
+
+def _moe_backend(
+    value: str, scenario: Scenario, release: Release, _program: str
+) -> Iterator[Entry]:
+    known = release.moe_backends
+    if known is not None and value not in known:
+        raise refusal(
+            scenario,
+            "engine.settings.moe_backend",
+            value,
+            release,
+            "one of " + ", ".join(sorted(known)),
+        )
+    yield release.spelling.moe_backend, value
+
+
+def _balancer(value: Any, scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
+    keys = release.spelling.moe_load_balancer
+    if keys is None:
+        raise _no_key(scenario, "moe_load_balancer", value, release)
+    yield keys, asdict(value)
+
+
+def _torch_compile(
+    value: bool, scenario: Scenario, release: Release, _program: str
+) -> Iterator[Entry]:
+    spelling = release.spelling
+    if spelling.torch_compile is None:
+        if value:
+            raise _no_key(scenario, "torch_compile", value, release)
+        return  # off in every release
+    yield (
+        spelling.torch_compile,
+        spelling.torch_compile_on if value else spelling.torch_compile_off,
+    )
+
+
+def _mtp(mtp: Mtp, _scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
+    if mtp.layers:  # without the mapping, MTP is off in every release
+        yield ("speculative_config", "decoding_type"), "MTP"
+        yield ("speculative_config", release.spelling.mtp_layers), mtp.layers
+
+
+def _chunked(value: bool, _scenario: Scenario, release: Release, program: str) -> Iterator[Entry]:
+    if program == SERVE:  # trtllm-bench has an option
+        yield release.spelling.chunked_prefill, value
+
+
+def _remote_code(
+    value: bool, _scenario: Scenario, release: Release, program: str
+) -> Iterator[Entry]:
+    # trtllm-serve has an option; trtllm-bench trusts by itself (`get_llm_args`).
+    if program == THROUGHPUT and not value:
+        yield release.spelling.trust_remote_code, False
+
+
+_SPELLERS: dict[str, Speller] = {
+    "attention_dp": _plain("attention_dp", lambda release: release.spelling.attention_dp),
+    "cuda_graphs": _graphs,
+    "kv_cache_dtype": _plain("kv_cache_dtype", lambda release: release.spelling.kv_cache_dtype),
+    "iteration_log": _plain("iteration_log", lambda release: release.spelling.iteration_log),
+    "stream_interval": _plain("stream_interval", lambda release: release.spelling.stream_interval),
+    "moe_backend": _moe_backend,
+    "moe_max_num_tokens": _plain(
+        "moe_max_num_tokens", lambda release: release.spelling.moe_max_num_tokens
+    ),
+    "moe_load_balancer": _balancer,
+    "attention_backend": _plain(
+        "attention_backend", lambda release: release.spelling.attention_backend
+    ),
+    "mtp": _mtp,
+    "overlap_scheduler": _overlap,
+    "torch_compile": _torch_compile,
+    "chunked_context": _chunked,
+    "trust_remote_code": _remote_code,
+}
+_ORDER = tuple(_SPELLERS)
+
+
+def _put(tree: dict[str, Any], keys: Keys, value: Any) -> None:
+    *path, last = keys
+    for key in path:
+        tree = tree.setdefault(key, {})
+    tree[last] = value
+
+
+def _no_key(scenario: Scenario, field: str, value: object, release: Release) -> Exception:
+    return refusal(
+        scenario,
+        f"engine.settings.{field}",
+        value,
+        release,
+        f"no {field}: this release has no key for it that perfgate knows",
+    )

@@ -1,0 +1,37 @@
+"""How a model is named to the programs: its public name, and its local folder where it is known."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.places import Places
+from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model's public name, and its local folder; None: it comes from the hub."""
+
+    name: str
+    path: Path | None
+
+    @property
+    def where(self) -> str:
+        """The folder where it is known, else the name."""
+        return self.name if self.path is None else str(self.path)
+
+
+def reference(scenario: Scenario, places: Places) -> ModelReference:
+    """The scenario's model: its folder is looked for below `places.models`.
+
+    Tried in this order: the folder's name that the scenario gives, the public name as a path below
+    (``nvidia/DeepSeek-R1-FP4``), its last part.
+    """
+    model = scenario.model
+    if places.models is None:
+        return ModelReference(model.name, None)
+    names = [model.folder] if model.folder else [model.name, model.name.rpartition("/")[2]]
+    for name in names:
+        folder = places.models / name
+        if folder.is_dir():
+            return ModelReference(model.name, folder)
+    return ModelReference(model.name, None)

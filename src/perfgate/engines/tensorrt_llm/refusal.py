@@ -1,0 +1,37 @@
+"""How a setting is refused that a release cannot express: one form of message for all."""
+
+from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.errors import CannotDo
+from perfgate.scenarios.scenario import Scenario
+
+
+def refusal(
+    scenario: Scenario,
+    field: str,
+    found: object,
+    release: Release,
+    expected: str,
+    hint: str | None = None,
+) -> CannotDo:
+    """The error that names the setting, the release, what is possible and what to do.
+
+    Args:
+        scenario: the scenario that asks for it.
+        field: the field, from the scenario down.
+        found: its value.
+        release: the release that cannot.
+        expected: what it can.
+        hint: the next step.
+    """
+    own = field.removeprefix("engine.settings.")
+    if own != field and getattr(scenario.engine.settings, own, found) is None:
+        documented = scenario.source.engine_version
+        found = f"{found}, which the document's release {documented} does by itself"
+    return CannotDo(
+        f"TensorRT-LLM {release.version} cannot do this",
+        file=scenario.file,
+        field=f"{scenario.id}.{field}",
+        found=found,
+        expected=expected,
+        hint=hint or "run it with a release that can, or take the setting out of the scenario",
+    )

@@ -1,0 +1,147 @@
+"""What identifies a model's weights, and whether a local folder is what the scenario says.
+
+Hundreds of gigabytes are never read: the configuration files, and the names and sizes of the
+shards, tell one checkpoint from another.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.errors import InputError
+from perfgate.measurement import Json
+from perfgate.places import MODELS, Places
+from perfgate.scenarios.scenario import Scenario
+
+QUANTIZATION = "hf_quant_config.json"
+_DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
+_GIB = 2**30
+_ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
+
+
+def model_facts(scenario: Scenario, places: Places) -> Mapping[str, Json]:
+    """What identifies the weights: ``sha256`` over what describes them, bytes, shards.
+
+    Without a local folder the public name is all that is known.
+
+    Raises:
+        InputError: the folder is not as the scenario says; or its quantization must be checked and
+            there is no folder.
+    """
+    model = reference(scenario, places)
+    precision = scenario.model.precision
+    if model.path is None:
+        _require_folder_for_quantization(scenario, places)
+        digest = hashlib.sha256(model.name.encode()).hexdigest()
+        return {"name": model.name, "source": "hub", "sha256": digest, "precision": precision}
+    shards = sorted(model.path.glob("*.safetensors"))
+    _check_shards(scenario, model.path, shards)
+    _check_quantization(scenario, model.path)
+    return {
+        "name": model.name,
+        "source": str(model.path),
+        "sha256": _digest(model.path, shards),
+        "bytes": sum(shard.stat().st_size for shard in shards),
+        "shards": len(shards),
+        "precision": precision,
+    }
+
+
+def _digest(folder: Path, shards: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for name in _DESCRIBING:
+        file = folder / name
+        if file.is_file():
+            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
+            digest.update(file.read_bytes())
+    for shard in shards:
+        digest.update(f"{shard.name}\0{shard.stat().st_size}\0".encode())
+    return digest.hexdigest()
+
+
+def _check_shards(scenario: Scenario, folder: Path, shards: list[Path]) -> None:
+    """The GB200 recipe's advice ("FAQ & Troubleshooting"): compare the folder, else fetch again."""
+    asked = scenario.model.weights
+    if asked is None:
+        return
+    hint = "delete the folder and download the weights again"
+    if len(shards) != asked.shards:
+        missing = _missing(shards, asked.shards)
+        raise InputError(
+            "the folder of weights is not complete",
+            file=folder,
+            field=f"{scenario.id}.model.weights.shards",
+            found=f"{len(shards)} files *.safetensors" + (f"; no {missing}" if missing else ""),
+            expected=f"{asked.shards} shards",
+            hint=hint,
+        )
+    gib = sum(file.stat().st_size for file in folder.iterdir() if file.is_file()) / _GIB
+    if abs(gib - asked.gib) > _ROUNDING_GIB:
+        raise InputError(
+            "the folder of weights has another size",
+            file=folder,
+            field=f"{scenario.id}.model.weights.gib",
+            found=f"{gib:.1f} GiB",
+            expected=f"{asked.gib} GiB, within {_ROUNDING_GIB}",
+            hint=hint,
+        )
+
+
+def _missing(shards: list[Path], count: int) -> str | None:
+    """The first shard that is not there, by the usual names."""
+    names = {shard.name for shard in shards}
+    for number in range(1, count + 1):
+        name = f"model-{number:05d}-of-{count:05d}.safetensors"
+        if name not in names:
+            return name
+    return None
+
+
+def _check_quantization(scenario: Scenario, folder: Path) -> None:
+    """The engine reads the file by itself (DeepSeek-V3 example, "Option 1: Checkpoint config")."""
+    asked = scenario.model.quantization
+    if not asked:
+        return
+    file = folder / QUANTIZATION
+    found = _quantization(file)
+    for key, value in asked.items():
+        if found.get(key) != value:
+            raise InputError(
+                "the checkpoint is quantized in another way",
+                file=file,
+                field=f"quantization.{key}",
+                found=found.get(key, "nothing"),
+                expected=value,
+                hint=f"make a copy of the folder whose {QUANTIZATION} says "
+                + json.dumps({"quantization": dict(asked)}),
+            )
+
+
+def _quantization(file: Path) -> Mapping[str, Json]:
+    if not file.is_file():
+        return {}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        found = content["quantization"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            "not a quantization config", file=file, found=error, expected='{"quantization": {…}}'
+        ) from error
+    return found if isinstance(found, dict) else {}
+
+
+def _require_folder_for_quantization(scenario: Scenario, places: Places) -> None:
+    asked = scenario.model.quantization
+    if not asked or places.on_paper:
+        return
+    raise InputError(
+        "this scenario needs a checkpoint whose quantization can be seen",
+        file=scenario.file,
+        field=MODELS,
+        found="no local folder for " + (scenario.model.folder or scenario.model.name),
+        expected=f"a folder of models with {scenario.model.folder or scenario.model.name}",
+        hint=f"put a copy of the checkpoint there whose {QUANTIZATION} says "
+        + json.dumps({"quantization": dict(asked)}),
+    )

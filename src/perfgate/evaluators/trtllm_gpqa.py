@@ -1,0 +1,119 @@
+"""TensorRT-LLM's gpqa_llmapi.py: GPQA diamond on the model inside one process.
+
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.examples`. It prints
+``Finished in 123.456 seconds`` and ``Average accuracy: 0.683``, and on standard error a bar of the
+questions done; the answers themselves it keeps to itself.
+"""
+
+import math
+import re
+from pathlib import Path
+
+from perfgate.clients import datasets
+from perfgate.clients.base import Offline
+from perfgate.clients.logs import logged, no_report
+from perfgate.clients.report_lines import Line, lines_of, positive
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm import examples
+from perfgate.errors import InputError, RunError
+from perfgate.evaluators.base import evaluator
+from perfgate.measurement import Json, Measurement
+from perfgate.metrics import accuracy_name
+from perfgate.places import Places
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.steps import Step
+
+EVALUATOR = "trtllm-gpqa"
+METRIC = accuracy_name("gpqa_diamond", "accuracy", "none")
+_ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
+_FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
+_DONE = re.compile(r"Processing requests:.*?\|\s*(?P<done>\d+)/(?P<all>\d+) \[")
+
+
+@evaluator(EVALUATOR)
+class TrtllmGpqa(Offline):
+    """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
+
+    name = EVALUATOR
+
+    def version(self, build: EngineBuild) -> str:
+        """See `Offline.version`; it comes with TensorRT-LLM's sources."""
+        return build.version
+
+    def steps(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        what: LoadPoint | AccuracyTask | Smoke,
+        places: Places,
+    ) -> tuple[Step, ...]:
+        """See `Offline.steps`."""
+        if not isinstance(what, AccuracyTask):
+            raise InputError(f"{self.name} measures accuracy, nothing else", found=repr(what)[:120])
+        datasets.gpqa_diamond(places)
+        command = examples.gpqa(scenario, build, what, places)
+        return (Step("evaluator", command, probe=what.task),)
+
+    def parse(
+        self,
+        scenario: Scenario,  # noqa: ARG002
+        what: LoadPoint | AccuracyTask | Smoke,
+        folder: Path,
+    ) -> Measurement:
+        """See `Offline.parse`."""
+        if not isinstance(what, AccuracyTask):
+            raise TypeError(f"{self.name} measures no {type(what).__name__}")
+        logs = [lines_of(log) for log in logged(folder, "benchmark")]
+        lines = tuple(line for log in logs for line in log)
+        if not is_report(lines):
+            raise no_report(EVALUATOR, folder, "benchmark")
+        return parse(lines, what.limit or datasets.GPQA_QUESTIONS)
+
+
+def is_report(lines: tuple[Line, ...]) -> bool:
+    """Whether the accuracy is in these lines."""
+    return any(_ACCURACY.fullmatch(line.text) for line in lines)
+
+
+def parse(lines: tuple[Line, ...], asked: int = datasets.GPQA_QUESTIONS) -> Measurement:
+    """Read the accuracy.
+
+    Args:
+        lines: what the program printed.
+        asked: how many questions were to be asked.
+
+    Raises:
+        RunError: ``no_metrics`` (no number, or not a share), ``incomplete``
+            (not all questions were answered).
+    """
+    found = [(match["value"], line) for line in lines if (match := _ACCURACY.fullmatch(line.text))]
+    if len(found) != 1:
+        raise RunError("no_metrics", f"{len(found)} accuracies were printed, not one")
+    text, line = found[0]
+    score = positive(text, line.evidence)
+    questions = _questions(lines, asked)
+    if score > 1:
+        raise RunError("no_metrics", f"an accuracy of {score:g}", evidence=(line.evidence,))
+    facts: dict[str, Json] = {
+        "evaluator": EVALUATOR,
+        "questions": questions,
+        "stderr:accuracy:none": math.sqrt(score * (1 - score) / questions),
+    }
+    seconds = next((m["seconds"] for ln in lines if (m := _FINISHED.fullmatch(ln.text))), None)
+    facts |= {} if seconds is None else {"duration_s": float(seconds)}
+    return Measurement({METRIC: score}, facts)
+
+
+def _questions(lines: tuple[Line, ...], asked: int) -> int:
+    """How many questions were answered: all, unless the last state of the bar says otherwise."""
+    bars = [(match, line) for line in lines if (match := _DONE.search(line.text))]
+    if not bars:
+        return asked
+    bar, line = bars[-1]
+    if int(bar["done"]) != asked or int(bar["all"]) != asked:
+        raise RunError(
+            "incomplete",
+            f"{bar['done']} of {asked} questions were answered",
+            evidence=(line.evidence,),
+        )
+    return asked

@@ -1,0 +1,273 @@
+"""Claims: documented statements that one result is better or worse than another, or than a number.
+
+Unlike a regression test, a claim is about two settings of one build, measured in one session on one
+machine: there is no history, and no spread between machines to allow for.
+
+Performance is compared on the log scale of `perfgate.gate.scale`, where a positive difference is a
+loss of what the claim speaks of. With x̄ the means over fresh starts and s the prior sigma of the
+metric's family, worth `rule.prior_dof` degrees of freedom,
+
+    d = x̄_new - x̄_other        SE = s √(1/n_new + 1/n_other)        (a fixed number: s √(1/n_new))
+    L = d - t(1-α) SE           U = d + t(1-β) SE
+
+so the true loss is below L with probability α at most, and above U with β. A claim holds when its
+opposite is excluded, and fails when the claim itself is excluded:
+
+    better      PASS: U < 0      REGRESSION: L > 0     (H₁: d < 0)
+    not_worse   PASS: U < δ      REGRESSION: L > δ     (H₁: d < δ, the margin on the scale)
+    worse       PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or cannot
+                be told: the document warns of a cost, it does not promise one
+
+Anything else is INCONCLUSIVE. At the edge of a claim (d = 0, or d = δ) a false PASS has probability
+β and a false REGRESSION α, at every look. A difference of 4.1 SE is found in 97 % (α = β = 0.025,
+ν = 10), so one start a side tells differences from 3 % on where s is 0.5 %, and two from 2 %.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Literal
+
+from perfgate.errors import InputError
+from perfgate.gate import scale
+from perfgate.gate.accuracy import Answers, judge_paired
+from perfgate.gate.noise import t_quantile
+from perfgate.gate.rule import Rule
+from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
+from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.metrics import ACCURACY, Metric, is_accuracy, lookup
+
+Expect = Literal["better", "worse", "not_worse"]
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """What the numbers say of the loss: its estimate and bounds, and how one is written."""
+
+    estimate: float
+    low: float
+    high: float
+    told: Callable[[float], str]
+
+
+def judge_claim(
+    metric: str,
+    expect: Expect,
+    new: Sequence[float],
+    versus: Sequence[float] = (),
+    *,
+    value: float | None = None,
+    margin: float = 0.0,
+    rule: Rule | None = None,
+) -> Judgement:
+    """Judge a claim about a performance metric; formulas at the top of this module.
+
+    All values given are used: there is no stopping at an earlier look.
+
+    Args:
+        metric: canonical name of a performance metric.
+        expect: ``better`` or ``worse`` than the other, or ``not_worse`` by more than `margin`.
+        new: values of the scenario that the claim speaks of, one per fresh start.
+        versus: those of the scenario it is compared with, from the same session, or …
+        value: … the number it is compared with, in the metric's unit: "better" means above it
+            where higher is better, else below it.
+        margin: the loss that is still not worse, as a fraction; 0: the band of the metric's family.
+            Only for ``not_worse``.
+        rule: error rates and most fresh starts; None: `Rule()`.
+
+    Returns:
+        the judgement; `baseline` is the other side, REGRESSION means that the claim does not hold.
+
+    Raises:
+        InputError: no or both comparisons, values that cannot be judged, a margin without meaning.
+    """
+    if is_accuracy(metric):
+        raise InputError(
+            "an accuracy is not judged as performance",
+            found=metric,
+            hint="use judge_accuracy_claim",
+        )
+    _check_sides(metric, len(versus), value)
+    found, rule = lookup(metric), rule or Rule()
+    band = _margin(found, expect, margin)
+    ours = scale.badness(found, new, "new")
+    if value is None:
+        theirs = scale.badness(found, versus, "compared")
+        against = counted(len(theirs), "fresh start")
+    else:
+        theirs = scale.badness(found, [value], "claimed")
+        against = f"the claimed {value:.10g} {found.unit}"
+    loss = _performance_loss(found, ours, theirs, rule, exact=value is not None)
+    verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
+    fewest = len(ours) if value is not None else min(len(ours), len(theirs))
+    low, high = sorted(scale.change(found, bound) for bound in (loss.low, loss.high))
+    return Judgement(
+        metric=metric,
+        verdict=verdict,
+        baseline=scale.value(found, fmean(theirs)),
+        measured=scale.value(found, fmean(ours)),
+        change=scale.change(found, loss.estimate),
+        interval=(low, high),
+        band=band,
+        runs_used=len(ours),
+        needs_more_runs=verdict == Verdict.INCONCLUSIVE and fewest < rule.max_runs,
+        reason=f"{why}, after {counted(len(ours), 'fresh start')} against {against}",
+        notes=notes,
+    )
+
+
+def judge_accuracy_claim(
+    metric: str,
+    expect: Expect,
+    new: Sequence[Answers],
+    versus: Sequence[Answers] = (),
+    *,
+    new_score: Score | None = None,
+    versus_score: Score | None = None,
+    value: float | None = None,
+    margin: float = 0.0,
+) -> Judgement:
+    """Judge a claim about an accuracy.
+
+    Where both sides' answers are known, questions are paired (`judge_paired`), else the scores are
+    compared (`judge_unpaired`). Of both it takes the bounds L and U of the drop, which fail with
+    0.01 and 0.05, and decides as for performance, on the scale of the score itself: a drop that is
+    real but may be smaller than the margin does not refute the claim.
+
+    Args:
+        metric: canonical name of an accuracy metric.
+        expect: as in `judge_claim`.
+        new: question key → answered correctly, of each evaluation; empty ones are left out.
+        versus: the same of the other scenario, of which the first evaluation counts, or …
+        new_score: the score, where the answers are not known.
+        versus_score: that of the other side, or …
+        value: … the share, 0…1, that it is compared with, taken as exact.
+        margin: the drop that is still not worse, absolute; 0: two points, the default band.
+
+    Raises:
+        InputError: nothing to compare, or input that the rules refuse.
+    """
+    if not is_accuracy(metric):
+        raise InputError("not an accuracy metric", found=metric, hint="use judge_claim")
+    ours, theirs = [one for one in new if one], [one for one in versus if one]
+    _check_sides(metric, len(theirs) + (versus_score is not None), value)
+    band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
+    if ours and theirs:
+        judged = judge_paired(metric, theirs[0], ours, margin=band)
+    else:
+        reference = versus_score
+        if value is not None:
+            reference = documented_score(value)
+        elif theirs:
+            reference = score_of(theirs[0])
+        score = score_of(ours[0]) if ours else new_score
+        if reference is None or score is None:
+            raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
+        judged = judge_unpaired(metric, reference, score, margin=band)
+    return _as_claim(judged, expect)
+
+
+def score_of(answers: Answers) -> Score:
+    """The score of one evaluation's answers.
+
+    Raises:
+        InputError: no answers.
+    """
+    return counted_score(sum(map(bool, answers.values())), len(answers))
+
+
+def _check_sides(metric: str, others: int, value: float | None) -> None:
+    if bool(others) == (value is not None):
+        raise InputError(
+            f"a claim about {metric} needs one thing to be compared with",
+            found="two" if others else "none",
+            expected="values of another scenario, or a number",
+        )
+
+
+def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
+    """The band of a ``not_worse`` claim; None for the others, which have none."""
+    if not (math.isfinite(margin) and 0 <= margin < 1):
+        raise InputError(
+            f"the margin of a claim about {metric.name} cannot be used",
+            found=margin,
+            expected="a fraction from 0 to below 1, e.g. 0.01 for a loss of 1 %",
+        )
+    if expect != "not_worse":
+        if margin:
+            raise InputError(
+                f"a margin says nothing in a claim of {expect!r} about {metric.name}",
+                found=margin,
+                hint="leave the margin out, or claim not_worse",
+            )
+        return None
+    if margin:
+        return margin
+    if metric.family.band is None:
+        raise InputError(
+            f"a claim of 'not_worse' about {metric.name} needs a margin",
+            hint="that it is not worse at all can never be shown; say which loss would count",
+        )
+    return metric.family.band
+
+
+def _performance_loss(
+    metric: Metric, new: Sequence[float], other: Sequence[float], rule: Rule, *, exact: bool
+) -> _Loss:
+    spread = 1 / len(new) + (0.0 if exact else 1 / len(other))
+    error = metric.family.sigma * math.sqrt(spread)
+    dof = rule.prior_dof or math.inf
+    loss = fmean(new) - fmean(other)
+    return _Loss(
+        loss,
+        loss - t_quantile(1 - rule.alpha, dof) * error,
+        loss + t_quantile(1 - rule.beta, dof) * error,
+        lambda difference: f"{scale.change(metric, difference):+.1%}",
+    )
+
+
+def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
+    """The verdict of a claim from the judgement of an accuracy."""
+    if judged.change is None or judged.interval is None:
+        return judged  # not the same questions
+    low, high = judged.interval
+    loss = _Loss(-judged.change, -high, -low, lambda drop: f"{-100 * drop:+.1f} points")
+    margin = judged.band if expect == "not_worse" else None
+    verdict, why, notes = _decide(expect, loss, margin or 0.0)
+    return replace(
+        judged,
+        verdict=verdict,
+        band=margin,
+        needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
+        reason=f"{why}, in {counted(judged.runs_used, 'evaluation')}",
+        notes=notes,
+    )
+
+
+def _decide(expect: Expect, loss: _Loss, margin: float) -> tuple[Verdict, str, tuple[str, ...]]:
+    """Verdict, reason and notes; `margin` on the scale of the loss, 0 but for ``not_worse``."""
+    seen = (
+        f"changed by {loss.told(loss.estimate)}, "
+        f"between {loss.told(loss.low)} and {loss.told(loss.high)}"
+    )
+    if expect == "worse":
+        return Verdict.PASS, seen, (_cost(loss),)
+    if expect == "better":
+        wanted, opposite = "better", "worse"
+    else:
+        allowed = loss.told(margin)
+        wanted, opposite = f"not worse by {allowed}", f"worse by more than {allowed}"
+    if loss.high < margin:
+        return Verdict.PASS, f"the claim holds: {seen}, so {wanted}", ()
+    if loss.low > margin:
+        return Verdict.REGRESSION, f"the claim does not hold: {seen}, so {opposite}", ()
+    return Verdict.INCONCLUSIVE, f"{seen}: neither {wanted} nor {opposite} is proved", ()
+
+
+def _cost(loss: _Loss) -> str:
+    if loss.low > 0:
+        return "the cost that the document warns of shows"
+    if loss.high < 0:
+        return "there is no cost here, but a gain"
+    return "no cost shows here: neither a loss nor a gain is proved"

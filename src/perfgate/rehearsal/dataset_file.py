@@ -1,0 +1,105 @@
+"""Dataset file of trtllm-bench: one JSON object a line; written, and read without parsing it all.
+
+Format: `tensorrt_llm/bench/utils/data.py`: ``task_id`` and ``output_tokens`` must be there, and
+``input_ids`` or ``prompt``.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+_SMALL = 8 * 2**20  # bytes up to which every line is parsed
+_LINES_AT_ONCE = 512
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Lengths in tokens."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def isl(self) -> float:
+        return sum(self.inputs) / len(self.inputs)
+
+    @property
+    def osl(self) -> float:
+        return sum(self.outputs) / len(self.outputs)
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """What a dataset file holds: number of requests, lengths of those that were looked at."""
+
+    requests: int
+    lengths: Lengths
+
+
+def write_synthetic(stream: BinaryIO, requests: int, isl: int, osl: int) -> None:
+    """Requests of `isl` made-up one-digit tokens, which ask for `osl` tokens each."""
+    tokens = ",".join(str(1 + number % 9) for number in range(isl))
+    rest = f',"input_ids":[{tokens}],"output_tokens":{osl}}}\n'.encode()
+    for first in range(0, requests, _LINES_AT_ONCE):
+        numbers = range(first, min(requests, first + _LINES_AT_ONCE))
+        stream.write(b"".join(b'{"task_id":%d' % number + rest for number in numbers))
+
+
+def look(path: Path, limit: int) -> DatasetFacts:
+    """What trtllm-bench takes from a dataset.
+
+    Args:
+        path: the file.
+        limit: most requests to take; 0: all.
+
+    Raises:
+        ValueError: a line is no JSON object, or the file is empty.
+        KeyError: a line lacks what must be there.
+    """
+    if path.stat().st_size <= _SMALL:
+        with path.open("rb") as file:
+            lines = [line for line in file if line.strip()]
+        taken = lines[: limit or None]
+        return DatasetFacts(len(taken), _lengths(taken))
+    requests = _count(path)
+    taken = list(_samples(path))
+    return DatasetFacts(min(requests, limit) if limit else requests, _lengths(taken))
+
+
+def _count(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(2**22), b""))
+
+
+def _samples(path: Path) -> Iterator[bytes]:
+    """The first line, the last, and some in between."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        yield file.readline()
+        for share in (0.25, 0.5, 0.75):
+            file.seek(int(size * share))
+            file.readline()
+            yield file.readline()
+        length = 2**20
+        while True:
+            file.seek(max(0, size - length))
+            last = file.read().rstrip(b"\n")
+            if b"\n" in last or length >= size:
+                yield last.rpartition(b"\n")[2]
+                return
+            length *= 8
+
+
+def _lengths(lines: list[bytes]) -> Lengths:
+    inputs, outputs = [], []
+    for line in lines:
+        request = json.loads(line)
+        ids = request.get("input_ids", request.get("logits"))
+        inputs.append(len(request["prompt"].split()) if ids is None else len(ids))
+        _ = request["task_id"]
+        outputs.append(int(request["output_tokens"]))
+    if not inputs:
+        raise ValueError("the dataset is empty")
+    return Lengths(tuple(inputs), tuple(outputs))

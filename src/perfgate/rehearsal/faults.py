@@ -1,0 +1,140 @@
+"""Faults that a rehearsal can be asked for: what goes wrong, in which program, what it is called.
+
+The lines that the programs then print are in `fault_lines`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from perfgate.errors import InputError
+
+Place = Literal["engine", "client", "answers", "numbers"]
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """One fault.
+
+    Attributes:
+        name: as `--rehearse-fault` takes it.
+        meaning: what goes wrong, for people.
+        place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
+            server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
+        failure: class of failure that perfgate should find; None: none, the numbers are worse.
+        unit: of the value behind the colon, ``%`` or ``pp`` (percentage points); None: no value.
+    """
+
+    name: str
+    meaning: str
+    place: Place
+    failure: str | None
+    unit: Literal["%", "pp"] | None = None
+
+    @property
+    def example(self) -> str:
+        """How it is asked for."""
+        return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}{self.unit}"
+
+
+_EXAMPLES = {"%": "8", "pp": "2"}
+
+FAULTS: dict[str, FaultKind] = {
+    kind.name: kind
+    for kind in [
+        FaultKind("oom", "GPU memory ends while the executor is made", "engine", "oom"),
+        FaultKind("hang", "the measuring program falls silent and stays so", "client", "hang"),
+        FaultKind("partial", "not every request is completed", "client", "incomplete"),
+        FaultKind("slow", "everything is slower by so much", "numbers", None, "%"),
+        FaultKind("accuracy", "scores are lower by so much", "numbers", None, "pp"),
+        FaultKind(
+            "kv_cache_too_small",
+            "the KV cache cannot hold one sequence",
+            "engine",
+            "kv_cache_too_small",
+        ),
+        FaultKind(
+            "request_too_long",
+            "a prompt is longer than max_num_tokens",
+            "answers",
+            "request_too_long",
+        ),
+        FaultKind("config_error", "a key of the YAML is refused", "engine", "config_error"),
+        FaultKind(
+            "cli_drift",
+            "an option is refused although --help lists it",
+            "engine",
+            "cli_drift",
+        ),
+        FaultKind(
+            "cli_drift_help",
+            "an option is gone, from --help too: found before anything is started",
+            "engine",
+            "config_error",
+        ),
+        FaultKind("port_in_use", "the port is taken", "engine", "port_in_use"),
+        FaultKind("nccl", "the GPUs cannot talk to each other", "engine", "nccl"),
+        FaultKind("cuda_error", "a kernel reads memory it must not", "engine", "cuda_error"),
+        FaultKind("mpi", "a rank aborts the others", "engine", "mpi"),
+        FaultKind(
+            "pmi_mismatch", "the ranks do not find their scheduler", "engine", "pmi_mismatch"
+        ),
+        FaultKind("killed", "the program is killed with SIGKILL", "engine", "killed"),
+        FaultKind("truncated", "the report ends in the middle", "client", "truncated_output"),
+        FaultKind("no_metrics", "exit status 0, and no report", "client", "no_metrics"),
+        FaultKind("zero_metrics", "a report full of zeros", "client", "no_metrics"),
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault as asked for.
+
+    Attributes:
+        name: one of `FAULTS`.
+        value: loss as a fraction (0.08 for 8 %, 0.02 for 2 pp); None where the fault has none.
+    """
+
+    name: str
+    value: float | None = None
+
+    @property
+    def kind(self) -> FaultKind:
+        return FAULTS[self.name]
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return f"{self.name}:{100 * self.value:g}{self.kind.unit}"
+
+
+def parse_fault(text: str) -> Fault:
+    """Read a fault as `--rehearse-fault` takes it: ``oom``, ``slow:8%``, ``accuracy:2pp``.
+
+    Raises:
+        InputError: no such fault, or a value that it has not, or lacks.
+    """
+    name, colon, written = text.strip().partition(":")
+    kind = FAULTS.get(name)
+    if kind is None:
+        raise _refused("no such fault", text)
+    if kind.unit is None:
+        if colon:
+            raise _refused(f"{name} has no value", text)
+        return Fault(name)
+    number = written.removesuffix(kind.unit).strip()
+    try:
+        value = float(number) / 100
+    except ValueError:
+        raise _refused(f"{name} needs a number and {kind.unit}", text) from None
+    if not written.endswith(kind.unit) or not 0 < value < 1:
+        raise _refused(f"{name} needs a number above 0 and below 100, and {kind.unit}", text)
+    return Fault(name, value)
+
+
+def _refused(problem: str, text: str) -> InputError:
+    width = max(len(kind.example) for kind in FAULTS.values())
+    listed = "\n".join(f"    {kind.example:{width}}  {kind.meaning}" for kind in FAULTS.values())
+    return InputError(
+        problem, field="--rehearse-fault", found=repr(text), expected=f"one of\n{listed}"
+    )

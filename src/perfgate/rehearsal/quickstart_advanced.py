@@ -1,0 +1,51 @@
+"""A stand-in for TensorRT-LLM's quickstart_advanced.py: its answers are synthetic."""
+
+import sys
+from collections.abc import Sequence
+
+from perfgate.rehearsal import healthy
+from perfgate.rehearsal.misfortune import befall_client, befall_engine
+from perfgate.rehearsal.options import released
+from perfgate.rehearsal.play import announce, here
+
+_PROGRAM = "quickstart_advanced.py"
+_PROMPTS = (
+    "Hello, my name is",
+    "The president of the United States is",
+    "The capital of France is",
+    "The future of AI is",
+)
+_ANSWER = " made up by a stand-in of perfgate's rehearsal, and not by a model: nothing was computed"
+# Lines are numbered in 0.20 and newer; the document, of 0.19, shows them without.
+_NUMBERED_FROM = (0, 20)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Answer the prompts."""
+    play = here()
+    announce(_PROGRAM)
+    healthy.banner(play.version)
+    syntax = released(play, _PROGRAM, "argparse", engine=True)
+    given = syntax.read(sys.argv[1:] if argv is None else argv)
+    syntax.require(given, "--model_dir")
+    healthy.engine_starts(given.text("--model_dir"), given.integer("--tp_size", 1), 0.9)
+    befall_engine(play)
+    fault = befall_client(play)
+    prompts = given.values.get("--prompt") or _PROMPTS
+    count = len(prompts)
+    print(f"Processed requests: 100%|##########| {count}/{count}", file=sys.stderr)
+    if fault == "no_metrics":
+        return
+    answer = "" if fault == "zero_metrics" else _ANSWER
+    lines = [f"Prompt: {prompt!r}, Generated text: {answer!r}" for prompt in prompts]
+    if play.numbers >= _NUMBERED_FROM:
+        lines = [f"[{number}] {line}" for number, line in enumerate(lines)]
+    if fault == "partial":
+        lines = lines[:-1]
+    if fault == "truncated":
+        lines[-1] = lines[-1][:-20]
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

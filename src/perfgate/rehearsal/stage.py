@@ -1,0 +1,158 @@
+"""Stage: put the stand-ins in place for a session, and take them away again.
+
+The session's side of a rehearsal. Programs are called as always: by what ``PERFGATE_PROGRAM_…``,
+``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes.
+"""
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from perfgate.durable import write_text
+from perfgate.engines.tensorrt_llm.releases import release
+from perfgate.places import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
+from perfgate.programs import (
+    BENCHMARK_SERVING,
+    DOCKER,
+    LM_EVAL,
+    MPIRUN,
+    SBATCH,
+    SRUN,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+    TRTLLM_LAUNCH,
+    TRTLLM_SERVE,
+    VLLM,
+    Program,
+)
+from perfgate.rehearsal import props
+from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault
+from perfgate.rehearsal.part import part_of
+from perfgate.rehearsal.play import FORMAT, PLAY, SYNTHETIC
+from perfgate.rehearsal.tables import as_plain
+from perfgate.scenarios.scenario import Limits, Scenario
+
+__all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "shortened", "stage"]
+
+ENGINE = "tensorrt-llm"
+# Stand-ins are ready in a second and never silent for longer, unless they are to hang.
+LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
+_RELEASE = "1.0.0"  # of scenarios whose document names none
+
+# Program → module that plays it, and the module's first arguments.
+_MODULES: Mapping[Program, tuple[str, ...]] = {
+    TRTLLM_BENCH: ("trtllm_bench",),
+    TRTLLM_SERVE: ("trtllm_serve",),
+    TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
+    VLLM: ("vllm",),
+    LM_EVAL: ("lm_eval",),
+    TRTLLM_LAUNCH: ("launch", TRTLLM_LAUNCH.executable),
+    MPIRUN: ("launch", MPIRUN.executable),
+    SRUN: ("launch", SRUN.executable),
+    SBATCH: ("launch", SBATCH.executable),
+    DOCKER: ("launch", DOCKER.executable),
+}
+
+
+def stage(
+    folder: Path,
+    scenarios: Iterable[Scenario],
+    *,
+    engine_version: str | None,
+    fault: Fault | None,
+    seed: int,
+) -> Mapping[str, str]:
+    """Write the play and all its props into `folder`.
+
+    Args:
+        folder: a new folder, or one of an earlier stage; ``play.json`` stays in it for good.
+        scenarios: what may be rehearsed; those of other engines are left out.
+        engine_version: release that all programs play; None: that of each scenario's document.
+        fault: what is to go wrong; None: nothing.
+        seed: the same seed gives the same numbers.
+
+    Returns:
+        Environment variables in which the session finds the stand-ins.
+
+    Raises:
+        InputError: no release table for a version.
+        SeveralInputErrors: documented values are not as they should be.
+    """
+    played = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {scenario.id: part_of(scenario, _RELEASE) for scenario in played}
+    versions = {str(part["engine_version"]) for part in parts.values()}
+    if engine_version is not None:
+        versions = {engine_version}
+    play = {
+        "schema_version": FORMAT,
+        SYNTHETIC: True,
+        "engine_version": engine_version,
+        "fault": None if fault is None else asdict(fault),
+        "seed": seed,
+        "releases": {version: as_plain(release(version)) for version in sorted(versions)},
+        "scenarios": parts,
+    }
+    path = folder / "play.json"
+    write_text(path, json.dumps(play, indent=1) + "\n")
+    _programs(folder / "bin")
+    props.models(folder / "models", played)
+    props.datasets(folder / "datasets", played)
+    props.sources(folder / "source")
+    nodes = max((scenario.hardware.nodes for scenario in played), default=1)
+    hosts = " ".join(f"rehearsal-node{number}" for number in range(1, nodes + 1))
+    return {
+        PLAY: str(path),
+        **_variables(folder / "bin"),
+        MODELS: str(folder / "models"),
+        DATASETS: str(folder / "datasets"),
+        TENSORRT_LLM_SOURCE: str(folder / "source"),
+        HOSTS: hosts if nodes > 1 else "",
+    }
+
+
+def _programs(folder: Path) -> None:
+    """An executable for each program, under its true name: job scripts call programs so."""
+    folder.mkdir(exist_ok=True)
+    for program, (module, *arguments) in _MODULES.items():
+        call = shlex.join([sys.executable, "-m", f"perfgate.rehearsal.{module}", *arguments])
+        path = folder / program.executable
+        path.write_text(
+            f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
+            f'exec {call} "$@"\n'
+        )
+        path.chmod(0o755)
+    python3 = folder / "python3"
+    python3.unlink(missing_ok=True)
+    python3.symlink_to(TENSORRT_LLM_PYTHON.executable)
+
+
+def _variables(folder: Path) -> dict[str, str]:
+    found = {
+        program.variable: shlex.quote(str(folder / program.executable)) for program in _MODULES
+    }
+    python = str(folder / BENCHMARK_SERVING.executable)
+    found[BENCHMARK_SERVING.variable] = shlex.join([python, *BENCHMARK_SERVING.arguments])
+    return found
+
+
+def shortened(scenario: Scenario) -> Scenario:
+    """The scenario with time limits that fit stand-ins: a hanging one is found in seconds.
+
+    Those of other engines stay as they are: they have no stand-ins.
+    """
+    return replace(scenario, limits=LIMITS) if scenario.engine.name == ENGINE else scenario
+
+
+def clear(folder: Path) -> None:
+    """Remove all props: weights that look like hundreds of gigabytes should not be copied around.
+
+    What was played, ``play.json``, stays.
+    """
+    for name in ("bin", "cache", "datasets", "models", "source"):
+        shutil.rmtree(folder / name, ignore_errors=True)

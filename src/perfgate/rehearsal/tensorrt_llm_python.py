@@ -1,0 +1,74 @@
+"""A stand-in for the Python that has TensorRT-LLM: runs scripts, `-m`, `-c`; the package is played.
+
+It tells the played release as the package's version; everything else is the real interpreter.
+"""
+
+import importlib.metadata
+import runpy
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from perfgate.rehearsal import benchmark_serving, healthy, lm_eval
+from perfgate.rehearsal.play import Play, end, here
+
+_BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """``python SCRIPT …``, ``python -m MODULE …`` or ``python -c CODE …``."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["-m"] and words[1:2] == [_BENCHMARK_SERVING]:
+        benchmark_serving.main(words[2:])
+        return
+    play = here()
+    _play_package(play)
+    if words[:1] == ["-c"] and len(words) > 1:
+        sys.argv = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+    elif words[:1] == ["-m"] and len(words) > 1:
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    elif words and not words[0].startswith("-"):
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+    else:
+        end("a script, -m or -c is needed")
+
+
+def _play_package(play: Play) -> None:
+    """Let `import tensorrt_llm` and its metadata tell the played release."""
+    versions = {"tensorrt-llm": play.version, "lm-eval": lm_eval.VERSION}
+    real = importlib.metadata.version
+
+    def version(distribution_name: str) -> str:
+        found = versions.get(distribution_name.lower().replace("_", "-"))
+        return found or real(distribution_name)
+
+    importlib.metadata.version = version
+    sys.meta_path.insert(0, _Package(play))
+
+
+class _Package(MetaPathFinder, Loader):
+    """An empty tensorrt_llm with a version, which greets as the real one does."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`."""
+        del path, target
+        return ModuleSpec(fullname, self) if fullname == "tensorrt_llm" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Greet, and tell the version."""
+        healthy.banner(self._play.version)
+        module.__dict__["__version__"] = self._play.version
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""A stand-in for trtllm-bench: checks what it is given as the release would; synthetic numbers.
+
+Known: `throughput`, and `prepare-dataset` where the release has it.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfgate.rehearsal import healthy
+from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantization
+from perfgate.rehearsal.dataset_file import DatasetFacts, look
+from perfgate.rehearsal.draw import Load
+from perfgate.rehearsal.llm_api_yaml import read_options
+from perfgate.rehearsal.misfortune import befall_client, befall_engine
+from perfgate.rehearsal.options import Given, released
+from perfgate.rehearsal.play import Play, announce, end, here
+from perfgate.rehearsal.prepare_dataset import generate
+from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics, text
+
+_PROGRAM = "trtllm-bench"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and run its subcommand."""
+    play = here()
+    announce(_PROGRAM)
+    healthy.banner(play.version)
+    syntax = released(play, _PROGRAM, "click", subcommands=_subcommands(play))
+    given = syntax.read(sys.argv[1:] if argv is None else argv)
+    command = next(iter(given.words), "")
+    if command not in syntax.subcommands:
+        syntax.no_command(command)
+    if "--help" not in given.rest:
+        syntax.require(given, "--model")
+    if command == "throughput":
+        throughput(play, given)
+    elif command == "prepare-dataset":
+        generate(play, given.rest, f"{_PROGRAM} prepare-dataset")
+    else:
+        end(f"{_PROGRAM} {command} has no stand-in")
+
+
+def _subcommands(play: Play) -> tuple[str, ...]:
+    head = f"{_PROGRAM} "
+    found = {
+        name.removeprefix(head).partition(" ")[0]
+        for tables in play.releases.values()
+        for name in tables.programs
+        if name.startswith(head)
+    }
+    return tuple(sorted(found))
+
+
+def throughput(play: Play, outer: Given) -> None:
+    """The subcommand that measures."""
+    syntax = released(play, f"{_PROGRAM} throughput", "click", engine=True)
+    given = syntax.read(outer.rest)
+    syntax.require(given, "--dataset")
+    options = read_options(play, given.text(play.release.yaml_option))
+    dataset = _dataset(given)
+    model = outer.text("--model_path") or outer.text("--model")
+    fraction = given.number("--kv_cache_free_gpu_mem_fraction", 0.9)
+    world_size = given.integer("--tp", 1) * given.integer("--pp", 1)
+    healthy.info("Preparing to run throughput benchmark...")
+    healthy.info("Setting up throughput benchmark.")
+    healthy.engine_starts(model, world_size, fraction)
+    befall_engine(play)
+    if given.integer("--warmup", 2) > 0:
+        healthy.info("Setting up for warmup...")
+        healthy.info("Running warmup.")
+        healthy.info("Warmup done.")
+    healthy.info(f"Benchmarking {dataset.requests} requests.")
+    fault = befall_client(play)
+    run = _run(play, outer, given, options, dataset, fault)
+    healthy.info("Benchmark done. Reporting results...")
+    if fault != "no_metrics":
+        _report(given, run, cut=fault == "truncated")
+
+
+def _dataset(given: Given) -> DatasetFacts:
+    path = Path(given.text("--dataset"))
+    if not path.is_file():
+        print(
+            f"Usage: {_PROGRAM} throughput [OPTIONS]\n\nError: Invalid value for '--dataset': "
+            f"Path '{path}' does not exist.",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    try:
+        return look(path, given.integer("--num_requests", 0))
+    except (ValueError, KeyError) as error:
+        kind = type(error).__name__
+        print(f"Traceback (most recent call last):\n{kind}: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _run(
+    play: Play,
+    outer: Given,
+    given: Given,
+    options: Mapping[str, Any],
+    dataset: DatasetFacts,
+    fault: str | None,
+) -> Run:
+    requests = dataset.requests
+    if fault == "partial":
+        requests -= max(1, requests // 20)
+    concurrency = given.integer("--concurrency", -1)
+    sizes = {
+        "tp_size": given.integer("--tp", 1),
+        "pp_size": given.integer("--pp", 1),
+        "ep_size": given.integer("--ep", -1) if given.has("--ep") else None,
+        "max_batch_size": given.integer("--max_batch_size", 2048),
+        "max_num_tokens": given.integer("--max_num_tokens", 8192),
+    }
+    gpus = (sizes["tp_size"] or 1) * (sizes["pp_size"] or 1)
+    in_flight = concurrency if concurrency > 0 else requests
+    load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, gpus)
+    values = play.performance(play.probe or f"c{in_flight}", load)
+    if fault == "zero_metrics":
+        values = dict.fromkeys(values, 0.0)
+    speculative = options.get("speculative_config") or {}
+    layers = speculative.get("num_nextn_predict_layers", speculative.get("max_draft_len", 0))
+    folder = outer.text("--model_path")
+    return Run(
+        release=play.numbers,
+        version=play.version,
+        gpu=play.part.gpu,
+        model=outer.text("--model"),
+        model_path=folder,
+        kv_cache_dtype=kv_cache_quantization(options, folder),
+        quantization=weight_quantization(folder),
+        sizes=sizes,
+        fraction=given.number("--kv_cache_free_gpu_mem_fraction", 0.9),
+        streaming=given.has("--streaming"),
+        draft_layers=int(layers),
+        dataset=Path(given.text("--dataset")).resolve(),
+        lengths=dataset.lengths,
+        requests=requests,
+        values=values,
+    )
+
+
+def _report(given: Given, run: Run, *, cut: bool) -> None:
+    report = statistics(run)
+    name = given.text("--report_json")
+    if name:
+        content = as_json(report)
+        healthy.info(f"Writing report to '{Path(name).resolve()}'.")
+        Path(name).write_text(content[: len(content) // 2] if cut else content)
+    shown = text(run, report)
+    if cut:
+        shown = shown[: shown.index("PERFORMANCE OVERVIEW") + 180]
+    print(f"{healthy.stamp()} [TRT-LLM] [I] {shown}", end="" if cut else "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""The reports of trtllm-bench: `--report_json` and the text, with the labels of each release.
+
+Formats: `tensorrt_llm/bench/dataclasses/reporting.py` and `general.py`, of 0.19, 1.0 and 1.2.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from perfgate.rehearsal.dataset_file import Lengths
+from perfgate.rehearsal.play import SYNTHETIC
+
+_RULE = "=" * 59
+_SPOTS = ("minimum", "maximum", "average", "p50", "p90", "p95", "p99")
+# Memory and its clock as the GPUs report them; 141 GB class and 180 GB class.
+_MACHINES = {"H200": (139.81, 3.201), "B200": (178.35, 3.996), "GB200": (184.31, 3.996)}
+_MACHINE_FROM = (1, 1)
+_DECODING_FROM = (1, 0)
+_NEW_LABELS_FROM = (0, 20)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of trtllm-bench was asked to do, and did.
+
+    Attributes:
+        release: major and minor version, which decides on labels and sections.
+        version: the whole of it.
+        gpu: name of the GPUs.
+        model: public name.
+        model_path: folder; empty: none was given.
+        kv_cache_dtype: as the report shows it; None: that of the model.
+        quantization: algorithm of the weights.
+        sizes: ``tp_size``, ``pp_size``, ``ep_size``, ``max_batch_size``, ``max_num_tokens``.
+        fraction: of the free GPU memory for the KV cache.
+        streaming: whether answers were streamed: without, TTFT and TPOT do not exist.
+        draft_layers: of multi-token prediction; 0: off.
+        dataset: path of the file.
+        lengths: of its requests.
+        requests: completed.
+        values: all metrics, by canonical name.
+    """
+
+    release: tuple[int, int]
+    version: str
+    gpu: str
+    model: str
+    model_path: str
+    kv_cache_dtype: str | None
+    quantization: str | None
+    sizes: Mapping[str, int | None]
+    fraction: float
+    streaming: bool
+    draft_layers: int
+    dataset: Path
+    lengths: Lengths
+    requests: int
+    values: Mapping[str, float]
+
+    @property
+    def world_size(self) -> int:
+        return (self.sizes["tp_size"] or 1) * (self.sizes["pp_size"] or 1)
+
+
+def statistics(run: Run) -> dict[str, Any]:
+    """The report as JSON; an additional field says that it is synthetic."""
+    value = run.values
+    report: dict[str, Any] = {
+        SYNTHETIC: True,
+        "engine": {
+            "model": run.model,
+            "model_path": run.model_path or "None",
+            "engine_dir": "None",
+            "version": run.version,
+            "backend": "Pytorch",
+            "dtype": "bfloat16",
+            "kv_cache_dtype": run.kv_cache_dtype,
+            "quantization": run.quantization,
+        },
+    }
+    if run.release >= _MACHINE_FROM:
+        memory, clock = _MACHINES.get(run.gpu, (0.0, 0.0))
+        name = f"NVIDIA {run.gpu}"
+        report["machine"] = {"name": name, "memory.total": memory, "clocks.mem": clock}
+    latency_s = value["mean_request_latency_ms"] / 1000
+    report["world_info"] = {
+        **run.sizes,
+        "world_size": run.world_size,
+        "scheduling_policy": "GUARANTEED_NO_EVICT",
+        "kv_cache_percentage": run.fraction,
+        "issue_rate": 2.3129e15,
+    }
+    report["request_info"] = {
+        "num_requests": run.requests,
+        "avg_num_concurrent_requests": value["request_throughput"] * latency_s,
+        "avg_input_length": run.lengths.isl,
+        "avg_output_length": run.lengths.osl,
+    }
+    report["performance"] = {
+        "total_latency_ms": 1000 * value["duration_s"],
+        "avg_request_latency_ms": value["mean_request_latency_ms"],
+        "request_throughput_req_s": value["request_throughput"],
+        "system_output_throughput_tok_s": value["output_throughput"],
+        "system_total_throughput_tok_s": value["total_token_throughput"],
+        "output_throughput_per_user_tok_s": value["output_throughput_per_user"],
+        "output_throughput_per_gpu_tok_s": value["output_throughput_per_gpu"],
+        "request_latency_percentiles_ms": _spread(value, "e2el"),
+    }
+    if run.streaming:
+        tpot = _spread(value, "tpot")
+        report["streaming_metrics"] = {
+            "token_output_speed_tok_s": value["output_speed_per_user"],
+            "avg_ttft_ms": value["ttft_mean_ms"],
+            "avg_tpot_ms": value["tpot_mean_ms"],
+            "tpot_percentiles": tpot,
+            "ttft_percentiles": _spread(value, "ttft"),
+            "gen_tps_percentiles": _inverse(tpot, value["output_speed_per_user"]),
+        }
+    if run.draft_layers and run.release >= _DECODING_FROM:
+        report["decoding_stats"] = _decoding(run)
+    report["dataset"] = _dataset(run)
+    return report
+
+
+def _spread(value: Mapping[str, float], short: str) -> dict[str, float]:
+    mean, median = value[f"{short}_mean_ms"], value[f"{short}_median_ms"]
+    p90, p99 = value[f"{short}_p90_ms"], value[f"{short}_p99_ms"]
+    return {
+        "p50": median,
+        "p90": p90,
+        "p95": (p90 + p99) / 2,
+        "p99": p99,
+        "minimum": 0.9 * min(mean, median),
+        "maximum": 1.05 * max(mean, p99),
+        "average": mean,
+    }
+
+
+def _inverse(times_ms: Mapping[str, float], average: float) -> dict[str, float]:
+    """Rates of requests whose times per token are given: the slowest have the longest times."""
+    if not times_ms["minimum"]:
+        return dict.fromkeys(times_ms, 0.0)
+    fastest, slowest = 1000 / times_ms["minimum"], 1000 / times_ms["maximum"]
+    usual = 1000 / times_ms["p50"]
+    return {
+        "p50": usual,
+        "p90": usual + 0.6 * (fastest - usual),
+        "p95": usual + 0.8 * (fastest - usual),
+        "p99": usual + 0.9 * (fastest - usual),
+        "minimum": min(slowest, average),
+        "maximum": max(fastest, average),
+        "average": average,
+    }
+
+
+def _decoding(run: Run) -> dict[str, Any]:
+    accepted = run.values.get("acceptance_length", 1.0)
+    steps = run.lengths.osl / accepted if accepted else 0.0
+    drafted = run.draft_layers * steps
+    taken = run.lengths.osl - steps
+    return {
+        "mode": "MTP",
+        "num_draft_tokens_percentiles": _narrow(drafted),
+        "num_accepted_draft_tokens_percentiles": _narrow(taken),
+        "draft_acceptance_rate_percentiles": _narrow(taken / drafted if drafted else 0.0),
+        "acceptance_length_percentiles": _narrow(accepted),
+    }
+
+
+def _narrow(average: float) -> dict[str, float]:
+    shares = {"p50": 1.0, "p90": 1.04, "p95": 1.05, "p99": 1.06, "minimum": 0.94, "maximum": 1.07}
+    return {**{spot: average * share for spot, share in shares.items()}, "average": average}
+
+
+def _dataset(run: Run) -> dict[str, Any]:
+    lengths = run.lengths
+    whole = [given + asked for given, asked in zip(lengths.inputs, lengths.outputs, strict=True)]
+    stats = {
+        "isl": _percentiles(lengths.inputs),
+        "osl": _percentiles(lengths.outputs),
+        "seq_len": _percentiles(whole),
+    }
+    found: dict[str, Any] = {f"{short}_stats": spots for short, spots in stats.items()}
+    found |= {"num_requests": run.requests, "dataset_path": str(run.dataset)}
+    for short, name in (("isl", "isl"), ("osl", "osl"), ("seq_len", "sequence_length")):
+        found[f"max_{name}"] = int(stats[short]["maximum"])
+    for short, name in (("isl", "isl"), ("osl", "osl"), ("seq_len", "sequence_length")):
+        found[f"avg_{name}"] = int(stats[short]["average"])
+    return found
+
+
+def _percentiles(lengths: Sequence[int]) -> dict[str, float]:
+    ordered = sorted(lengths)
+    found = {f"p{part}": float(ordered[len(ordered) * part // 100]) for part in (50, 90, 95, 99)}
+    ends = {"minimum": float(ordered[0]), "maximum": float(ordered[-1])}
+    return {**found, **ends, "average": sum(ordered) / len(ordered)}
+
+
+def text(run: Run, report: Mapping[str, Any]) -> str:
+    """The report as it is printed, with the labels of the release."""
+    parts = ["\n", _backend(run, report["engine"])]
+    if "machine" in report:
+        machine = report["machine"]
+        parts.append(
+            _headed("MACHINE DETAILS ")
+            + f"{machine['name']}, memory {machine['memory.total']:.2f} GB, "
+            f"{machine['clocks.mem']:.2f} GHz\n\n"
+        )
+    request = report["request_info"]
+    parts.append(
+        _headed("REQUEST DETAILS ") + f"Number of requests:             {request['num_requests']}\n"
+        f"Number of concurrent requests:  {request['avg_num_concurrent_requests']:.4f}\n"
+        f"Average Input Length (tokens):  {request['avg_input_length']:.4f}\n"
+        f"Average Output Length (tokens): {request['avg_output_length']:.4f}\n"
+    )
+    parts += [
+        _world(report["world_info"]),
+        _headed("PERFORMANCE OVERVIEW "),
+        _overview(run, report),
+    ]
+    if "decoding_stats" in report:
+        parts.append(_decoding_text(report["decoding_stats"]))
+    parts.append(_dataset_text(report["dataset"]))
+    return "".join(parts)
+
+
+def _headed(title: str) -> str:
+    return f"{_RULE}\n= {title}\n{_RULE}\n"
+
+
+def _backend(run: Run, engine: Mapping[str, Any]) -> str:
+    # The hyphen went with 1.2; both spellings were seen in the field.
+    spelled = "TensorRT LLM Version" if run.release >= (1, 2) else "TensorRT-LLM Version"
+    return _headed("PYTORCH BACKEND") + (
+        f"Model:\t\t\t{engine['model']}\n"
+        f"Model Path:\t\t{engine['model_path']}\n"
+        f"{spelled}:\t{engine['version']}\n"
+        f"Dtype:\t\t\t{engine['dtype']}\n"
+        f"KV Cache Dtype:\t\t{engine['kv_cache_dtype']}\n"
+        f"Quantization:\t\t{engine['quantization']}\n\n"
+    )
+
+
+def _world(world: Mapping[str, Any]) -> str:
+    rows = [
+        ("TP Size", world["tp_size"]),
+        ("PP Size", world["pp_size"]),
+        ("EP Size", world["ep_size"]),
+        ("Max Runtime Batch Size", world["max_batch_size"]),
+        ("Max Runtime Tokens", world["max_num_tokens"]),
+        ("Scheduling Policy", world["scheduling_policy"]),
+        ("KV Memory Percentage", f"{100 * world['kv_cache_percentage']:.2f}%"),
+        ("Issue Rate (req/sec)", f"{world['issue_rate']:.4E}"),
+    ]
+    lines = "".join(f"{label + ':':<23} {shown}\n" for label, shown in rows)
+    return _headed("WORLD + RUNTIME INFORMATION ") + lines + "\n"
+
+
+def _overview(run: Run, report: Mapping[str, Any]) -> str:
+    performance = report["performance"]
+    rate = ("Request Throughput (req/sec)", performance["request_throughput_req_s"])
+    output = ("Total Output Throughput (tokens/sec)", performance["system_output_throughput_tok_s"])
+    total = ("Total Token Throughput (tokens/sec)", performance["system_total_throughput_tok_s"])
+    user, gpu = (performance[f"output_throughput_per_{one}_tok_s"] for one in ("user", "gpu"))
+    times = [
+        ("Total Latency (ms)", performance["total_latency_ms"]),
+        ("Average request latency (ms)", performance["avg_request_latency_ms"]),
+    ]
+    new = run.release >= _NEW_LABELS_FROM
+    if new:
+        rows = [rate, output, total, *times]
+        rows += [("Per User Output Throughput [w/ ctx] (tps/user)", user)]
+        rows += [("Per GPU Output Throughput (tps/gpu)", gpu)]
+    else:
+        rows = [rate, output, ("Per User Output Throughput (tokens/sec/user)", user)]
+        rows += [("Per GPU Output Throughput (tokens/sec/gpu)", gpu), total, *times]
+    sections = ""
+    if run.streaming:
+        streamed = report["streaming_metrics"]
+        speed = streamed["token_output_speed_tok_s"]
+        means = [
+            ("Average time-to-first-token [TTFT] (ms)", streamed["avg_ttft_ms"]),
+            ("Average time-per-output-token [TPOT] (ms)", streamed["avg_tpot_ms"]),
+        ]
+        if new:
+            rows += [*means, ("Per User Output Speed (tps/user)", speed)]
+        else:
+            rows += [("Per User Output Speed [1/TPOT] (tokens/sec/user)", speed), *means]
+        sections += _breakdown(
+            "Per-Request Time-per-Output-Token [TPOT] Breakdown (ms)",
+            "TPOT",
+            streamed["tpot_percentiles"],
+        )
+        sections += _breakdown(
+            "Per-Request Time-to-First-Token [TTFT] Breakdown (ms) ",
+            "TTFT",
+            streamed["ttft_percentiles"],
+        )
+        sections += _breakdown(
+            "Per-Request Generation Throughput [GTPS] Breakdown (tps/user)",
+            "GTPS",
+            streamed["gen_tps_percentiles"],
+        )
+    if new:
+        latencies = performance["request_latency_percentiles_ms"]
+        sections += "\n-- Request Latency Breakdown (ms) -----------------------\n\n"
+        sections += "".join(
+            f"[Latency] {spot.upper():<7}: {ms:.4f}\n" for spot, ms in latencies.items()
+        )
+    return "".join(f"{label + ':':<49} {shown:.4f}\n" for label, shown in rows) + sections
+
+
+def _breakdown(title: str, short: str, spots: Mapping[str, float]) -> str:
+    lines = "".join(f"[{short}] {spot.upper():<7}: {spots[spot]:.4f}\n" for spot in _SPOTS)
+    return f"\n-- {title}\n\n{lines}"
+
+
+def _decoding_text(decoding: Mapping[str, Any]) -> str:
+    found = _headed(f"DECODING STATISTICS ({decoding['mode']})") + "\n"
+    for title, short, key in (
+        ("Number of Draft Tokens", "DT", "num_draft_tokens"),
+        ("Number of Accepted Draft Tokens", "ADT", "num_accepted_draft_tokens"),
+        ("Draft Acceptance Rate", "DAR", "draft_acceptance_rate"),
+        ("Acceptance Length", "AL", "acceptance_length"),
+    ):
+        spots = decoding[f"{key}_percentiles"]
+        found += f"-- {title} Details --------------------------------\n\n"
+        found += "".join(f"[{short}] {spot.upper():<7}: {spots[spot]:.2f}\n" for spot in _SPOTS)
+    return found + _RULE + "\n"
+
+
+def _dataset_text(dataset: Mapping[str, Any]) -> str:
+    columns = [dataset[f"{short}_stats"] for short in ("isl", "osl", "seq_len")]
+    names = {"MIN": "minimum", "MAX": "maximum", "AVG": "average"}
+    names |= {f"P{part}": f"p{part}" for part in (50, 90, 95, 99)}
+    rows = "".join(
+        f"{label}:  " + "          ".join(f"{column[spot]:9.4f}" for column in columns) + "\n"
+        for label, spot in names.items()
+    )
+    return (
+        "\n" + _headed("DATASET DETAILS") + f"Dataset Path:         {dataset['dataset_path']}\n"
+        f"Number of Sequences:  {dataset['num_requests']}\n"
+        "\n-- Percentiles statistics ---------------------------------\n\n"
+        "        Input              Output           Seq. Length\n"
+        + "-" * 59
+        + f"\n{rows}{_RULE}\n"
+    )
+
+
+def as_json(report: Mapping[str, Any]) -> str:
+    """The text of the report file."""
+    return json.dumps(report, indent=4)

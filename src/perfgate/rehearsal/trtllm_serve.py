@@ -1,0 +1,185 @@
+"""A stand-in for trtllm-serve: answers like its OpenAI-compatible server; synthetic answers."""
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from perfgate.rehearsal import healthy
+from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
+from perfgate.rehearsal.llm_api_yaml import read_options
+from perfgate.rehearsal.misfortune import befall_engine
+from perfgate.rehearsal.options import Given, released
+from perfgate.rehearsal.play import SYNTHETIC, Play, announce, end, here
+
+_PROGRAM = "trtllm-serve"
+_ANSWER = (
+    " New York is a state in the northeastern United States. It is bordered by New Jersey and"
+    " Pennsylvania to the south, Connecticut, Massachusetts and Vermont to the east."
+)
+_MOST_TOKENS = 16  # where the request names none, as in OpenAI's API
+
+
+class Server(ThreadingHTTPServer):
+    """The server; knows the model's name and the play."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], model: str, play: Play) -> None:
+        self.model = model
+        self.play = play
+        super().__init__(address, Handler)
+
+    def server_bind(self) -> None:
+        """Bind without the look-up of the host's full name, which can take seconds."""
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """The routes that perfgate and the clients use."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if self.path in ("/health", "/health_generate"):
+            self._send(200, b"")
+        elif self.path == "/version":
+            self._json(200, {"version": self.server.play.version})
+        elif self.path == "/v1/models":
+            owner = "perfgate rehearsal: a stand-in"
+            model = {"id": self.server.model, "object": "model", "created": 0, "owned_by": owner}
+            self._json(200, {"object": "list", "data": [model]})
+        else:
+            self._json(404, {"detail": "Not Found"})
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        try:
+            asked = json.loads(self.rfile.read(length))
+        except ValueError:
+            self._json(400, _error("Invalid JSON"))
+            return
+        chat = self.path == "/v1/chat/completions"
+        if not chat and self.path != "/v1/completions":
+            self._json(404, {"detail": "Not Found"})
+        elif asked.get("model") != self.server.model:
+            self._json(404, _error(f"The model `{asked.get('model')}` does not exist."))
+        elif self.server.play.struck("answers"):
+            print(engine_lines("request_too_long", self.server.play.numbers), file=sys.stderr)
+            self._json(400, _error(TOO_LONG))
+        else:
+            self._json(200, _completion(asked, chat=chat))
+
+    def _json(self, status: int, content: dict[str, Any]) -> None:
+        self._send(status, json.dumps(content).encode())
+
+    def _send(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
+        """One line a request, as uvicorn writes it."""
+        host, port = self.client_address[:2]
+        status = words[1] if len(words) > 1 else ""
+        print(f'INFO:     {host}:{port} - "{self.requestline}" {status}', flush=True)
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"object": "error", "message": message, "type": "BadRequestError", "code": 400}
+
+
+def _completion(asked: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+    prompts = asked.get("prompt", "")
+    count = len(prompts) if isinstance(prompts, list) and not chat else 1
+    limit = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
+    words = _ANSWER.split(" ")[1:]
+    answer = " " + " ".join(words[: int(limit)])
+    tokens = count * min(int(limit), len(words))
+    choices: list[dict[str, Any]] = []
+    for index in range(count):
+        said: dict[str, Any] = {"text": answer}
+        if chat:
+            said = {"message": {"role": "assistant", "content": answer}}
+        choices.append({"index": index, **said, "finish_reason": "length", "stop_reason": None})
+    return {
+        "id": "cmpl-rehearsal",
+        "object": "chat.completion" if chat else "text_completion",
+        "created": 0,
+        "model": asked["model"],
+        "choices": choices,
+        "usage": {
+            "prompt_tokens": 6 * count,
+            "total_tokens": 6 * count + tokens,
+            "completion_tokens": tokens,
+        },
+        SYNTHETIC: True,
+    }
+
+
+def served_name(model: str) -> str:
+    """The name under which the server lists its model: of a folder, its last part."""
+    path = Path(model)
+    return path.resolve().name if path.is_dir() else model
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Read the command line and serve until a signal comes."""
+    play = here()
+    announce(_PROGRAM)
+    healthy.banner(play.version)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["serve"]:
+        words = words[1:]
+    given = released(play, _PROGRAM, "click", engine=True).read(words)
+    if len(given.words) != 1:
+        print(
+            f"Usage: {_PROGRAM} [OPTIONS] MODEL\n\nError: Missing argument 'MODEL'.",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    _serve(play, given, given.words[0])
+
+
+def _serve(play: Play, given: Given, model: str) -> None:
+    host, port = given.text("--host", "localhost"), given.integer("--port", 8000)
+    read_options(play, given.text(play.release.yaml_option))
+    fraction = given.number("--kv_cache_free_gpu_memory_fraction", 0.9)
+    world_size = given.integer("--tp_size", 1) * given.integer("--pp_size", 1)
+    healthy.engine_starts(model, world_size, fraction)
+    befall_engine(play, host, str(port))
+    try:
+        server = Server((host, port), served_name(model), play)
+    except OSError:
+        print(engine_lines("port_in_use", play.numbers, host, str(port)), end="", file=sys.stderr)
+        raise SystemExit(1) from None
+    signal.signal(signal.SIGTERM, _ended)
+    print("INFO:     Started server process [4711]", file=sys.stderr)
+    print("INFO:     Waiting for application startup.", file=sys.stderr)
+    print("INFO:     Application startup complete.", file=sys.stderr)
+    print(
+        f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)",
+        file=sys.stderr,
+        flush=True,
+    )
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        end("interrupted", 128 + signal.SIGINT)
+
+
+def _ended(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

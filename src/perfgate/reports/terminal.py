@@ -1,0 +1,42 @@
+"""The end of a run on the terminal: one line per verdict, what was skipped, the exit status."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perfgate.exit_status import ExitStatus, meaning
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.records import name_of
+from perfgate.reports.outcome_text import brief, resolution
+from perfgate.reports.summary import as_judgement
+
+
+def terminal_lines(
+    records: Sequence[Mapping[str, Any]], status: ExitStatus | None
+) -> Iterator[tuple[str, bool]]:
+    """The lines, each with whether it is good news; numbers of stand-ins never are.
+
+    Args:
+        records: the run's records, all kinds.
+        status: how the run ended; None if it was broken off.
+    """
+    every: list[Judgement] = []
+    verdicts = [line for line in records if line["record"] == "verdict"]
+    skipped = [line for line in records if line["record"] == "skipped"]
+    for line in verdicts:
+        verdict = Verdict(line["verdict"])
+        judgements = [as_judgement(plain) for plain in line["judgements"]]
+        every += judgements
+        detail = brief(judgements) or line["reason"] or line["error"]["message"]
+        good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
+        mark = "synthetic " if line["synthetic"] else ""
+        yield f"{mark}{verdict:14} {name_of(line)}: {detail}", good
+    for line in skipped:
+        yield f"{'skipped':14} {name_of(line)}: {line['reason']}", False
+    if smallest := resolution(every):
+        yield (
+            f"compared with itself, this machine now shows no loss smaller than: {smallest}",
+            False,
+        )
+    if status is not None:
+        ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
+        yield f"exit status {status.value}: {meaning(status, ends)}", False

@@ -1,0 +1,142 @@
+"""Claims: what documents say about results; the rules of those in files, and those of floors.
+
+Judging them is the work of `perfgate.gate.claims`.
+"""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from perfgate.metrics import is_accuracy, lookup
+from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
+from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.scenario import Claim, Floor, Scenario
+
+
+def claims_of(scenarios: Iterable[Scenario], claims: Iterable[Claim] = ()) -> tuple[Claim, ...]:
+    """All claims about the scenarios: the floors of each, then those of the files.
+
+    A floor's claim is called ``<scenario>-<metric>-floor``, with the sweep point before ``-floor``
+    where the metric has several floors. A claim that speaks of a scenario that is not given is left
+    out.
+    """
+    chosen = tuple(scenarios)
+    ids = {scenario.id for scenario in chosen}
+    floors = tuple(claim for scenario in chosen for claim in _floors(scenario))
+    written = (claim for claim in claims if {claim.scenario, claim.versus or claim.scenario} <= ids)
+    return (*floors, *written)
+
+
+def broken_claim_rules(claim: Claim, scenarios: Mapping[str, Scenario]) -> list[Problem]:
+    """All that is wrong with a claim, given all scenarios by id; paths from the claim down."""
+    return [*_needs_one_other(claim), *_margin_has_a_use(claim), *_fits(claim, scenarios)]
+
+
+def _floors(scenario: Scenario) -> Iterator[Claim]:
+    several = Counter(floor.metric for floor in scenario.floors)
+    for floor in scenario.floors:
+        point = f"-c{floor.concurrency}" if several[floor.metric] > 1 else ""
+        name = floor.metric.translate(str.maketrans("_:.", "---")).lower()
+        yield Claim(
+            id=f"{scenario.id}-{name}{point}-floor",
+            title=f"{scenario.title}: {_words(floor)}",
+            source=scenario.source,
+            metric=floor.metric,
+            scenario=scenario.id,
+            expect="better",
+            concurrency=floor.concurrency,
+            value=floor.value,
+        )
+
+
+def _words(floor: Floor) -> str:
+    metric = lookup(floor.metric)
+    least = "at least" if metric.direction == "higher" else "at most"
+    return f"{metric.name} of {least} {floor.value:g} {metric.unit}"
+
+
+def _needs_one_other(claim: Claim) -> Iterator[Problem]:
+    if (claim.versus is None) == (claim.value is None):
+        both = claim.versus is not None
+        yield Problem(
+            ("value",) if both else (),
+            "compared with two things" if both else "compared with nothing",
+            f"versus {claim.versus} and value {claim.value:g}" if both else None,
+            "versus (a scenario) or value (a number)",
+        )
+    if claim.value is not None and claim.expect == "worse":
+        yield Problem(
+            ("expect",),
+            "a number is to be reached, not to be missed",
+            claim.expect,
+            "better or not_worse",
+        )
+
+
+def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
+    if claim.margin and claim.expect != "not_worse":
+        yield Problem(
+            ("margin",),
+            "a margin that nothing uses",
+            f"margin {claim.margin:g} with expect {claim.expect}",
+            "expect not_worse, or no margin",
+        )
+
+
+def _fits(claim: Claim, scenarios: Mapping[str, Scenario]) -> Iterator[Problem]:
+    unknown = unknown_metric(("metric",), claim.metric)
+    if unknown:
+        yield unknown
+    spoken = [("scenario", claim.scenario)]
+    if claim.versus is not None:
+        spoken.append(("versus", claim.versus))
+    for field, name in spoken:
+        if name not in scenarios:
+            yield _no_scenario((field,), name, scenarios)
+        elif unknown is None:
+            yield from _gives(claim, scenarios[name])
+    if claim.versus is not None:
+        yield from _can_be_compared(claim, claim.versus, scenarios)
+
+
+def _no_scenario(path: Keys, name: str, scenarios: Mapping[str, Scenario]) -> Problem:
+    close = difflib.get_close_matches(name, scenarios, n=1)
+    hint = f"did you mean {close[0]}?" if close else "load all files, if another one has it"
+    return Problem(path, "no scenario of that name", name, "the id of a scenario", hint)
+
+
+def _gives(claim: Claim, scenario: Scenario) -> Iterator[Problem]:
+    """Whether the scenario measures the claim's metric, once or at the named point."""
+    problem = unmeasured_metric(scenario, ("metric",), claim.metric)
+    if problem is None:
+        path = ("concurrency",)
+        problem = misplaced_point(scenario, path, claim.metric, claim.concurrency)
+        sweep = scenario.workload.concurrency if scenario.workload else ()
+        if claim.concurrency is None and not is_accuracy(claim.metric) and len(sweep) > 1:
+            problem = Problem(
+                path, "missing", expected=f"one point of the sweep of {scenario.id}: {sweep}"
+            )
+    if problem is not None:
+        yield Problem(
+            problem.path,
+            f"{problem.problem} ({scenario.id})",
+            problem.found,
+            problem.expected,
+            problem.hint,
+        )
+
+
+def _can_be_compared(
+    claim: Claim, versus: str, scenarios: Mapping[str, Scenario]
+) -> Iterator[Problem]:
+    if versus == claim.scenario:
+        yield Problem(("versus",), "compared with itself", versus, "another scenario")
+        return
+    one, other = scenarios.get(claim.scenario), scenarios.get(versus)
+    if one is not None and other is not None and one.hardware != other.hardware:
+        yield Problem(
+            ("versus",),
+            "the two scenarios never run on the same machine",
+            f"{one.hardware.label} and {other.hardware.label}",
+            "scenarios of the same hardware",
+        )

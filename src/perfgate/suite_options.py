@@ -1,0 +1,58 @@
+"""The options that the suite adds to pytest's command line."""
+
+from pathlib import Path
+
+import pytest
+
+
+def add_options(group: pytest.OptionGroup) -> None:
+    """Add every option of the suite to `group`."""
+    group.addoption(
+        "--gate",
+        action="store_true",
+        help="a release depends on this run: a selected scenario without a verdict fails it",
+    )
+    group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
+    group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
+    group.addoption("--launcher", default="local", help="how programs are started")
+    group.addoption(
+        "--self-reference",
+        choices=["auto", "fresh", "stored"],
+        default="auto",
+        help="scenarios that measure their own reference: measure it now (fresh), use the "
+        "machine's stored one (stored), or measure only where none is comparable (auto)",
+    )
+    group.addoption(
+        "--inject",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting of the build under test on purpose, to see the gate catch it",
+    )
+    group.addoption(
+        "--engine-version",
+        metavar="RELEASE",
+        help="release of the engine, whose spelling is used (default: ask the program)",
+    )
+    group.addoption(
+        "--engine-commit",
+        metavar="COMMIT",
+        help="commit of the engine, which names its baseline (default: ask the program)",
+    )
+    group.addoption(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="ISL/OSL",
+        help="input and output length of the scenarios marked explore; may be repeated",
+    )
+    group.addoption(
+        "--rehearse",
+        action="store_true",
+        help="stand-ins play the engine's programs: checks everything but the engine, in minutes",
+    )
+    group.addoption(
+        "--rehearse-fault",
+        metavar="FAULT",
+        help="the stand-ins fail on purpose: oom, hang, partial, slow:8%%, accuracy:2pp, …",
+    )

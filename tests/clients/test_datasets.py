@@ -1,0 +1,149 @@
+"""Datasets that a person brings: found, checked, and refused when they were generated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import SCENARIO
+
+from perfgate.clients.datasets import (
+    GPQA_DIAMOND,
+    SHAREGPT,
+    gpqa_diamond,
+    real_dataset,
+    sharegpt,
+)
+from perfgate.errors import InputError
+from perfgate.places import Places
+from perfgate.scenarios.scenario import Scenario
+
+assert SCENARIO.workload is not None
+REAL: Scenario = replace(
+    SCENARIO,
+    id="b200-min-latency",
+    workload=replace(
+        SCENARIO.workload, dataset="real", isl=1024, osl=2048, concurrency=(1,), requests=3
+    ),
+)
+PAPER = Places(on_paper=True)
+
+
+def lines(*requests: dict[str, Any]) -> str:
+    return "".join(json.dumps(request) + "\n" for request in requests)
+
+
+def request(number: int, **changes: Any) -> dict[str, Any]:
+    return {"task_id": number, "prompt": "word " * (number + 5), "output_tokens": 2048, **changes}
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(datasets=tmp_path)
+
+
+class TestRealDataset:
+    @pytest.mark.parametrize("name", ["b200-min-latency.jsonl", "real-1024-2048.jsonl"])
+    def test_is_found_by_scenario_or_by_lengths(
+        self, places: Places, tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / name).write_text(lines(*map(request, range(3))) + "\n")
+        assert real_dataset(REAL, places) == tmp_path / name
+
+    def test_the_scenario_s_own_comes_first(self, places: Places, tmp_path: Path) -> None:
+        for name in ("b200-min-latency.jsonl", "real-1024-2048.jsonl"):
+            (tmp_path / name).write_text(lines(*map(request, range(3))))
+        assert real_dataset(REAL, places).name == "b200-min-latency.jsonl"
+
+    def test_may_hold_token_ids(self, places: Places, tmp_path: Path) -> None:
+        ids = [
+            {"task_id": n, "input_ids": list(range(n + 2)), "output_tokens": 8} for n in range(3)
+        ]
+        (tmp_path / "b200-min-latency.jsonl").write_text(lines(*ids))
+        assert real_dataset(REAL, places).is_file()
+
+    def test_on_paper_it_is_a_name_to_fill_in(self) -> None:
+        assert str(real_dataset(REAL, PAPER)) == "YOUR_DATASET.jsonl"
+
+    @pytest.mark.parametrize("places", [Places(), None], ids=["no folder named", "not in it"])
+    def test_is_asked_for(self, places: Places | None, tmp_path: Path) -> None:
+        with pytest.raises(InputError) as caught:
+            real_dataset(REAL, places or Places(datasets=tmp_path))
+        message = str(caught.value)
+        assert "b200-min-latency.jsonl or real-1024-2048.jsonl" in message
+        assert "Dataset preparation" in message
+        assert '"output_tokens"' in message
+
+    def test_a_generated_one_is_refused(self, places: Places, tmp_path: Path) -> None:
+        same = [request(0) | {"task_id": number} for number in range(3)]
+        (tmp_path / "b200-min-latency.jsonl").write_text(lines(*same))
+        with pytest.raises(InputError, match="was generated") as caught:
+            real_dataset(REAL, places)
+        assert "MTP's acceptance rate" in str(caught.value)
+
+    def test_equal_output_lengths_alone_are_no_sign(self, places: Places, tmp_path: Path) -> None:
+        (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(3))))
+        assert real_dataset(REAL, places)
+
+    def test_too_few_requests(self, places: Places, tmp_path: Path) -> None:
+        (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(2))))
+        with pytest.raises(InputError, match="too small") as caught:
+            real_dataset(REAL, places)
+        assert (caught.value.found, caught.value.expected) == ("2 requests", "at least 3")
+
+    @pytest.mark.parametrize(
+        ("bad", "problem"),
+        [
+            ('{"task_id": 1', "no JSON"),
+            ('["a"]', "task_id"),
+            (json.dumps({"prompt": "a", "output_tokens": 3}), "task_id"),
+            (json.dumps({"task_id": 1, "output_tokens": 3}), "prompt or input_ids"),
+            (json.dumps({"task_id": 1, "prompt": "a"}), "output_tokens"),
+            (json.dumps({"task_id": 1, "prompt": "a", "output_tokens": 0}), "output_tokens"),
+        ],
+    )
+    def test_a_broken_line_is_told_by_its_number(
+        self, places: Places, tmp_path: Path, bad: str, problem: str
+    ) -> None:
+        (tmp_path / "b200-min-latency.jsonl").write_text(lines(request(0)) + bad + "\n")
+        with pytest.raises(InputError, match=problem) as caught:
+            real_dataset(REAL, places)
+        assert caught.value.line == 2
+
+
+class TestShareGpt:
+    def test_a_whole_file(self, places: Places, tmp_path: Path) -> None:
+        (tmp_path / SHAREGPT).write_text('[{"id": "a"}]\n')
+        assert sharegpt(places) == tmp_path / SHAREGPT
+
+    def test_a_cut_file(self, places: Places, tmp_path: Path) -> None:
+        (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
+        with pytest.raises(InputError, match="stops in the middle"):
+            sharegpt(places)
+
+    def test_no_file(self, places: Places) -> None:
+        with pytest.raises(InputError, match="anon8231489123"):
+            sharegpt(places)
+
+    def test_on_paper_as_the_document_names_it(self) -> None:
+        assert str(sharegpt(PAPER)) == "ShareGPT_V3_unfiltered_cleaned_split.json"
+
+
+class TestGpqa:
+    HEAD = "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n"
+
+    def test_all_questions(self, places: Places, tmp_path: Path) -> None:
+        row = '"Which, of\nthese?",a,b,c,d\n'
+        (tmp_path / GPQA_DIAMOND).write_text(self.HEAD + row * 198)
+        assert gpqa_diamond(places) == tmp_path / GPQA_DIAMOND
+
+    @pytest.mark.parametrize("text", [HEAD + "q,a,b,c,d\n" * 10, "a,b\n" + "1,2\n" * 198])
+    def test_another_file(self, places: Places, tmp_path: Path, text: str) -> None:
+        (tmp_path / GPQA_DIAMOND).write_text(text)
+        with pytest.raises(InputError, match="not the questions"):
+            gpqa_diamond(places)
+
+    def test_no_file_tells_of_the_licence(self, places: Places) -> None:
+        with pytest.raises(InputError, match="licence"):
+            gpqa_diamond(places)

@@ -1,0 +1,191 @@
+"""benchmark_serving and vllm bench as clients: their command lines, and what they left."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import SCENARIO
+
+from perfgate.clients.base import Client, Target
+from perfgate.clients.benchmark_serving import BenchmarkServing
+from perfgate.clients.serving_client import result_name
+from perfgate.clients.vllm_bench import VllmBench
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.errors import InputError, MissingProgram, RunError
+from perfgate.measurement import Measurement
+from perfgate.places import Places
+from perfgate.scenarios.scenario import LoadPoint, Workload
+
+DATA = Path(__file__).parents[1] / "data"
+RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
+MODEL = "deepseek-ai/DeepSeek-R1-0528"
+TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Places(on_paper=True))
+assert SCENARIO.workload is not None
+WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
+POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
+ROUND = replace(POINT, requests=16)
+FOLDER = Path("/runs/c32")
+
+
+def argv(
+    client: Client, workload: Workload = WORKLOAD, point: LoadPoint = POINT, target: Target = TARGET
+) -> str:
+    return " ".join(client.command(target, workload, point, FOLDER).argv)
+
+
+def parse(folder: Path, workload: Workload = WORKLOAD, **changes: Any) -> Measurement:
+    (folder / result_name(ROUND)).write_text(json.dumps({**RESULT, **changes}))
+    return BenchmarkServing().parse(workload, ROUND, folder)
+
+
+class TestBenchmarkServing:
+    def test_is_called_as_the_quick_start_recipe_calls_it(self) -> None:
+        assert argv(BenchmarkServing()) == (
+            "python -m tensorrt_llm.serve.scripts.benchmark_serving "
+            "--model deepseek-ai/DeepSeek-R1-0528 --backend openai --dataset-name random "
+            "--random-input-len 1024 --random-output-len 1024 --random-prefix-len 0 --random-ids "
+            "--num-prompts 160 --max-concurrency 32 --ignore-eos --tokenize-on-client "
+            "--percentile-metrics ttft,tpot,itl,e2el "
+            "--save-result --result-dir . --result-filename concurrency_32.json "
+            "--host 127.0.0.1 --port 8000 --seed 32"
+        )
+
+    def test_chat_messages_are_text(self) -> None:
+        words = argv(BenchmarkServing(), replace(WORKLOAD, api="chat"))
+        assert "--backend openai-chat --endpoint /v1/chat/completions" in words
+        assert "--tokenize-on-client" not in words
+
+    def test_without_streaming_only_whole_answers_are_timed(self) -> None:
+        words = argv(BenchmarkServing(), replace(WORKLOAD, streaming=False, ignore_eos=False))
+        assert "--non-streaming --percentile-metrics e2el " in words
+        assert "--ignore-eos" not in words
+
+    def test_what_is_not_capped_has_no_limit(self) -> None:
+        assert "--max-concurrency" not in argv(
+            BenchmarkServing(), point=replace(POINT, capped=False)
+        )
+
+    def test_a_request_rate(self) -> None:
+        workload = replace(WORKLOAD, max_request_rate=2.5)
+        assert "--request-rate 2.5" in argv(BenchmarkServing(), workload)
+
+    def test_a_tokenizer_of_another_name_than_the_model(self) -> None:
+        target = replace(TARGET, tokenizer="/models/DeepSeek-R1-0528")
+        assert "--tokenizer /models/DeepSeek-R1-0528" in argv(BenchmarkServing(), target=target)
+
+    def test_sharegpt(self) -> None:
+        words = argv(BenchmarkServing(), replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))
+        assert "--dataset-name sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned" in words
+        assert "random" not in words
+
+    def test_refuses_what_it_does_not_make(self) -> None:
+        with pytest.raises(InputError, match="not set up for these prompts"):
+            argv(BenchmarkServing(), replace(WORKLOAD, dataset="real"))
+        with pytest.raises(InputError, match="no warm-up requests"):
+            argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
+
+    def test_comes_with_the_engine(self) -> None:
+        assert BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a")) == "1.1.0"
+
+
+class TestVllmBench:
+    LAB = replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None, ignore_eos=False, api="chat")
+    ALL_AT_ONCE = LoadPoint(
+        concurrency=1000, requests=1000, warmup_requests=0, seed=0, capped=False
+    )
+
+    def test_is_called_as_the_gpustack_lab_calls_it(self) -> None:
+        assert argv(VllmBench(), self.LAB, self.ALL_AT_ONCE) == (
+            "vllm bench serve --model deepseek-ai/DeepSeek-R1-0528 --backend openai-chat "
+            "--endpoint /v1/chat/completions --dataset-name sharegpt "
+            "--dataset-path ShareGPT_V3_unfiltered_cleaned_split.json --num-prompts 1000 "
+            "--percentile-metrics ttft,tpot,itl,e2el "
+            "--save-result --result-dir . --result-filename concurrency_1000.json "
+            "--host 127.0.0.1 --port 8000 --seed 0"
+        )
+
+    def test_random_prompts(self) -> None:
+        words = argv(VllmBench(), replace(WORKLOAD, isl=4000, osl=200))
+        assert "--dataset-name random --random-input-len 4000 --random-output-len 200" in words
+        assert "--endpoint /v1/completions" in words
+
+    def test_warm_up_and_no_streaming(self) -> None:
+        words = argv(
+            VllmBench(), replace(WORKLOAD, streaming=False), replace(POINT, warmup_requests=4)
+        )
+        assert "--num-warmups 4" in words
+        assert "--no-stream --percentile-metrics e2el " in words
+
+    def test_tells_its_own_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        program = tmp_path / "vllm"
+        program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        assert VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a")) == "0.11.0"
+
+    @pytest.mark.parametrize("body", ["exit 1", "true"])
+    def test_a_program_that_does_not(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+    ) -> None:
+        program = tmp_path / "vllm"
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        with pytest.raises(MissingProgram, match="does not tell its version"):
+            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"))
+
+
+class TestWhatIsLeft:
+    def test_the_json_result(self, tmp_path: Path) -> None:
+        found = parse(tmp_path)
+        assert found.metrics["ttft_mean_ms"] == 402.5
+        asked = {"client": "benchmark_serving", "requests_asked": 16, "concurrency": 32, "seed": 32}
+        assert {name: found.facts[name] for name in asked} == asked
+
+    def test_the_table_is_the_fallback(self, tmp_path: Path) -> None:
+        (tmp_path / "client.out").write_text((DATA / "benchmark_serving/table.txt").read_text())
+        found = BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
+        assert found.metrics["ttft_mean_ms"] == 402.5
+
+    def test_a_cut_result(self, tmp_path: Path) -> None:
+        (tmp_path / result_name(ROUND)).write_text(json.dumps(RESULT)[:-9])
+        with pytest.raises(RunError) as caught:
+            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
+        assert caught.value.failure == "truncated_output"
+
+    def test_nothing_but_a_log(self, tmp_path: Path) -> None:
+        (tmp_path / "client.err").write_text("ValueError: Initial test run failed\n")
+        with pytest.raises(RunError, match="left no report"):
+            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
+
+    def test_fewer_requests_than_asked(self, tmp_path: Path) -> None:
+        (tmp_path / result_name(POINT)).write_text(json.dumps(RESULT))
+        with pytest.raises(RunError, match="16 of 160 requests") as caught:
+            BenchmarkServing().parse(WORKLOAD, POINT, tmp_path)
+        assert caught.value.failure == "incomplete"
+
+    @pytest.mark.parametrize("key", ["mean_ttft_ms", "mean_itl_ms", "mean_e2el_ms"])
+    def test_a_latency_that_is_missing(self, tmp_path: Path, key: str) -> None:
+        without = {name: value for name, value in RESULT.items() if name != key}
+        (tmp_path / result_name(ROUND)).write_text(json.dumps(without))
+        with pytest.raises(RunError, match="the report has no mean") as caught:
+            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
+        assert caught.value.failure == "no_metrics"
+
+    def test_without_streaming_token_times_are_not_missed(self, tmp_path: Path) -> None:
+        found = parse(tmp_path, replace(WORKLOAD, streaming=False), mean_ttft_ms=-1000.0)
+        assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
+
+    @pytest.mark.parametrize("change", [{"isl": 900}, {"osl": 900}])
+    def test_other_lengths_than_asked(self, tmp_path: Path, change: dict[str, int]) -> None:
+        with pytest.raises(RunError, match="not the 900 asked") as caught:
+            parse(tmp_path, replace(WORKLOAD, **change))
+        assert caught.value.failure == "incomplete"
+
+    def test_a_chat_template_may_add_to_the_prompt(self, tmp_path: Path) -> None:
+        assert parse(tmp_path, replace(WORKLOAD, isl=900, api="chat"))
+
+    def test_sharegpt_has_the_lengths_it_has(self, tmp_path: Path) -> None:
+        assert parse(tmp_path, replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))

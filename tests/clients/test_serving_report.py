@@ -1,0 +1,228 @@
+"""Results of benchmark_serving and vllm bench: JSON and table, healthy and not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from perfgate.clients import serving_report, serving_text
+from perfgate.clients.report_lines import lines_of
+from perfgate.errors import RunError
+from perfgate.measurement import Measurement
+from perfgate.metrics import METRICS
+
+DATA = Path(__file__).parents[1] / "data"
+RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
+TABLE = (DATA / "benchmark_serving" / "table.txt").read_text()
+
+
+def from_json(**changes: Any) -> Measurement:
+    fields = {key: value for key, value in {**RESULT, **changes}.items() if value is not ...}
+    return serving_report.parse(fields).measurement("benchmark_serving")
+
+
+def from_text(text: str) -> Measurement:
+    return serving_text.parse(lines_of(text)).measurement("benchmark_serving")
+
+
+def refused(text: str) -> RunError:
+    with pytest.raises(RunError) as caught:
+        from_text(text)
+    return caught.value
+
+
+def line(label: str, value: object) -> str:
+    """The table with one line's value replaced."""
+    lines = TABLE.splitlines()
+    (place,) = (i for i, text in enumerate(lines) if text.startswith(f"{label}:"))
+    lines[place] = f"{label + ':':<40} {value}"
+    return "\n".join(lines) + "\n"
+
+
+class TestJson:
+    def test_metrics_are_canonical(self) -> None:
+        found = from_json().metrics
+        assert set(found) <= set(METRICS)
+        assert found["duration_s"] == 17.66
+        assert found["output_throughput_per_user"] == 58.31
+        assert found["ttft_p99_ms"] == 511.9
+        assert found["e2el_median_ms"] == 17561.3
+        assert found["mean_request_latency_ms"] == found["e2el_mean_ms"]
+        assert found["output_speed_per_user"] == pytest.approx(1000 / 16.77)
+        assert found["acceptance_length"] == 1.82
+        assert "request_goodput" not in found
+
+    def test_facts_keep_the_text_inf(self) -> None:
+        facts = from_json().facts
+        assert facts["request_rate"] == "inf"
+        assert (facts["requests_asked"], facts["requests_completed"]) == (16, 16)
+        assert (facts["isl"], facts["osl"]) == (1024.0, 1024.0)
+        json.dumps(facts, allow_nan=False)
+
+    @pytest.mark.parametrize("key", ["request_goodput:", "request_goodput"])
+    def test_goodput_with_and_without_the_stray_colon(self, key: str) -> None:
+        assert from_json(**{key: 0.5}).metrics["request_goodput"] == 0.5
+
+    def test_the_script_that_both_descend_from(self) -> None:
+        fields = json.loads((DATA / "vllm_bench" / "old_script.json").read_text())
+        found = serving_report.parse(fields).measurement("vllm-bench")
+        assert found.metrics["request_throughput"] == 8.325406649602808
+        assert found.facts["unknown_labels"] == ["deployment", "gpu"]
+        assert "e2el_mean_ms" not in found.metrics
+
+    def test_a_bare_infinity_is_no_metric(self) -> None:
+        with pytest.raises(RunError, match="a metric is inf"):
+            from_json(output_throughput=float("inf"))
+
+    @pytest.mark.parametrize("changes", [{"completed": 12}, {"failed": 3}, {"completed": 0}])
+    def test_requests_that_failed(self, changes: dict[str, int]) -> None:
+        with pytest.raises(RunError) as caught:
+            from_json(**changes)
+        assert caught.value.failure == "incomplete"
+
+    @pytest.mark.parametrize("value", [0.0, -1.0, None, "N/A", float("nan")])
+    def test_a_metric_that_is_no_positive_number(self, value: object) -> None:
+        with pytest.raises(RunError) as caught:
+            from_json(mean_tpot_ms=value)
+        assert caught.value.failure == "no_metrics"
+        assert caught.value.evidence == (f'"mean_tpot_ms": {json.dumps(value)}',)
+
+    @pytest.mark.parametrize("key", ["duration", "request_throughput", "total_token_throughput"])
+    def test_a_metric_that_is_missing(self, key: str) -> None:
+        with pytest.raises(RunError) as caught:
+            from_json(**{key: ...})
+        assert caught.value.failure == "no_metrics"
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"request_throughput": 2.0},
+            {"output_throughput": 500.0},
+            {"total_token_throughput": 1000.0},
+            {"duration": 30.0},
+            {"mean_ttft_ms": 20000.0, "median_ttft_ms": 20000.0, "p99_ttft_ms": 20000.0},
+        ],
+    )
+    def test_numbers_that_contradict_each_other(self, changes: dict[str, float]) -> None:
+        with pytest.raises(RunError, match="contradicts itself"):
+            from_json(**changes)
+
+    def test_not_streamed(self) -> None:
+        # The program puts -1 s for the TTFT that it does not know.
+        unknown = {f"{name}_ttft_ms": -1000.0 for name in ("mean", "median", "p99")}
+        itl = {f"{name}_itl_ms": 0.0 for name in ("mean", "median", "p99")}
+        found = from_json(**unknown, **itl)
+        assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
+        assert found.facts["streaming"] is False
+
+
+class TestTable:
+    def test_says_the_same_as_json(self) -> None:
+        found, wanted = from_text(TABLE), from_json()
+        assert set(found.metrics) == set(wanted.metrics)
+        for name, value in wanted.metrics.items():
+            assert found.metrics[name] == pytest.approx(value, abs=0.006)
+        assert "unknown_labels" not in found.facts
+
+    @pytest.mark.parametrize(
+        "name", ["trtllm_sharegpt", "vllm_sharegpt", "vllm_random_32k", "vllm_sharegpt_capped"]
+    )
+    def test_tables_of_the_gpustack_lab(self, name: str) -> None:
+        lines = lines_of((DATA / "vllm_bench" / f"{name}.txt").read_text())
+        assert serving_text.is_of_vllm(lines)
+        found = serving_text.parse(lines).measurement("vllm-bench")
+        assert found.facts["streaming"] is True
+        assert {"ttft_p99_ms", "tpot_mean_ms", "itl_median_ms"} <= set(found.metrics)
+
+    def test_the_documented_tensorrt_llm_result(self) -> None:
+        text = (DATA / "vllm_bench" / "trtllm_sharegpt.txt").read_text()
+        found = from_text(text)
+        assert found.metrics["total_token_throughput"] == 3385.88
+        assert found.metrics["tpot_mean_ms"] == 221.31
+        assert found.facts["peak_output_throughput"] == 7636
+        assert found.facts["requests_completed"] == 1000
+
+    def test_small_and_capital_t(self) -> None:
+        text = TABLE.replace("Total Token throughput", "Total token throughput")
+        assert from_text(text) == from_text(TABLE)
+
+    def test_unknown_labels_are_kept(self) -> None:
+        text = TABLE.replace("User throughput", "Happiness (%):   99\nUser throughput")
+        assert from_text(text).facts["unknown_labels"] == ["Happiness (%)"]
+
+    def test_cut_at_any_line(self) -> None:
+        lines = TABLE.splitlines(keepends=True)
+        for count in range(len(lines)):
+            assert refused("".join(lines[:count])).failure in ("truncated_output", "no_metrics")
+
+    @pytest.mark.parametrize("value", ["0.00", "nan", "N/A", "[result]", "-3.00"])
+    def test_a_metric_that_is_no_positive_number(self, value: str) -> None:
+        error = refused(line("Output token throughput (tok/s)", value))
+        assert error.failure == "no_metrics"
+        assert error.evidence[0].endswith(value)
+
+    def test_the_template_in_the_quick_start_recipe_is_no_result(self) -> None:
+        text = (DATA / "benchmark_serving" / "placeholders.txt").read_text()
+        assert refused(text).failure == "no_metrics"
+
+    def test_failed_requests_in_the_table(self) -> None:
+        error = refused(line("Failed requests", 3))
+        assert error.failure == "incomplete"
+        assert error.evidence == ("Failed requests:                         3",)
+
+    def test_failed_requests_in_the_banner(self) -> None:
+        banner = "=" * 23 + "!FAILED REQUESTS!" + "=" * 23
+        text = TABLE.replace(
+            "User throughput", f"{banner}\nTotal failed requests: 2\nUser throughput"
+        )
+        assert refused(text).evidence == (banner,)
+
+    def test_no_failed_requests_are_no_failure(self) -> None:
+        assert "Total failed requests: 0" in TABLE
+        assert from_text(TABLE)
+
+    def test_fewer_requests_than_the_arguments_ask_for(self) -> None:
+        lines = line("Successful requests", 12).splitlines()
+        kept = [text for text in lines if not text.startswith(("Total requests", "Failed"))]
+        error = refused("\n".join(kept) + "\n")
+        assert error.failure == "incomplete"
+        assert "12 of 16" in error.message
+
+    def test_not_streamed_by_its_arguments(self) -> None:
+        text = TABLE.replace("non_streaming=False", "non_streaming=True")
+        found = from_text(text)
+        assert "ttft_mean_ms" not in found.metrics
+        assert found.metrics["e2el_mean_ms"] == 17558.21
+
+    def test_two_results_in_one_file(self) -> None:
+        assert "2 results" in refused(TABLE + TABLE).message
+
+    @given(
+        st.integers(1, 5000),
+        st.floats(1.0, 1e5),
+        st.integers(1, 32000),
+        st.integers(2, 8000),
+        st.floats(1.0, 500.0),
+    )
+    def test_what_was_printed_is_read_back(
+        self, requests: int, duration: float, isl: int, osl: int, tpot: float
+    ) -> None:
+        assume(requests / duration >= 0.01)  # slower ones are printed as 0.00
+        values = {
+            "Successful requests": requests,
+            "Benchmark duration (s)": f"{duration:.2f}",
+            "Total input tokens": requests * isl,
+            "Total generated tokens": requests * osl,
+            "Request throughput (req/s)": f"{requests / duration:.2f}",
+            "Output token throughput (tok/s)": f"{requests * osl / duration:.2f}",
+            "Total Token throughput (tok/s)": f"{requests * (isl + osl) / duration:.2f}",
+            "Mean TPOT (ms)": f"{tpot:.2f}",
+        }
+        rows = "".join(f"{label + ':':<40} {value:<10}\n" for label, value in values.items())
+        head, rule = " Serving Benchmark Result ".center(50, "="), "=" * 50
+        found = from_text(f"{head}\n{rows}{rule}\n")
+        assert found.metrics["tpot_mean_ms"] == float(f"{tpot:.2f}")
+        assert (found.facts["isl"], found.facts["osl"]) == (isl, osl)

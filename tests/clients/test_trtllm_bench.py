@@ -1,0 +1,245 @@
+"""trtllm-bench as a client: its steps, and whether its report shows what was asked."""
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_reports import Run, as_json, as_text
+from building import SCENARIO
+
+from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError, RunError
+from perfgate.measurement import Measurement
+from perfgate.places import Places
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    EngineChoice,
+    EngineSettings,
+    GatePolicy,
+    Hardware,
+    Model,
+    Scenario,
+    Smoke,
+    Source,
+    Workload,
+)
+
+BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
+PAPER = Places(on_paper=True)
+OFFLINE = Scenario(
+    id="b200-max-throughput",
+    title="t",
+    source=Source("doc.md", "section", engine_version="1.0.0"),
+    hardware=Hardware("B200", 8),
+    model=Model("nvidia/DeepSeek-R1-FP4", "nvfp4"),
+    engine=EngineChoice(
+        "tensorrt-llm",
+        EngineSettings(
+            tp=8,
+            ep=8,
+            max_batch_size=384,
+            max_num_tokens=1536,
+            kv_cache_fraction=0.85,
+            kv_cache_dtype="fp8",
+        ),
+    ),
+    workload=Workload(
+        client="trtllm-bench",
+        dataset="synthetic",
+        isl=128,
+        osl=128,
+        concurrency=(75,),
+        requests=100,
+        warmup_requests=0,
+        streaming=False,
+    ),
+    accuracy=(),
+    gate=GatePolicy(("output_throughput", "total_token_throughput")),
+    limits=SCENARIO.limits,
+)
+assert OFFLINE.workload is not None
+(POINT,) = OFFLINE.points()
+
+
+def with_load(**changes: Any) -> Scenario:
+    assert OFFLINE.workload is not None
+    return replace(OFFLINE, workload=replace(OFFLINE.workload, **changes))
+
+
+def with_settings(**changes: Any) -> Scenario:
+    settings = replace(OFFLINE.engine.settings, **changes)
+    return replace(OFFLINE, engine=replace(OFFLINE.engine, settings=settings))
+
+
+STREAMED = with_load(streaming=True)
+
+
+def parse(folder: Path, report: object, scenario: Scenario = OFFLINE) -> Measurement:
+    (folder / REPORT).write_text(json.dumps(report))
+    return TrtllmBench().parse(scenario, POINT, folder)
+
+
+def refused(folder: Path, report: object, scenario: Scenario = OFFLINE) -> RunError:
+    with pytest.raises(RunError) as caught:
+        parse(folder, report, scenario)
+    return caught.value
+
+
+def changed(section: str, key: str, value: object) -> dict[str, Any]:
+    report = copy.deepcopy(as_json(Run()))
+    report[section][key] = value
+    return report
+
+
+class TestSteps:
+    def test_synthetic_prompts_are_made_first(self) -> None:
+        prepare, measure = TrtllmBench().steps(OFFLINE, BUILD, POINT, PAPER)
+        assert (prepare.role, prepare.produces) == ("prepare_dataset", "dataset.txt")
+        assert (measure.role, measure.probe) == ("benchmark", "c75")
+        words = measure.command.argv
+        assert words[words.index("--dataset") + 1] == "dataset.txt"
+        assert words[words.index("--report_json") + 1] == REPORT
+
+    def test_real_prompts_are_there_already(self) -> None:
+        (measure,) = TrtllmBench().steps(with_load(dataset="real"), BUILD, POINT, PAPER)
+        words = measure.command.argv
+        assert words[words.index("--dataset") + 1] == "YOUR_DATASET.jsonl"
+
+    def test_other_prompts_are_refused(self) -> None:
+        with pytest.raises(InputError, match="not set up for these prompts"):
+            TrtllmBench().steps(with_load(dataset="sharegpt"), BUILD, POINT, PAPER)
+
+    @pytest.mark.parametrize("what", [Smoke("trtllm-bench", ("Hi",)), AccuracyTask("x", "y", 0)])
+    def test_it_measures_load_only(self, what: Smoke | AccuracyTask) -> None:
+        with pytest.raises(InputError, match="measures load, nothing else"):
+            TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
+
+    def test_its_version_is_the_engine_s(self) -> None:
+        assert TrtllmBench().version(BUILD) == "1.0.0"
+
+
+class TestWhatWasAsked:
+    def test_a_report_that_shows_it(self, tmp_path: Path) -> None:
+        found = parse(tmp_path, as_json(Run()))
+        assert found.metrics["output_throughput"] == 6400.0
+        asked = {"requests_asked": 100, "concurrency": 75, "seed": POINT.seed}
+        assert {name: found.facts[name] for name in asked} == asked
+
+    def test_other_number_of_requests(self, tmp_path: Path) -> None:
+        error = refused(tmp_path, as_json(Run(requests=90)))
+        assert error.failure == "incomplete"
+        assert "90 of 100" in error.message
+
+    @pytest.mark.parametrize(
+        ("section", "key", "value"),
+        [
+            ("world_info", "tp_size", 4),
+            ("world_info", "pp_size", 2),
+            ("world_info", "ep_size", 2),
+            ("world_info", "max_batch_size", 2048),
+            ("world_info", "max_num_tokens", 8192),
+            ("world_info", "kv_cache_percentage", 0.9),
+            ("engine", "kv_cache_dtype", None),
+            ("engine", "kv_cache_dtype", "INT8"),
+        ],
+    )
+    def test_a_setting_that_was_ignored(
+        self, tmp_path: Path, section: str, key: str, value: object
+    ) -> None:
+        error = refused(tmp_path, changed(section, key, value))
+        assert error.failure == "config_error"
+        assert "found " in error.message
+        assert "expected " in error.message
+
+    def test_the_backend_that_was_asked(self, tmp_path: Path) -> None:
+        assert parse(tmp_path, as_json(Run()), with_settings(backend="pytorch"))
+        error = refused(
+            tmp_path, changed("engine", "backend", "TRT"), with_settings(backend="pytorch")
+        )
+        assert "found TRT, expected Pytorch" in error.message
+
+    @pytest.mark.parametrize("shown", [None, "auto"])
+    def test_an_unquantized_kv_cache_is_reported_as_none(
+        self, tmp_path: Path, shown: str | None
+    ) -> None:
+        scenario = with_settings(kv_cache_dtype="bf16")
+        assert parse(tmp_path, changed("engine", "kv_cache_dtype", shown), scenario)
+        assert refused(tmp_path, as_json(Run()), scenario).failure == "config_error"
+
+    def test_what_is_not_shown_is_not_checked(self, tmp_path: Path) -> None:
+        report = changed("world_info", "ep_size", None)
+        report["world_info"]["kv_cache_percentage"] = None
+        assert parse(tmp_path, report)
+
+    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
+        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
+        report = changed("engine", "kv_cache_dtype", None)
+        assert parse(tmp_path, report, scenario)
+
+    @pytest.mark.parametrize(("osl", "fine"), [(129, True), (127, True), (28, False)])
+    def test_a_dataset_of_other_lengths(self, tmp_path: Path, osl: int, fine: bool) -> None:
+        # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
+        report = as_json(Run(osl=osl))
+        if fine:
+            assert parse(tmp_path, report)
+        else:
+            error = refused(tmp_path, report)
+            assert error.failure == "config_error"
+            assert "osl was not in force: found 28.0, expected 128" in error.message
+
+    def test_real_prompts_have_the_lengths_they_have(self, tmp_path: Path) -> None:
+        assert parse(tmp_path, as_json(Run(osl=28)), with_load(dataset="real"))
+
+    def test_streaming_that_was_not_in_force(self, tmp_path: Path) -> None:
+        error = refused(tmp_path, as_json(Run()), STREAMED)
+        assert error.failure == "no_metrics"
+        assert "no TTFT and TPOT" in error.message
+
+    def test_streaming_that_was_not_asked(self, tmp_path: Path) -> None:
+        assert refused(tmp_path, as_json(Run(streaming=True))).failure == "config_error"
+
+    def test_a_metric_that_gates_is_there(self, tmp_path: Path) -> None:
+        report = as_json(Run())
+        del report["performance"]["system_total_throughput_tok_s"]
+        error = refused(tmp_path, report)
+        assert error.failure == "no_metrics"
+        assert "total_token_throughput" in error.message
+
+
+class TestWhatIsLeft:
+    def test_the_printed_report_is_the_fallback(self, tmp_path: Path) -> None:
+        (tmp_path / "benchmark.out").write_text(as_text(Run(streaming=True)))
+        found = TrtllmBench().parse(STREAMED, POINT, tmp_path)
+        assert found.metrics["ttft_mean_ms"] == 150.0
+
+    def test_json_is_the_source(self, tmp_path: Path) -> None:
+        (tmp_path / "benchmark.out").write_text(as_text(Run(duration_ms=2500.0)))
+        assert parse(tmp_path, as_json(Run())).metrics["duration_s"] == 2.0
+
+    def test_json_that_is_cut(self, tmp_path: Path) -> None:
+        text = json.dumps(as_json(Run()))
+        (tmp_path / REPORT).write_text(text[: len(text) // 2])
+        with pytest.raises(RunError) as caught:
+            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
+        assert caught.value.failure == "truncated_output"
+
+    def test_json_of_something_else(self, tmp_path: Path) -> None:
+        assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
+
+    def test_an_interrupt_that_left_no_report(self, tmp_path: Path) -> None:
+        (tmp_path / "benchmark.out").write_text("[08/05/2025-10:11:12] [TRT-LLM] [I] Loading\n")
+        with pytest.raises(RunError) as caught:
+            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
+        assert caught.value.failure == "no_metrics"
+
+    def test_the_log_tells_why_there_is_none(self, tmp_path: Path) -> None:
+        cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+        (tmp_path / "benchmark.err").write_text(f"Traceback\n{cause}\n")
+        with pytest.raises(RunError) as caught:
+            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
+        assert caught.value.failure == "oom"
+        assert caught.value.evidence[0] == cause

@@ -1,0 +1,98 @@
+"""quickstart_advanced.py: answers to all prompts, none empty, none one token over and over."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_trtllm_bench import OFFLINE, POINT
+
+from perfgate.clients.report_lines import lines_of
+from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError, RunError
+from perfgate.measurement import Measurement
+from perfgate.places import Places
+from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Smoke
+
+RECORDED = Path(__file__).parents[1] / "data" / "quickstart"
+PROMPTS = (
+    "Hello, my name is",
+    "The president of the United States is",
+    "The capital of France is",
+    "The future of AI is",
+)
+SMOKE = Smoke("trtllm-quickstart", PROMPTS)
+PLAIN = replace(OFFLINE, engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8)))
+
+
+def read(text: str, asked: tuple[str, ...] = ()) -> Measurement:
+    return parse(lines_of(text), asked)
+
+
+def answer(text: str, prompt: str = "Hi") -> str:
+    return f"[0] Prompt: {prompt!r}, Generated text: {text!r}\n"
+
+
+@pytest.mark.parametrize("name", ["deepseek_v3", "numbered"])
+def test_the_documented_output_in_both_spellings(name: str) -> None:
+    found = read((RECORDED / f"{name}.txt").read_text(), PROMPTS)
+    assert found.metrics == {}
+    assert found.facts["answers"] == 4
+    texts = found.facts["answer_texts"]
+    assert isinstance(texts, dict)
+    assert str(texts["Hello, my name is"]).startswith(
+        " Dr. Anadale. I teach philosophy at Mount St. M"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ['it\'s "quoted"', "two\nlines", "tab\tand \\ slash", "naïve 東京"]
+)
+def test_answers_are_read_as_python_wrote_them(text: str) -> None:
+    assert read(answer(text)).facts["answer_texts"] == {"Hi": text}
+
+
+def test_a_prompt_without_an_answer() -> None:
+    with pytest.raises(RunError) as caught:
+        read(answer("Fine."), ("Hi", "And you?"))
+    assert caught.value.failure == "incomplete"
+    assert "'And you?'" in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n"])
+def test_no_answer_at_all(text: str) -> None:
+    with pytest.raises(RunError) as caught:
+        read(answer(text))
+    assert caught.value.failure == "no_metrics"
+
+
+@pytest.mark.parametrize("text", ["no", "yes yes", "...", "1 1 1 2"])
+def test_short_answers_are_answers(text: str) -> None:
+    assert read(answer(text)).facts["answers"] == 1
+
+
+def test_an_answer_that_is_cut() -> None:
+    with pytest.raises(RunError) as caught:
+        read(answer("Fine, thank you.")[:-6])
+    assert caught.value.failure == "truncated_output"
+
+
+class TestClient:
+    def test_one_call(self) -> None:
+        build = EngineBuild("tensorrt-llm", "0.19.0", "abc")
+        places = Places(on_paper=True)
+        (step,) = TrtllmQuickstart().steps(PLAIN, build, SMOKE, places)
+        assert (step.role, step.probe) == ("benchmark", "smoke")
+        assert "quickstart_advanced.py" in " ".join(step.command.argv)
+        with pytest.raises(InputError, match="smoke test, nothing else"):
+            TrtllmQuickstart().steps(PLAIN, build, POINT, places)
+
+    def test_answers_are_in_its_log(self, tmp_path: Path) -> None:
+        (tmp_path / "benchmark.out").write_text((RECORDED / "numbered.txt").read_text())
+        assert TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path).facts["answers"] == 4
+
+    def test_no_answers(self, tmp_path: Path) -> None:
+        (tmp_path / "benchmark.out").write_text("Loading weights\n")
+        with pytest.raises(RunError) as caught:
+            TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path)
+        assert caught.value.failure == "no_metrics"

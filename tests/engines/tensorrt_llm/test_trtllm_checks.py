@@ -1,0 +1,303 @@
+"""What is refused before any GPU time, and that no setting is dropped without a word."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from trtllm_scenarios import (
+    CASES,
+    DOCUMENTED,
+    ON_PAPER,
+    SUBCOMMANDS,
+    Documented,
+    build,
+    offline,
+    render,
+    scenario,
+    served,
+)
+
+from perfgate.command import Command
+from perfgate.engines.tensorrt_llm import dataset
+from perfgate.engines.tensorrt_llm.checks import check, is_served
+from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.releases import RELEASES, release
+from perfgate.engines.tensorrt_llm.releases.table import (
+    BENCH,
+    GPQA,
+    QUICKSTART,
+    SERVE,
+    THROUGHPUT,
+)
+from perfgate.errors import InputError
+from perfgate.scenarios.scenario import (
+    CudaGraphs,
+    EngineSettings,
+    Hardware,
+    MoeLoadBalancer,
+    Mtp,
+    Scenario,
+    Smoke,
+)
+
+VERSIONS = ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0", "1.1.0", "1.2.0", "1.3.0")
+
+
+def benched(**settings: Any) -> Scenario:
+    return scenario(settings=EngineSettings(tp=8, **settings), workload=offline())
+
+
+def on_server(**settings: Any) -> Scenario:
+    return scenario(settings=EngineSettings(tp=8, **settings), workload=served())
+
+
+def first_answer(**settings: Any) -> Scenario:
+    smoke = Smoke("trtllm-quickstart", ("Hello",))
+    return scenario(settings=EngineSettings(tp=8, **settings), smoke=smoke)
+
+
+@pytest.mark.parametrize("case", DOCUMENTED, ids=CASES)
+def test_every_document_passes_at_its_release(case: Documented) -> None:
+    check(case.scenario, build(str(case.scenario.source.engine_version)))
+
+
+class TestRefuses:
+    def refused(self, case: Scenario, version: str = "1.0.0") -> str:
+        with pytest.raises(InputError) as caught:
+            check(case, build(version))
+        return str(caught.value)
+
+    def test_a_machine_without_gpus(self) -> None:
+        case = replace(benched(), hardware=Hardware("none", 0))
+        assert "hardware.gpu" in self.refused(case)
+
+    def test_cpu_threads(self) -> None:
+        assert "settings.cpu_threads" in self.refused(benched(cpu_threads=2))
+
+    def test_graph_sizes_given_twice(self) -> None:
+        graphs = CudaGraphs(batch_sizes=(1,), max_batch_size=8)
+        assert "take one away" in self.refused(benched(cuda_graphs=graphs))
+
+    def test_sizes_of_graphs_that_are_off(self) -> None:
+        graphs = CudaGraphs(enabled=False, padding=True)
+        assert "enabled: false, with padding" in self.refused(benched(cuda_graphs=graphs))
+
+    def test_a_backend_that_the_program_lacks(self) -> None:
+        message = self.refused(on_server(backend="torch"))
+        assert "settings.backend" in message
+        assert "pytorch" in message
+
+    def test_chunked_context_before_trtllm_bench_had_it(self) -> None:
+        message = self.refused(benched(chunked_context=True), "0.21.0")
+        assert "this release has no --enable_chunked_context" in message
+        check(benched(chunked_context=True), build("1.0.0"))
+
+    def test_prompts_that_do_not_fit(self) -> None:
+        assert "found: max_num_tokens 1023, isl 1024" in self.refused(benched(max_num_tokens=1023))
+        check(benched(max_num_tokens=1024), build("1.0.0"))
+        check(benched(max_num_tokens=1023, chunked_context=True), build("1.0.0"))
+        assert "prompts do not fit" in self.refused(on_server(max_num_tokens=1000))
+
+    def test_prompts_are_cut_where_the_document_did_so_by_default(self) -> None:
+        case = benched(max_num_tokens=1000)
+        check(replace(case, source=replace(case.source, engine_version="1.1.0")), build("1.1.0"))
+
+    def test_loads_that_the_benchmark_cannot_make(self) -> None:
+        for load, field in (
+            ({"ignore_eos": False}, "workload.ignore_eos"),
+            ({"max_request_rate": 5.0}, "workload.max_request_rate"),
+            ({"dataset": "sharegpt"}, "workload.dataset"),
+        ):
+            assert field in self.refused(scenario(workload=offline(**load)))
+
+    def test_settings_that_an_example_has_no_option_for(self) -> None:
+        for settings, field in (
+            ({"stream_interval": 10}, "stream_interval"),
+            ({"moe_max_num_tokens": 10}, "moe_max_num_tokens"),
+            ({"cuda_graphs": CudaGraphs(max_batch_size=8)}, "cuda_graphs.max_batch_size"),
+            ({"backend": "_autodeploy"}, "backend"),
+        ):
+            assert f"settings.{field}" in self.refused(first_answer(**settings))
+
+    def test_a_switch_said_twice_in_two_ways(self) -> None:
+        case = replace(benched(pdl=True), environment={"TRTLLM_ENABLE_PDL": "0"})
+        assert "what environment says: TRTLLM_ENABLE_PDL is 0 there" in self.refused(case)
+        check(replace(case, environment={"TRTLLM_ENABLE_PDL": "1"}), build("1.0.0"))
+
+    def test_a_release_without_a_switch(self) -> None:
+        known = replace(release("1.0.0"), pdl_variable=None)
+        with pytest.raises(InputError, match=r"settings\.pdl.*\n.*\n.*no switch for it"):
+            environment(benched(pdl=True), EngineSettings(pdl=True), known)
+
+    def test_an_unknown_release(self) -> None:
+        assert "too old" in self.refused(benched(), "0.18.0")
+
+    def test_the_message_says_where_what_and_what_to_do(self) -> None:
+        message = self.refused(first_answer(stream_interval=10))
+        assert message.startswith("case.engine.settings.stream_interval: TensorRT-LLM 1.0.0 cannot")
+        assert "found: 10" in message
+        assert "expected: not to be set: quickstart_advanced.py has no option for it" in message
+        assert "to mend it: run it with a release that can" in message
+
+
+def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:
+    assert is_served(on_server())
+    assert not is_served(benched())
+    assert not is_served(CASES["gpqa"].scenario)
+    assert is_served(scenario(smoke=Smoke("completion", ("Hello",))))
+    assert is_served(replace(benched(), smoke=Smoke("completion", ("Hello",))))
+
+
+# Nothing is dropped. ------------------------------------------------------------------------
+
+ASKED: dict[str, tuple[Any, ...]] = {
+    "tp": (4,),
+    "pp": (2,),
+    "ep": (8,),
+    "attention_dp": (True, False),
+    "max_batch_size": (64,),
+    "max_num_tokens": (4096,),
+    "max_seq_len": (4096,),
+    "kv_cache_fraction": (0.5,),
+    "kv_cache_dtype": ("fp8",),
+    "moe_backend": ("TRTLLM",),
+    "moe_max_num_tokens": (4096,),
+    "moe_load_balancer": (MoeLoadBalancer(288, 1),),
+    "attention_backend": ("FLASHINFER",),
+    "mtp": (Mtp(2), Mtp(0)),
+    "cuda_graphs": (
+        CudaGraphs(),
+        CudaGraphs(enabled=False),
+        CudaGraphs(padding=True),
+        CudaGraphs(batch_sizes=(1, 2)),
+        CudaGraphs(max_batch_size=8),
+    ),
+    "chunked_context": (True, False),
+    "overlap_scheduler": (True, False),
+    "torch_compile": (True, False),
+    "pdl": (True, False),
+    "stream_interval": (10,),
+    "iteration_log": (True, False),
+    "trust_remote_code": (True, False),
+    "cpu_threads": (2,),
+    "backend": ("pytorch", "_autodeploy"),
+}
+MAKERS = {"bench": benched, "serve": on_server, "first_answer": first_answer}
+# What every release does by itself when it is not told: no word is needed to say it.
+ALWAYS = {
+    ("bench", "trust_remote_code", True),
+    ("serve", "trust_remote_code", False),
+    ("first_answer", "trust_remote_code", False),
+    ("first_answer", "attention_dp", False),
+    ("first_answer", "chunked_context", False),
+    ("first_answer", "torch_compile", False),
+    ("first_answer", "iteration_log", False),
+    ("first_answer", "cuda_graphs", CudaGraphs(enabled=False)),
+    ("first_answer", "backend", "pytorch"),
+}
+# The same for what only some releases do by themselves.
+BY_ITSELF = {
+    ("bench", "chunked_context", False): ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0"),
+    ("bench", "torch_compile", False): ("0.21.0",),
+    ("serve", "torch_compile", False): ("0.21.0",),
+    ("first_answer", "overlap_scheduler", False): ("0.19.0",),
+    ("first_answer", "overlap_scheduler", True): VERSIONS[1:],
+}
+
+
+def said(case: Scenario, version: str) -> tuple[Any, ...] | None:
+    """All that a command tells the programs; None where the scenario is refused."""
+    try:
+        check(case, build(version))
+    except InputError:
+        return None
+    command = render(case, version)
+    return (command.argv, command.env, command.files)
+
+
+def test_every_setting_is_tried() -> None:
+    """A setting that is added later must be added here, and so be spelled or refused."""
+    assert set(ASKED) == {field.name for field in fields(EngineSettings)}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
+    made = MAKERS[maker]()
+    bare = replace(made, source=replace(made.source, engine_version=None))
+    plain = said(bare, version)
+    assert plain is not None
+    for field, values in ASKED.items():
+        for value in values:
+            settings = EngineSettings(**{"tp": 8, field: value})
+            key = (maker, field, value)
+            silent = key in ALWAYS or version in BY_ITSELF.get(key, ()) or value == Mtp(0)
+            told = said(replace(bare, engine=replace(bare.engine, settings=settings)), version)
+            assert told != plain or silent, f"{field}={value} was dropped"
+
+
+# Everything that is rendered is known to the release. ---------------------------------------
+
+
+def given_to(case: Scenario, command: Command) -> list[tuple[str, list[str]]]:
+    """Program of the release tables → the options it is given."""
+    argv = list(command.argv)
+    if case.smoke is not None:
+        return [(QUICKSTART, argv[2:])]
+    if case.accuracy:
+        return [(GPQA, argv[2:])]
+    if "throughput" in argv:
+        at = argv.index("throughput")
+        return [(BENCH, argv[1:at]), (THROUGHPUT, argv[at + 1 :])]
+    return [(SERVE, argv[2:])]
+
+
+@pytest.mark.parametrize("version", ["0.20.0", "0.21.0", "1.0.0", "1.1.0", "1.2.0", "1.3.0"])
+@pytest.mark.parametrize("case", DOCUMENTED, ids=CASES)
+def test_what_is_rendered_is_in_the_table(case: Documented, version: str) -> None:
+    try:
+        check(case.scenario, build(version))
+    except InputError:
+        return
+    command = render(case.scenario, version)
+    known = release(version)
+    for program, words in given_to(case.scenario, command):
+        for word in words:
+            assert not word.startswith("--") or known.option(program, word), (program, word)
+    for text in command.files.values():
+        assert set(yaml.safe_load(text)) <= set(known.yaml_keys)
+
+
+@pytest.mark.parametrize("version", [table.since for table in RELEASES])
+def test_the_dataset_tool_is_in_the_table(version: str) -> None:
+    known = release(version)
+    argv = list(dataset.prepare(benched(), build(version), 8, ON_PAPER).command.argv)
+    generator = argv.index("token-norm-dist")
+    start = next(at for at, word in enumerate(argv) if word in SUBCOMMANDS or ".py" in word)
+    for word in argv[start + 1 : generator]:
+        assert not word.startswith("--") or known.option(known.dataset_tool.program, word)
+    for word in argv[generator + 1 :]:
+        program = f"{known.dataset_tool.program} token-norm-dist"
+        assert not word.startswith("--") or known.option(program, word)
+
+
+@given(
+    document=st.sampled_from(DOCUMENTED),
+    version=st.sampled_from([*VERSIONS, "1.3.0rc7", "1.0.0rc6", "2.0.0"]),
+    field=st.sampled_from(sorted(ASKED)),
+    choice=st.integers(0, 4),
+)
+def test_a_check_that_passes_can_be_rendered(
+    document: Documented, version: str, field: str, choice: int
+) -> None:
+    values = ASKED[field]
+    settings = replace(document.scenario.engine.settings, **{field: values[choice % len(values)]})
+    case = replace(document.scenario, engine=replace(document.scenario.engine, settings=settings))
+    try:
+        check(case, build(version))
+    except InputError:
+        return
+    render(case, version)

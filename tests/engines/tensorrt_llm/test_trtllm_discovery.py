@@ -1,0 +1,124 @@
+"""Which TensorRT-LLM is installed: its version and commit, found among log lines."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm import asking, discovery
+from perfgate.errors import MissingProgram
+
+COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("[TensorRT-LLM] TensorRT-LLM version: 1.0.0rc6\nUsage: trtllm-bench …", "1.0.0rc6"),
+        ("[TensorRT LLM] TensorRT LLM version: 1.2.0\n", "1.2.0"),
+        (
+            "2025-06-13 15:20:14,791 - INFO - flashinfer.jit: Prebuilt kernels not found\n"
+            "[TensorRT-LLM] TensorRT-LLM version: 0.21.0rc1\nError: No such option: --version\n",
+            "0.21.0rc1",
+        ),
+        ("trtllm-bench, version 1.3.0rc5.post1\n", "1.3.0rc5.post1"),
+        ("Multiple distributions found for package optimum.\n1.1.0\n", "1.1.0"),
+        ("1.0.0+cu129\n", "1.0.0+cu129"),
+    ],
+)
+def test_the_version_stands_somewhere_in_the_output(text: str, version: str) -> None:
+    assert discovery.version_in(text) == version
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Usage: trtllm-bench [OPTIONS] COMMAND [ARGS]...\nError: No such option: --version\n",
+        "UserWarning: torch 2.8.0 was built for CUDA 12.9, found 13.0\n",
+        "ModuleNotFoundError: No module named 'tensorrt_llm'\n",
+        "[11/07/2025-10:01:02] [TRT-LLM] [I] Preparing\n",
+    ],
+)
+def test_other_numbers_are_no_version(text: str) -> None:
+    assert discovery.version_in(text) is None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine where neither program tells a version, and nothing is set."""
+    asking.answer.cache_clear()
+    for name in ("TRTLLM_BENCH", "TENSORRT_LLM"):
+        monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "false")
+    for name in ("TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT", "PERFGATE_TENSORRT_LLM_SOURCE"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def program(folder: Path, text: str, status: int = 0) -> str:
+    """A program that prints `text`, whatever it is asked."""
+    file = folder / "program.sh"
+    file.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n")
+    file.chmod(0o755)
+    return str(file)
+
+
+def test_the_benchmark_is_asked_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no --version and ends with status 2; its banner is told all the same."""
+    said = program(machine, "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
+    monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
+    monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
+    assert discovery.installed() == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
+
+
+def test_then_the_packages_metadata(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
+    assert discovery.installed().version == "1.1.0"
+
+
+def test_then_the_containers_variable(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0rc6")
+    assert discovery.installed().version == "1.2.0rc6"
+
+
+def test_nothing_tells(machine: Path) -> None:
+    with pytest.raises(MissingProgram) as caught:
+        discovery.installed()
+    for word in ("trtllm-bench", "PERFGATE_PROGRAM_TRTLLM_BENCH", "--engine-version"):
+        assert word in str(caught.value)
+
+
+class TestCommit:
+    @pytest.fixture(autouse=True)
+    def version(self, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TRT_LLM_VERSION", "1.0.0")
+
+    def test_is_the_containers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
+        assert discovery.installed().commit == COMMIT
+
+    @pytest.mark.parametrize("told", ["", "unknown", "main"])
+    def test_what_is_no_commit_is_not_taken(
+        self, told: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TRT_LLM_GIT_COMMIT", told)
+        assert discovery.installed().commit == "1.0.0"
+
+    def test_is_else_that_of_the_checkout(
+        self, machine: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def git(*words: str) -> str:
+            who = ("-c", "user.name=a", "-c", "user.email=a@b")
+            done = subprocess.run(
+                ["git", "-C", str(machine), *who, *words],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            return done.stdout.strip()
+
+        git("init", "-q")
+        git("commit", "-q", "--allow-empty", "-m", "first")
+        monkeypatch.setenv("PERFGATE_TENSORRT_LLM_SOURCE", str(machine))
+        assert discovery.installed().commit == git("rev-parse", "HEAD")

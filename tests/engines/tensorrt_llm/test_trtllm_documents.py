@@ -1,0 +1,220 @@
+"""At the document's release, what is rendered is what the document shows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from trtllm_scenarios import (
+    CASES,
+    ON_PAPER,
+    Documented,
+    build,
+    offline,
+    options,
+    render,
+    scenario,
+)
+
+from perfgate.engines.tensorrt_llm import bench, dataset, examples
+from perfgate.errors import InputError
+from perfgate.places import Places
+from perfgate.scenarios.scenario import EngineSettings, Smoke
+
+YAML = "extra-llm-api-config.yml"
+
+every_document = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def documented_release(case: Documented) -> str:
+    assert case.scenario.source.engine_version is not None
+    return case.scenario.source.engine_version
+
+
+@every_document
+def test_options_are_the_documents(case: Documented) -> None:
+    found = options(render(case.scenario, documented_release(case)).argv)
+    expected = {key: value for key, value in case.options.items() if key not in case.left_out}
+    assert {key: found[key] for key in found if key not in case.beyond} == expected
+    assert set(case.beyond) <= set(found), "each said addition is made"
+
+
+@every_document
+def test_the_yaml_file_is_the_documents(case: Documented) -> None:
+    files = render(case.scenario, documented_release(case)).files
+    found = {name: yaml.safe_load(text) for name, text in files.items()}
+    assert found == ({YAML: case.yaml} if case.yaml else {})
+
+
+@every_document
+def test_the_environment_is_the_documents(case: Documented) -> None:
+    assert render(case.scenario, documented_release(case)).env == case.env
+
+
+def test_the_benchmark_reads_as_in_the_best_performance_guide() -> None:
+    command = render(CASES["b200-min-latency"].scenario, "1.0.0")
+    assert command.argv[:4] == ("trtllm-bench", "--model", "nvidia/DeepSeek-R1-FP4", "throughput")
+
+
+def test_the_server_takes_its_model_first() -> None:
+    assert render(CASES["sharegpt"].scenario, "1.0.0").argv[:2] == (
+        "trtllm-serve",
+        "deepseek-ai/DeepSeek-R1-0528",
+    )
+
+
+class TestLocalModels:
+    @pytest.fixture
+    def places(self, tmp_path: Path) -> Places:
+        (tmp_path / "DeepSeek-R1-FP4").mkdir()
+        return replace(ON_PAPER, models=tmp_path)
+
+    def test_the_benchmark_keeps_the_name_and_adds_the_folder(self, places: Places) -> None:
+        found = options(render(CASES["b200-min-latency"].scenario, "1.0.0", places).argv)
+        assert found["--model"] == "nvidia/DeepSeek-R1-FP4"
+        assert places.models is not None
+        assert found["--model_path"] == str(places.models / "DeepSeek-R1-FP4")
+
+    def test_the_server_takes_the_folder(self, places: Places) -> None:
+        assert places.models is not None
+        (places.models / "DeepSeek-R1-0528").mkdir()
+        argv = render(CASES["sharegpt"].scenario, "1.0.0", places).argv
+        assert argv[1] == str(places.models / "DeepSeek-R1-0528")
+
+    def test_a_model_that_is_not_there_comes_from_the_hub(self, places: Places) -> None:
+        found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", places).argv)
+        assert "--model_path" not in found
+
+
+class TestLoad:
+    def throughput(self, **load: object) -> dict[str, str | None]:
+        case = scenario(settings=EngineSettings(tp=8), workload=offline(8, 16, **load))
+        point = case.points()[0]
+        return options(bench.throughput(case, build("1.0.0"), point, "d.txt", ON_PAPER).argv)
+
+    def test_no_limit_is_concurrency_minus_one(self) -> None:
+        assert self.throughput(capped=False)["--concurrency"] == "-1"
+
+    def test_warm_up_is_told_unless_it_is_the_programs_own(self) -> None:
+        assert "--warmup" not in self.throughput(warmup_requests=2)
+        assert self.throughput(warmup_requests=0)["--warmup"] == "0"
+
+    def test_streaming_is_a_flag(self) -> None:
+        assert "--streaming" in self.throughput(streaming=True)
+        assert "--streaming" not in self.throughput(streaming=False)
+
+    def test_no_settings_need_no_file(self) -> None:
+        assert "--extra_llm_api_options" not in self.throughput()
+
+
+class TestDataset:
+    CASE = CASES["b200-fp16-kv"].scenario
+    LENGTHS = (
+        *("--input-mean", "1024", "--output-mean", "2048"),
+        *("--input-stdev", "0", "--output-stdev", "0"),
+        *("--num-requests", "49152"),
+    )
+
+    def test_up_to_1_1_a_script_prints_it(self) -> None:
+        step = dataset.prepare(self.CASE, build("1.0.0"), 49152, ON_PAPER)
+        assert step.command.argv == (
+            "python",
+            "benchmarks/cpp/prepare_dataset.py",
+            "--stdout",
+            "--tokenizer",
+            "nvidia/DeepSeek-R1-FP4",
+            "token-norm-dist",
+            *self.LENGTHS,
+        )
+        assert (step.role, step.command.stdout, step.produces) == (
+            "prepare_dataset",
+            "dataset.txt",
+            "dataset.txt",
+        )
+
+    def test_from_1_2_on_a_subcommand_writes_it(self) -> None:
+        step = dataset.prepare(self.CASE, build("1.2.0"), 49152, ON_PAPER)
+        assert step.command.argv == (
+            "trtllm-bench",
+            "--model",
+            "nvidia/DeepSeek-R1-FP4",
+            "prepare-dataset",
+            "--output",
+            "dataset.txt",
+            "token-norm-dist",
+            *self.LENGTHS,
+        )
+        assert (step.command.stdout, step.produces) == (None, "dataset.txt")
+
+    def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "DeepSeek-R1-FP4").mkdir()
+        places = Places(on_paper=True, models=tmp_path)
+        argv = dataset.prepare(self.CASE, build("1.2.0"), 1, places).command.argv
+        assert argv[2] == str(tmp_path / "DeepSeek-R1-FP4")
+
+    def test_a_seed_is_passed_on(self) -> None:
+        case = scenario(workload=offline(seed=7))
+        for version in ("1.0.0", "1.3.0"):
+            argv = dataset.prepare(case, build(version), 1, ON_PAPER).command.argv
+            assert options(argv)["--random-seed"] == "7"
+
+    def test_a_script_needs_a_checkout(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
+        with pytest.raises(InputError, match="PERFGATE_TENSORRT_LLM_SOURCE: this program is part"):
+            dataset.prepare(self.CASE, build("1.0.0"), 1, Places())
+        with pytest.raises(InputError, match="the checkout of TensorRT-LLM lacks a program"):
+            dataset.prepare(self.CASE, build("1.0.0"), 1, Places(source=tmp_path))
+        file = tmp_path / "benchmarks/cpp/prepare_dataset.py"
+        file.parent.mkdir(parents=True)
+        file.touch()
+        argv = dataset.prepare(self.CASE, build("1.0.0"), 1, Places(source=tmp_path)).command.argv
+        assert argv[1] == str(file)
+
+    def test_lengths_are_needed(self) -> None:
+        with pytest.raises(InputError, match="synthetic prompts need lengths"):
+            dataset.prepare(scenario(workload=offline(isl=None)), build("1.0.0"), 1, ON_PAPER)
+
+
+class TestExamples:
+    def test_other_prompts_are_passed(self) -> None:
+        case = replace(
+            CASES["quickstart"].scenario, smoke=Smoke("trtllm-quickstart", ("Why?", "How so?"), 8)
+        )
+        argv = render(case, "0.19.0").argv
+        assert argv[-3:] == ("--prompt", "Why?", "How so?")
+        assert options(argv)["--max_tokens"] == "8"
+
+    def test_prompts_are_passed_where_the_examples_own_are_not_established(self) -> None:
+        argv = render(CASES["quickstart"].scenario, "1.2.0").argv
+        assert argv[argv.index("--prompt") + 1] == "Hello, my name is"
+
+    def test_the_example_moved(self) -> None:
+        case = CASES["quickstart"].scenario
+        assert render(case, "0.20.0").argv[1] == "examples/pytorch/quickstart_advanced.py"
+        assert render(case, "1.0.0").argv[1] == "examples/llm-api/quickstart_advanced.py"
+
+    def test_zero_draft_layers_are_left_out_where_the_example_refuses_them(self) -> None:
+        found = options(render(CASES["mtp-0"].scenario, "1.0.0").argv)
+        assert "--spec_decode_nextn" not in found
+
+    def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
+        case = CASES["gpqa"].scenario
+        for limit in (1, 20, 197, 198):
+            task = replace(case.accuracy[0], limit=limit)
+            argv = examples.gpqa(case, build("0.19.0"), task, ON_PAPER).argv
+            share = float(str(options(argv)["--limit"]))
+            assert int(198 * share) + 1 == limit, "the program's own arithmetic"
+
+    def test_gpqa_needs_its_questions(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
+        case = CASES["gpqa"].scenario
+        with pytest.raises(InputError, match="the GPQA questions are not here"):
+            examples.gpqa(case, build("0.19.0"), case.accuracy[0], Places(datasets=tmp_path))
+
+    def test_gpqa_left_after_0_19(self) -> None:
+        with pytest.raises(InputError, match=r"later releases have no examples/gpqa_llmapi\.py"):
+            render(CASES["gpqa"].scenario, "0.20.0")

@@ -1,0 +1,47 @@
+"""TensorRT-LLM as perfgate's engine: found by its name, and what it answers."""
+
+from pathlib import Path
+
+import pytest
+from trtllm_scenarios import CASES, ON_PAPER, build, scenario
+
+from perfgate.engines.base import Endpoint, engine
+from perfgate.engines.tensorrt_llm import discovery
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
+from perfgate.places import Places
+
+CASE = CASES["sharegpt"].scenario
+
+
+def test_is_found_by_its_name() -> None:
+    assert engine["tensorrt-llm"] is TensorRTLLM
+
+
+def test_the_server_calls_a_folder_by_its_last_part(tmp_path: Path) -> None:
+    (tmp_path / "DeepSeek-R1-0528").mkdir()
+    here = Places(models=tmp_path)
+    assert TensorRTLLM().served_model(CASE, here) == "DeepSeek-R1-0528"
+    assert TensorRTLLM().served_model(CASE, ON_PAPER) == "deepseek-ai/DeepSeek-R1-0528"
+
+
+def test_the_tokenizer_is_the_models(tmp_path: Path) -> None:
+    (tmp_path / "DeepSeek-R1-0528").mkdir()
+    found = TensorRTLLM().tokenizer(CASE, tmp_path, Places(models=tmp_path))
+    assert found == str(tmp_path / "DeepSeek-R1-0528")
+    assert TensorRTLLM().tokenizer(CASE, tmp_path, ON_PAPER) == CASE.model.name
+
+
+def test_serves_on_the_endpoint() -> None:
+    endpoint = Endpoint("127.0.0.1", 8123, "model")
+    argv = TensorRTLLM().serve(CASE, build("1.0.0"), endpoint, ON_PAPER).argv
+    assert argv[argv.index("--host") + 1] == "127.0.0.1"
+    assert argv[argv.index("--port") + 1] == "8123"
+
+
+def test_answers_what_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = build("1.0.0")
+    monkeypatch.setattr(discovery, "installed", lambda: found)
+    assert TensorRTLLM().build() is found
+    TensorRTLLM().check(CASE, found)
+    TensorRTLLM().verify(found, [])
+    assert TensorRTLLM().model_facts(scenario(), ON_PAPER)["source"] == "hub"

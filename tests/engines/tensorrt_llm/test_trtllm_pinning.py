@@ -1,0 +1,139 @@
+"""Pinning: nothing at the document's release; at any other, the defaults of then, spelled out."""
+
+from typing import Any
+
+import pytest
+import yaml
+from trtllm_scenarios import CASES, offline, options, render, scenario, served
+
+from perfgate.errors import InputError
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
+
+BENCHED = scenario(
+    settings=EngineSettings(tp=8, max_batch_size=64), workload=offline(), release="1.0.0"
+)
+SERVED = scenario(settings=EngineSettings(tp=8), workload=served(), release="1.0.0")
+
+
+def file(case: Scenario, version: str) -> dict[str, Any]:
+    files = render(case, version).files
+    return yaml.safe_load(next(iter(files.values()))) if files else {}
+
+
+@pytest.mark.parametrize("case", [BENCHED, SERVED], ids=["bench", "serve"])
+@pytest.mark.parametrize("version", ["1.0.0", "1.0", "1.0.0+local"])
+def test_nothing_is_added_at_the_documents_release(case: Scenario, version: str) -> None:
+    command = render(case, version)
+    assert (command.files, command.env) == ({}, {})
+    assert "--backend" not in command.argv
+
+
+def test_a_document_without_a_release_pins_nothing() -> None:
+    case = scenario(settings=EngineSettings(tp=8), workload=offline(), release=None)
+    assert render(case, "1.3.0") == render(case, "1.0.0")
+
+
+@pytest.mark.parametrize("version", ["1.0.0rc6", "1.1.0", "1.2.0", "1.3.0"])
+def test_the_benchmarks_defaults_of_then_are_spelled_out(version: str) -> None:
+    command = render(BENCHED, version)
+    assert options(command.argv)["--backend"] == "pytorch"
+    assert file(BENCHED, version) == {
+        "cuda_graph_config": {"enable_padding": True, "max_batch_size": 64},
+        "disable_overlap_scheduler": False,
+    }
+    assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
+
+
+def test_chunked_context_is_pinned_where_the_release_has_a_word_for_it() -> None:
+    assert "--disable_chunked_context" in render(BENCHED, "1.1.0").argv
+    assert not any("chunked" in word for word in render(BENCHED, "1.0.0rc6").argv), "off by itself"
+
+
+@pytest.mark.parametrize("version", ["1.1.0", "1.2.0", "1.3.0"])
+def test_the_servers_defaults_of_then_are_spelled_out(version: str) -> None:
+    command = render(SERVED, version)
+    assert options(command.argv)["--backend"] == "pytorch"
+    assert file(SERVED, version) == {
+        "cuda_graph_config": {},
+        "disable_overlap_scheduler": False,
+        "enable_chunked_prefill": False,
+    }
+    assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
+
+
+def test_what_was_off_then_stays_off_now() -> None:
+    case = scenario(
+        settings=EngineSettings(tp=8, backend="pytorch"), workload=served(), release="0.19.0"
+    )
+    assert file(case, "1.2.0") == {
+        "cuda_graph_config": None,
+        "disable_overlap_scheduler": True,
+        "enable_chunked_prefill": False,
+    }
+
+
+def test_what_is_on_today_stays_on_then() -> None:
+    case = scenario(
+        settings=EngineSettings(tp=8, max_batch_size=8), workload=offline(), release="1.2.0"
+    )
+    found = render(case, "1.1.0")
+    assert "--enable_chunked_context" in found.argv
+    assert found.env == {"TRTLLM_ENABLE_PDL": "1"}
+
+
+def test_what_a_release_cannot_do_as_then_is_refused() -> None:
+    case = scenario(settings=EngineSettings(tp=8), workload=offline(), release="1.1.0")
+    with pytest.raises(
+        InputError,
+        match=r"(?s)chunked_context: TensorRT-LLM 0\.21\.0 cannot.*"
+        r"document's release 1\.1\.0 does by itself",
+    ):
+        render(case, "0.21.0")
+
+
+def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:
+    case = scenario(settings=EngineSettings(tp=8), workload=served(), release="0.20.0")
+    assert options(render(case, "1.0.0").argv)["--backend"] == "trt"
+    assert "--backend" not in render(case, "0.21.0").argv, "what it uses when it is not told"
+    with pytest.raises(InputError, match=r"settings\.backend: TensorRT-LLM 1\.3\.0 cannot"):
+        render(case, "1.3.0")
+
+
+def test_what_the_scenario_says_is_never_replaced() -> None:
+    settings = EngineSettings(
+        tp=8,
+        backend="_autodeploy",
+        overlap_scheduler=False,
+        cuda_graphs=CudaGraphs(batch_sizes=(128,)),
+        chunked_context=True,
+        pdl=True,
+    )
+    case = scenario(settings=settings, workload=offline())
+    command = render(case, "1.2.0")
+    assert options(command.argv)["--backend"] == "_autodeploy"
+    assert "--enable_chunked_context" in command.argv
+    assert command.env == {"TRTLLM_ENABLE_PDL": "1"}
+    assert file(case, "1.2.0") == {
+        "cuda_graph_config": {"batch_sizes": [128]},
+        "disable_overlap_scheduler": True,
+    }
+
+
+def test_a_variable_that_the_scenario_names_is_never_replaced() -> None:
+    case = scenario(
+        settings=EngineSettings(tp=8),
+        workload=offline(),
+        environment={"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"},
+    )
+    assert render(case, "1.2.0").env == {"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"}
+
+
+def test_graphs_are_left_to_the_benchmark_where_it_chooses_the_batch_size() -> None:
+    case = scenario(settings=EngineSettings(tp=8), workload=offline())
+    assert "cuda_graph_config" not in file(case, "1.1.0")
+
+
+def test_the_quick_start_keeps_what_it_did() -> None:
+    argv = render(CASES["quickstart"].scenario, "1.0.0").argv
+    assert "--disable_overlap_scheduler" in argv, "off in 0.19, on by default since 0.20"
+    assert "--use_cuda_graph" not in argv

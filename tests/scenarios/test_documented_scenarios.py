@@ -1,0 +1,342 @@
+"""The documented scenarios: every number of the documents, written down here a second time."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = {s.id: s for s in load_scenarios(ROOT / "scenarios") if s.engine.name == "tensorrt-llm"}
+
+BLOG = "Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md"
+RECIPE = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
+EXAMPLE = "TensorRT-LLM examples/deepseek_v3/README.md"
+GB200_RECIPE = "NVIDIA dgxc-benchmarking deepseek_r1/inference/README.md"
+LAB = "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs (GPUStack performance lab)"
+
+POWERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]
+FP16KV = {
+    "tp": 8, "ep": 8, "attention_dp": True, "max_batch_size": 384, "max_num_tokens": 1536,
+    "kv_cache_fraction": 0.85, "iteration_log": True,
+    "cuda_graphs": {"padding": True, "batch_sizes": POWERS},
+}  # fmt: skip
+H200_MAX = {
+    "tp": 8, "ep": 8, "attention_dp": True, "max_batch_size": 128, "max_num_tokens": 1151,
+    "kv_cache_fraction": 0.8, "cuda_graphs": {"batch_sizes": [128]},
+}  # fmt: skip
+SERVE = {
+    "backend": "pytorch", "tp": 8, "ep": 8, "attention_dp": True, "max_batch_size": 1024,
+    "max_num_tokens": 3200, "max_seq_len": 2048, "kv_cache_fraction": 0.8, "kv_cache_dtype": "fp8",
+    "trust_remote_code": True, "stream_interval": 10, "mtp": {"layers": 1},
+    "cuda_graphs": {"padding": True, "max_batch_size": 128},
+}  # fmt: skip
+V3 = {
+    "backend": "pytorch", "attention_dp": True, "max_batch_size": 161, "max_num_tokens": 1160,
+    "kv_cache_fraction": 0.95, "iteration_log": True, "overlap_scheduler": True,
+    "cuda_graphs": {"padding": True, "batch_sizes": POWERS},
+}  # fmt: skip
+V3_SERVE = {**V3, "tp": 8, "ep": 8}
+V3_KV = {**V3_SERVE, "max_num_tokens": 3200, "kv_cache_fraction": 0.8}
+GB200 = {
+    "tp": 4, "ep": 4, "attention_dp": True, "max_batch_size": 384, "kv_cache_fraction": 0.85,
+}  # fmt: skip
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "b200-r1-fp4-min-latency": {
+        "tp": 8, "ep": 2, "max_batch_size": 1, "moe_backend": "TRTLLM", "mtp": {"layers": 3},
+        "pdl": True,
+    },
+    "b200-r1-0528-fp4-fp8kv-max-throughput": {
+        "tp": 8, "ep": 8, "attention_dp": True, "max_batch_size": 896, "max_num_tokens": 2048,
+        "kv_cache_fraction": 0.93, "kv_cache_dtype": "fp8", "iteration_log": True,
+        "cuda_graphs": {
+            "padding": True, "batch_sizes": [896, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1]
+        },
+    },
+    "b200-r1-fp4-fp16kv-max-throughput": FP16KV,
+    "h200-r1-fp8-min-latency": {"tp": 8, "ep": 4, "max_batch_size": 1, "mtp": {"layers": 3}},
+    "h200-r1-fp8-max-throughput": H200_MAX,
+    "b200-r1-fp4-chunked-context-off": {**FP16KV, "chunked_context": False},
+    "b200-r1-fp4-chunked-context-on": {**FP16KV, "chunked_context": True, "max_num_tokens": 768},
+    "h200-r1-fp8-chunked-context-off": {**H200_MAX, "chunked_context": False},
+    "h200-r1-fp8-chunked-context-on": {**H200_MAX, "chunked_context": True, "max_num_tokens": 576},
+    "b200-r1-fp4-explore": FP16KV,
+    "h200-r1-fp8-explore": H200_MAX,
+    "b200-r1-0528-fp4-serve": SERVE,
+    "b200-r1-0528-fp8-serve": {**SERVE, "moe_backend": "DEEPGEMM", "moe_max_num_tokens": 3200},
+    "h200-r1-0528-fp8-serve": SERVE,
+    "h200-r1-0528-fp8-serve-8k1k": {**SERVE, "max_num_tokens": 9216, "max_seq_len": 9216},
+    "gb200-r1-0528-fp4-wide-ep-serve": {
+        **SERVE, "tp": 16, "ep": 16, "moe_backend": "WIDEEP", "moe_max_num_tokens": 9216,
+        "moe_load_balancer": {"num_slots": 288, "layer_updates_per_iter": 1},
+    },
+    "h200-v3-fp8-quickstart": {"tp": 8},
+    **{f"h200-v3-fp8-mtp-{n}": {"tp": 8, "mtp": {"layers": n}} for n in range(4)},
+    "h200-v3-fp8-gpqa": {
+        "tp": 8, "max_batch_size": 32, "max_num_tokens": 4096, "overlap_scheduler": True,
+        "cuda_graphs": {},
+    },
+    "h200-v3-fp8-serve": V3_SERVE,
+    "h200-v3-fp8-2node-mpirun": {**V3, "tp": 16, "ep": 8},
+    "h200-v3-fp8-2node-slurm": {**V3, "tp": 16, "ep": 4},
+    "gb200-r1-fp4-2node-slurm": {**FP16KV, "backend": "pytorch", "overlap_scheduler": True},
+    "h200-v3-fp8-deepgemm-on": {**V3_SERVE, "kv_cache_fraction": 0.9},
+    "h200-v3-fp8-deepgemm-off": {**V3_SERVE, "kv_cache_fraction": 0.9},
+    "h200-v3-fp8-2node-deepgemm-on": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
+    "h200-v3-fp8-2node-deepgemm-off": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
+    "h200-v3-fp8-kv-bf16": V3_KV,
+    "h200-v3-fp8-kv-fp8": {**V3_KV, "kv_cache_dtype": "fp8"},
+    "h200-v3-fp8-kv-fp8-checkpoint": V3_KV,
+    **{
+        f"gb200-r1-fp4-{use}-{streaming}": {**GB200, **changes}
+        for use, changes in {
+            "reasoning": {"max_num_tokens": 6000},
+            "chat": {"max_num_tokens": 7000, "kv_cache_fraction": 0.80},
+            "summarization": {"max_num_tokens": 9000},
+            "generation": {"max_num_tokens": 3000},
+        }.items()
+        for streaming in ("streaming", "no-streaming")
+    },
+    "h200-r1-0528-fp8-sharegpt": {"tp": 8, "ep": 8},
+}  # fmt: skip
+
+SWEEP = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+# Dataset, ISL, OSL, concurrency → requests, streamed, capped.
+Load = tuple[str, int | None, int | None, dict[int, int], bool, bool]
+SERVED: Load = ("synthetic", 1024, 1024, {c: 5 * c for c in SWEEP}, True, True)
+DEEPGEMM: Load = ("synthetic", 1000, 1000, {1024: 5120}, True, True)
+TWO_NODE_DEEPGEMM: Load = ("synthetic", 1000, 1000, {4096: 20480}, True, True)
+LOADS: dict[str, Load] = {
+    "b200-r1-fp4-min-latency": ("real", 1024, 2048, {1: 10}, False, True),
+    "b200-r1-0528-fp4-fp8kv-max-throughput": (
+        "synthetic", 1024, 2048, {7168: 114_688}, False, True
+    ),
+    "b200-r1-fp4-fp16kv-max-throughput": ("synthetic", 1024, 2048, {3072: 49_152}, False, True),
+    "h200-r1-fp8-min-latency": ("real", 1024, 2048, {1: 10}, False, True),
+    "h200-r1-fp8-max-throughput": ("synthetic", 1024, 2048, {1024: 5120}, False, True),
+    "b200-r1-fp4-chunked-context-off": ("synthetic", 1024, 2048, {3072: 15_360}, True, True),
+    "b200-r1-fp4-chunked-context-on": ("synthetic", 1024, 2048, {3072: 15_360}, True, True),
+    "h200-r1-fp8-chunked-context-off": ("synthetic", 1024, 2048, {1024: 5120}, True, True),
+    "h200-r1-fp8-chunked-context-on": ("synthetic", 1024, 2048, {1024: 5120}, True, True),
+    "b200-r1-fp4-explore": ("synthetic", 1024, 1024, {3072: 15_360}, False, True),
+    "h200-r1-fp8-explore": ("synthetic", 1024, 1024, {1024: 5120}, False, True),
+    "b200-r1-0528-fp4-serve": SERVED,
+    "b200-r1-0528-fp8-serve": SERVED,
+    "h200-r1-0528-fp8-serve": SERVED,
+    "h200-r1-0528-fp8-serve-8k1k": (SERVED[0], 8192, *SERVED[2:]),
+    "gb200-r1-0528-fp4-wide-ep-serve": SERVED,
+    "h200-v3-fp8-serve": ("synthetic", 1000, 1000, {32: 160, 128: 640, 512: 2560}, True, True),
+    "h200-v3-fp8-2node-mpirun": ("synthetic", 1000, 1000, {4096: 16_384}, True, True),
+    "h200-v3-fp8-2node-slurm": ("synthetic", 1000, 1000, {4096: 4096}, False, False),
+    "gb200-r1-fp4-2node-slurm": ("synthetic", 1024, 2048, {3072: 49_152}, False, True),
+    "h200-v3-fp8-deepgemm-on": DEEPGEMM,
+    "h200-v3-fp8-deepgemm-off": DEEPGEMM,
+    "h200-v3-fp8-2node-deepgemm-on": TWO_NODE_DEEPGEMM,
+    "h200-v3-fp8-2node-deepgemm-off": TWO_NODE_DEEPGEMM,
+    **{
+        f"gb200-r1-fp4-{use}-{'' if streaming else 'no-'}streaming": (
+            "synthetic", isl, osl, {7680: 7680}, streaming, False
+        )
+        for use, isl, osl in [
+            ("reasoning", 1000, 1000), ("chat", 128, 128), ("summarization", 8000, 512),
+            ("generation", 512, 8000),
+        ]
+        for streaming in (True, False)
+    },
+    "h200-r1-0528-fp8-sharegpt": ("sharegpt", None, None, {1000: 1000}, True, False),
+}  # fmt: skip
+
+
+def told_settings(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario sets, without what is so by default."""
+    plain: Any = to_plain(scenario)["engine"]
+    told = {**plain["settings"]}
+    told = {k: v for k, v in told.items() if (k, v) != ("pp", 1)}
+    if "cuda_graphs" in told:
+        graphs = {**told["cuda_graphs"]}
+        assert graphs.pop("enabled") is True
+        told["cuda_graphs"] = {k: v for k, v in graphs.items() if v != []}
+    return told
+
+
+def test_every_documented_scenario_is_there_and_no_other() -> None:
+    assert set(SCENARIOS) == set(SETTINGS)
+    assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
+    assert len(SCENARIOS) == 42
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_settings_are_the_documents(name: str) -> None:
+    assert told_settings(SCENARIOS[name]) == SETTINGS[name]
+    assert set(SETTINGS[name]) <= {field.name for field in fields(EngineSettings)}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_the_load_is_the_documents(name: str) -> None:
+    dataset, isl, osl, points, streaming, capped = LOADS[name]
+    load = SCENARIOS[name].workload
+    assert load is not None
+    assert (load.dataset, load.isl, load.osl) == (dataset, isl, osl)
+    assert {p.concurrency: p.requests for p in SCENARIOS[name].points()} == points
+    assert (load.streaming, load.capped) == (streaming, capped)
+
+
+PLACES = {
+    "b200-r1-": ("8xB200", None),
+    "h200-r1-": ("8xH200", None),
+    "h200-v3-": ("8xH200", "0.19.0"),
+    "h200-v3-fp8-2node-": ("2x8xH200", "0.19.0"),
+    "gb200-r1-fp4-": ("4xGB200", "1.0.0rc1"),
+    "gb200-r1-fp4-2node-slurm": ("2x4xGB200", "0.19.0"),
+    "gb200-r1-0528-fp4-wide-ep-serve": ("4x4xGB200", "1.0.0rc6"),
+}
+VERSIONS = {
+    BLOG: "1.0.0",
+    RECIPE: "1.0.0rc6",
+    EXAMPLE: "0.19.0",
+    GB200_RECIPE: "1.0.0rc1",
+    LAB: "1.0.0",
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_hardware_model_and_source_follow_from_the_name(name: str) -> None:
+    scenario = SCENARIOS[name]
+    prefix = max((p for p in PLACES if name.startswith(p)), key=len)
+    label, version = PLACES[prefix]
+    assert scenario.hardware.label == label
+    assert scenario.source.engine_version == VERSIONS[scenario.source.document]
+    assert version in (None, scenario.source.engine_version)
+    assert (
+        scenario.model.precision
+        == {"fp4": "nvfp4", "fp8": "fp8"}[
+            next(part for part in name.split("-") if part in ("fp4", "fp8"))
+        ]
+    )
+    r1 = "DeepSeek-R1-0528" if "-0528-" in name else "DeepSeek-R1"
+    base = "DeepSeek-V3" if "-v3-" in name else r1
+    public = f"nvidia/{base}-FP4" if scenario.model.precision == "nvfp4" else f"deepseek-ai/{base}"
+    assert scenario.model.name == public
+
+
+def test_what_takes_several_nodes_says_how_they_are_reached() -> None:
+    launched = {name: s.launch for name, s in SCENARIOS.items() if s.launch is not None}
+    assert set(launched) == {name for name, s in SCENARIOS.items() if s.hardware.nodes > 1}
+    assert all("multinode" in SCENARIOS[name].markers for name in launched)
+    mpirun = launched["h200-v3-fp8-2node-mpirun"]
+    assert (mpirun.by, mpirun.ssh_port) == ("mpirun", 2233)
+    assert mpirun.output == "bench_log_2node_ep8_tp16_attndp_on_sl1000"
+    slurm = launched["h200-v3-fp8-2node-slurm"]
+    assert (slurm.by, slurm.output) == ("srun", "benchmark_2node.log")
+    job = launched["gb200-r1-fp4-2node-slurm"]
+    assert (job.by, job.output, job.time_limit) == ("sbatch", "bench_%j_%t.srun.out", "02:00:00")
+    for switch, value in (("on", "1"), ("off", "0")):
+        two_node = SCENARIOS[f"h200-v3-fp8-2node-deepgemm-{switch}"]
+        assert two_node.environment == {"TRTLLM_DG_ENABLED": value}
+        assert launched[two_node.id].pass_on == {
+            "TRTLLM_DG_ENABLED": value,
+            "CUDA_HOME": "/usr/local/cuda",
+        }
+        assert SCENARIOS[f"h200-v3-fp8-deepgemm-{switch}"].environment == two_node.environment
+
+
+def test_environments_beyond_deepgemms_switch() -> None:
+    told = {
+        name: s.environment
+        for name, s in SCENARIOS.items()
+        if s.environment and "deepgemm" not in name
+    }
+    nvcc = {"TRTLLM_DG_JIT_USE_NVCC": "1"}
+    assert told == {
+        "h200-r1-fp8-max-throughput": nvcc,
+        "h200-r1-fp8-chunked-context-off": nvcc,
+        "h200-r1-fp8-chunked-context-on": nvcc,
+        "h200-r1-fp8-explore": nvcc,
+        "h200-r1-0528-fp8-serve-8k1k": {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:8192"},
+    }
+
+
+def test_the_recipes_container_and_first_request() -> None:
+    for scenario in SCENARIOS.values():
+        if scenario.source.document == RECIPE:
+            assert scenario.container is not None
+            assert scenario.container.image == "nvcr.io/nvidia/tensorrt-llm/release:1.0.0rc6"
+            assert scenario.container.name == "tensorrt_llm"
+            assert scenario.listen is not None
+            assert (scenario.listen.host, scenario.listen.port) == ("0.0.0.0", 8000)  # noqa: S104
+            assert scenario.smoke is not None
+            assert scenario.smoke.client == "completion"
+            assert scenario.smoke.prompts == ("Where is New York?",)
+            assert scenario.smoke.max_tokens == 16
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, s in SCENARIOS.items() if any(task.task == "gsm8k" for task in s.accuracy)],
+)
+def test_gsm8k_is_asked_as_the_recipe_asks_it(name: str) -> None:
+    (task,) = SCENARIOS[name].accuracy
+    assert (task.evaluator, task.fewshot, task.concurrency, task.batch_size) == (
+        "lm_eval", 5, 32, 256,
+    )  # fmt: skip
+    assert task.temperature == 0
+    assert task.add_special_tokens is False, "a BOS before the prompt costs accuracy"
+    assert {metric for metric in SCENARIOS[name].gate.metrics if "gsm8k" in metric} == {
+        "accuracy:gsm8k:exact_match:strict-match",
+        "accuracy:gsm8k:exact_match:flexible-extract",
+    }
+
+
+def test_gpqa_is_asked_as_the_example_asks_it() -> None:
+    (task,) = SCENARIOS["h200-v3-fp8-gpqa"].accuracy
+    assert (task.evaluator, task.task, task.fewshot) == ("trtllm-gpqa", "gpqa_diamond", 0)
+    assert (task.concurrency, task.batch_size) == (32, 32)
+
+
+def test_the_quick_starts_prompts() -> None:
+    for name in ("quickstart", "mtp-0", "mtp-1", "mtp-2", "mtp-3"):
+        scenario = SCENARIOS[f"h200-v3-fp8-{name}"]
+        assert scenario.smoke is not None
+        assert scenario.smoke.client == "trtllm-quickstart"
+        assert scenario.smoke.prompts == (
+            "Hello, my name is",
+            "The president of the United States is",
+            "The capital of France is",
+            "The future of AI is",
+        )
+        assert scenario.gate.metrics == ()
+
+
+def test_the_checkpoints_that_are_checked() -> None:
+    fp8 = SCENARIOS["h200-v3-fp8-kv-fp8-checkpoint"].model
+    assert fp8.folder == "DeepSeek-V3-FP8-KV"
+    assert fp8.quantization == {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}
+    weighed = {name: s.model.weights for name, s in SCENARIOS.items() if s.model.weights}
+    assert set(weighed) == {
+        name for name, s in SCENARIOS.items() if s.source.document == GB200_RECIPE
+    }
+    assert {(weights.shards, weights.gib) for weights in weighed.values()} == {(80, 395)}
+
+
+@pytest.mark.parametrize(
+    ("use", "seconds"),
+    [("reasoning", 1800), ("chat", 1800), ("summarization", 2700), ("generation", 6000)],
+)
+def test_the_gb200_recipes_time_limits(use: str, seconds: int) -> None:
+    for streaming in ("streaming", "no-streaming"):
+        assert SCENARIOS[f"gb200-r1-fp4-{use}-{streaming}"].limits.total_s == seconds
+
+
+def test_a_documented_duration_fits_its_limit_with_the_loading() -> None:
+    for name, documented_s in {
+        "b200-r1-0528-fp4-fp8kv-max-throughput": 5443.8,
+        "b200-r1-fp4-fp16kv-max-throughput": 2766.7,
+        "h200-r1-fp8-max-throughput": 912.7,
+    }.items():
+        limits = SCENARIOS[name].limits
+        assert limits.total_s >= 45 * 60 + 1.3 * documented_s

@@ -1,0 +1,126 @@
+"""The documented scenarios together: pairs, claims, markers, and the page that lists them."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.selection import markers_of
+
+ROOT = Path(__file__).parents[2]
+SUITE = load_suite(ROOT / "scenarios")
+SCENARIOS = {s.id: s for s in SUITE.scenarios if s.engine.name == "tensorrt-llm"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differing"),
+    [
+        ("b200-r1-fp4-chunked-context-{}", ("on", "off"), {"chunked_context", "max_num_tokens"}),
+        ("h200-r1-fp8-chunked-context-{}", ("on", "off"), {"chunked_context", "max_num_tokens"}),
+        ("h200-v3-fp8-deepgemm-{}", ("on", "off"), set()),
+        ("h200-v3-fp8-2node-deepgemm-{}", ("on", "off"), set()),
+        ("h200-v3-fp8-kv-{}", ("bf16", "fp8"), {"kv_cache_dtype"}),
+        ("h200-v3-fp8-kv-{}", ("bf16", "fp8-checkpoint"), set()),
+    ],
+)
+def test_a_pair_differs_in_what_its_claim_is_about(
+    one: str, other: tuple[str, str], differing: set[str]
+) -> None:
+    first, second = (SCENARIOS[one.format(end)] for end in other)
+    assert first.workload == second.workload
+    assert first.accuracy == second.accuracy
+    assert first.hardware == second.hardware
+    mine, theirs = first.engine.settings, second.engine.settings
+    names = [field.name for field in fields(mine)]
+    assert {n for n in names if getattr(mine, n) != getattr(theirs, n)} == differing
+
+
+def test_the_claims() -> None:
+    told = {
+        claim.id: (claim.scenario, claim.expect, claim.versus or claim.value, claim.margin)
+        for claim in claims_of(SUITE.scenarios, SUITE.claims)
+    }
+    b200, h200, v3 = "b200-r1-fp4-chunked-context", "h200-r1-fp8-chunked-context", "h200-v3-fp8"
+    fp8kv, fp16kv = "b200-r1-0528-fp4-fp8kv-max-throughput", "b200-r1-fp4-fp16kv-max-throughput"
+    latency, bf16 = "b200-r1-fp4-min-latency", f"{v3}-kv-bf16"
+    assert told == {
+        f"{latency}-output-throughput-per-user-floor": (latency, "better", 250, 0),
+        f"{fp8kv}-output-throughput-floor": (fp8kv, "better", 30_000, 0),
+        f"{fp16kv}-output-throughput-floor": (fp16kv, "better", 30_000, 0),
+        "b200-fp8-kv-raises-throughput": (fp8kv, "better", fp16kv, 0),
+        "b200-chunked-context-lowers-tpot": (f"{b200}-on", "better", f"{b200}-off", 0),
+        "b200-chunked-context-costs-throughput": (
+            f"{b200}-off", "not_worse", f"{b200}-on", 0.02
+        ),
+        "h200-chunked-context-lowers-tpot": (f"{h200}-on", "better", f"{h200}-off", 0),
+        "h200-chunked-context-costs-throughput": (
+            f"{h200}-off", "not_worse", f"{h200}-on", 0.02
+        ),
+        "deepgemm-raises-throughput": (
+            f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0
+        ),
+        "deepgemm-raises-throughput-on-two-nodes": (
+            f"{v3}-2node-deepgemm-on", "better", f"{v3}-2node-deepgemm-off", 0
+        ),
+        "fp8-kv-keeps-gsm8k-strict": (f"{v3}-kv-fp8", "not_worse", bf16, 0.01),
+        "fp8-kv-keeps-gsm8k-flexible": (f"{v3}-kv-fp8", "not_worse", bf16, 0.01),
+        "fp8-kv-checkpoint-keeps-gsm8k-strict": (
+            f"{v3}-kv-fp8-checkpoint", "not_worse", bf16, 0.01
+        ),
+        "fp8-kv-checkpoint-keeps-gsm8k-flexible": (
+            f"{v3}-kv-fp8-checkpoint", "not_worse", bf16, 0.01
+        ),
+    }  # fmt: skip
+
+
+def test_what_is_not_streamed_names_no_latency_of_tokens() -> None:
+    for scenario in SCENARIOS.values():
+        if scenario.workload is not None and not scenario.workload.streaming:
+            assert not [m for m in scenario.gate.metrics if m.startswith(("ttft", "tpot", "itl"))]
+
+
+FEATURES = {
+    "mtp": {name for name, s in SCENARIOS.items() if s.engine.settings.mtp is not None},
+    "chunked_context": {name for name in SCENARIOS if "chunked-context" in name},
+    "deepgemm": {name for name in SCENARIOS if "deepgemm" in name},
+    "kv_cache": {name for name in SCENARIOS if "-kv-" in name},
+    "wide_ep": {"gb200-r1-0528-fp4-wide-ep-serve"},
+    "explore": {name for name in SCENARIOS if name.endswith("explore")},
+    "latency": {name for name in SCENARIOS if name.endswith("min-latency")},
+    "smoke": {name for name, s in SCENARIOS.items() if s.smoke is not None},
+    "accuracy": {name for name, s in SCENARIOS.items() if s.accuracy},
+}
+
+
+@pytest.mark.parametrize("marker", FEATURES)
+def test_markers_select_what_they_name(marker: str) -> None:
+    found = {name for name, s in SCENARIOS.items() if marker in markers_of(s)}
+    assert found == FEATURES[marker]
+
+
+def test_every_scenario_is_offline_or_served_and_has_its_day() -> None:
+    for scenario in SCENARIOS.values():
+        assert ("offline" in scenario.markers) != ("serving" in scenario.markers), scenario.id
+        if "explore" not in scenario.markers:
+            assert ("nightly" in scenario.markers) != ("weekly" in scenario.markers), scenario.id
+
+
+# The page. ----------------------------------------------------------------------------------
+
+
+def test_the_page_lists_every_scenario_under_its_document() -> None:
+    page = (ROOT / "docs" / "documented.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## (.+)$", page, flags=re.MULTILINE)[1:]
+    told: dict[str, tuple[str, str]] = {}
+    for document, text in zip(parts[::2], parts[1::2], strict=True):
+        if document.startswith("What is documented"):
+            continue
+        for name, section in re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, flags=re.MULTILINE):
+            told[name] = (document, section)
+    assert told == {
+        name: (scenario.source.document, scenario.source.section)
+        for name, scenario in SCENARIOS.items()
+    }

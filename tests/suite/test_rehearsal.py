@@ -1,0 +1,135 @@
+"""Rehearsals: the real suite with stand-ins for the engine's programs, in processes of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass
+class Rehearsed:
+    """A finished rehearsal."""
+
+    status: int
+    output: str
+    folder: Path
+
+    def records(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.folder / "records.jsonl").read_text().splitlines()
+        return [line for line in map(json.loads, lines) if line["record"] == kind]
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        return {line["name"]: line["verdict"] for line in self.records("verdict")}
+
+
+def rehearse(tmp_path: Path, *options: str) -> Rehearsed:
+    folder = tmp_path / "run"
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "perf_tests"]
+    argv += ["--rehearse", "--run-dir", str(folder), *options]
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "PERFGATE_"))
+    }
+    environment["PERFGATE_HOME"] = str(tmp_path / "home")
+    done = subprocess.run(
+        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False
+    )
+    return Rehearsed(done.returncode, done.stdout + done.stderr, folder)
+
+
+@pytest.mark.parametrize("release", ["1.0.0", "1.3.0"])
+def test_every_gpu_scenario_rehearses(tmp_path: Path, release: str) -> None:
+    done = rehearse(tmp_path, "-m", "b200 or h200 or gb200", "-n", "2", "--engine-version", release)
+    selected = {test for line in done.records("selected") for test in line["tests"]}
+    failed = {
+        line["name"]: line["error"] or line["reason"]
+        for line in done.records("verdict")
+        if line["verdict"] in ("ERROR", "REGRESSION")
+    }
+    refused = {name for name, error in failed.items() if "cannot" in str(error)}
+    assert set(failed) <= refused, done.output[-4000:]
+    assert len(done.records("verdict")) + len(done.records("skipped")) == len(selected)
+    assert "SYNTHETIC" in done.output
+    assert all(line["synthetic"] for line in done.records("verdict"))
+    assert all(line["synthetic"] for line in done.records("measurement"))
+    assert "SYNTHETIC" in (done.folder / "summary.md").read_text()
+
+
+def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor")
+    assert set(done.verdicts.values()) == {"PASS"}, done.output
+    assert done.status == 13, done.output
+    assert "nothing is claimed of any engine" in done.output
+
+
+def test_nothing_of_a_rehearsal_becomes_a_baseline(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "-k", "h200-r1-fp8-max-throughput")
+    recorded = subprocess.run(
+        [sys.executable, "-m", "perfgate.cli", "baseline", "record", str(done.folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert recorded.returncode == 2
+    assert "synthetic" in recorded.stderr
+
+
+def test_the_gate_never_passes_a_rehearsal(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "--gate", "-k", "b200-r1-fp4-fp16kv-max-throughput")
+    assert done.status not in (0,)
+
+
+OFFLINE = "h200-r1-fp8-max-throughput"
+SERVED = "h200-r1-0528-fp8-sharegpt"
+
+
+@pytest.mark.parametrize(
+    ("fault", "scenario", "failure"),
+    [
+        ("oom", OFFLINE, "oom"),
+        ("oom", SERVED, "oom"),
+        ("hang", OFFLINE, "hang"),
+        ("kv_cache_too_small", OFFLINE, "kv_cache_too_small"),
+        ("request_too_long", OFFLINE, "request_too_long"),
+        ("config_error", SERVED, "config_error"),
+        ("cli_drift", OFFLINE, "cli_drift"),
+        ("port_in_use", SERVED, "port_in_use"),
+        ("nccl", OFFLINE, "nccl"),
+        ("cuda_error", OFFLINE, "cuda_error"),
+        ("mpi", OFFLINE, "mpi"),
+        ("pmi_mismatch", OFFLINE, "pmi_mismatch"),
+        ("killed", OFFLINE, "killed"),
+        ("truncated", OFFLINE, "truncated_output"),
+        ("partial", SERVED, "incomplete"),
+        ("no_metrics", OFFLINE, "no_metrics"),
+        ("zero_metrics", SERVED, "no_metrics"),
+    ],
+)
+def test_each_fault_is_an_error_of_its_class_with_evidence_and_a_next_step(
+    tmp_path: Path, fault: str, scenario: str, failure: str
+) -> None:
+    done = rehearse(tmp_path, "-k", scenario, "--rehearse-fault", fault)
+    errors = [line["error"] for line in done.records("verdict") if line["error"]]
+    assert {error["class"] for error in errors} == {failure}, done.output[-3000:]
+    assert all(error["next_step"] for error in errors)
+    assert done.status == 11
+
+
+def test_a_slow_build_is_below_the_documented_value(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%")
+    (line,) = [one for one in done.records("verdict") if one["probe"].startswith("c")]
+    assert line["verdict"] == "REGRESSION", done.output
+    assert "below the documented value" in done.output
+    assert done.status == 1
