@@ -31,7 +31,7 @@ def serve() -> Iterator[Serve]:
 
     def start(answer: object, status: int = 200) -> Endpoint:
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)

@@ -189,7 +189,7 @@ def test_the_real_server_killed_under_load_is_an_error_and_no_number(
             with pytest.raises(RunError) as caught:
                 run_to_end(client, start.server, scenario.limits)
             killer.join()
-    assert caught.value.failure == "server_died"
+    assert caught.value.failure == "killed"
     assert "-9" in caught.value.message
 
 

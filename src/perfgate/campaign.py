@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfgate.baselines import BaselineRun, as_run
-from perfgate.errors import PerfgateError, RunError
+from perfgate.errors import PerfgateError, RunError, as_run_error
 from perfgate.fresh_start import FreshStart, Place, fresh_start
 from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Verdict
@@ -197,8 +197,9 @@ class Campaign:
                 for probe in probes:
                     self._measure(start, probe, role, number)
                     error = self._states[probe].error
-                    if probe.is_smoke and error is not None:
-                        self._fail(probes, _not_asked(error), folder)
+                    if error is not None and _ends_the_start(probe, error):
+                        never = [one for one in probes if not self._states[one].measurements]
+                        self._fail(never, _not_measured(probe, error), folder)
                         break
                     if start.has_ended:
                         break  # it died; what is left gets another start
@@ -242,11 +243,9 @@ class Campaign:
 
     def _fail(self, probes: Sequence[Probe], error: PerfgateError, folder: Path) -> None:
         """Give `probes` the error, unless they already have one."""
-        if not isinstance(error, RunError):
-            error = RunError("config_error", str(error))
         for probe in probes:
             state = self._states[probe]
-            state.error = state.error or error
+            state.error = state.error or as_run_error(error)
             state.folder = folder
 
     def _judge(self) -> None:
@@ -279,11 +278,20 @@ class Campaign:
                 self._fail([probe], error, self._folder)
 
 
-def _not_asked(error: RunError) -> RunError:
-    """What becomes of probes whose engine did not even give a first answer."""
+def _ends_the_start(probe: Probe, error: RunError) -> bool:
+    """Whether it would be a waste to measure anything else on the same start.
+
+    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
+    limit too.
+    """
+    return probe.is_smoke or error.failure in ("hang", "total_timeout")
+
+
+def _not_measured(probe: Probe, error: RunError) -> RunError:
+    """What becomes of the other probes of a start that `error` made useless."""
     return RunError(
         error.failure,
-        f"not measured: the first answer already failed ({error.message})",
+        f"not measured, as {probe.label} failed before it: {error.message}",
         evidence=error.evidence,
         hint=error.hint,
     )

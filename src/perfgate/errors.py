@@ -16,6 +16,8 @@ class InputError(PerfgateError):
     mend it; parts that do not apply are left out.
     """
 
+    failure = "config_error"  # the class that a run which meets it fails with
+
     def __init__(
         self,
         problem: str,
@@ -54,6 +56,12 @@ class InputError(PerfgateError):
 
 class CannotDo(InputError):
     """What is asked is right, but this build of the engine cannot do it; another could."""
+
+
+class CliDrift(InputError):
+    """The installed program lacks an option that its release should have."""
+
+    failure = "cli_drift"
 
 
 class SeveralInputErrors(PerfgateError):
@@ -97,3 +105,11 @@ class RunError(PerfgateError):
         parts += [f"  | {line}" for line in self.evidence]
         parts.append(f"  next step: {self.hint}")
         return "\n".join(parts)
+
+
+def as_run_error(error: PerfgateError) -> RunError:
+    """What a run that meets `error` fails with."""
+    if isinstance(error, RunError):
+        return error
+    failure = error.failure if isinstance(error, InputError) else "config_error"
+    return RunError(failure, str(error))

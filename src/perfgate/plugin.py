@@ -10,12 +10,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
 
 import pytest
 
@@ -34,17 +32,20 @@ from perfgate.paths import machine_store, repository
 from perfgate.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.progress import ProgressView
 from perfgate.records import RunFolder, session_facts
+from perfgate.rehearsal.scene import Scene
+from perfgate.rehearsal.stage import shortened
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
-from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.selection import all_markers, markers_of
 from perfgate.suite import Suite
 from perfgate.suite_options import add_options
 from perfgate.tools import BuildOverride
-from perfgate.workers import scheduler_by_scenario
+from perfgate.usage import usage_errors
+from perfgate.workers import XdistHooks
 
 
 def _served(scenario: Scenario) -> tuple[Probe, ...]:
@@ -75,8 +76,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
 
 
-# The same rehearsal twice gives the same numbers.
-REHEARSAL_SEED = 20
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
 
@@ -85,19 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
     session = config.stash[SESSION] = SuiteSession(config)
     config.pluginmanager.register(session, "perfgate-session")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
-        config.pluginmanager.register(_XdistHooks(session), "perfgate-xdist")
+        config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
-        with _usage_errors():
+        with usage_errors():
             session.register_markers()
-
-
-@contextmanager
-def _usage_errors() -> Iterator[None]:
-    """Errors of a person's input end the session with pytest's status for wrong usage."""
-    try:
-        yield
-    except PerfgateError as error:
-        raise pytest.UsageError(str(error)) from error
 
 
 def probe_of(item: pytest.Item) -> Probe | ClaimProbe | None:
@@ -129,8 +119,7 @@ class SuiteSession:
         self._failed: set[str] = set()
         self._took_sigterm = False
         self._unusable: PerfgateError | None = None
-        self.stage: Mapping[str, str] = {}
-        self._environment: dict[str, str | None] = {}
+        self.scene = Scene()
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -173,11 +162,7 @@ class SuiteSession:
         """
         shapes = [parse_shape(text) for text in self.config.getoption("--shape")]
         found = explored(self._loaded.scenarios, shapes)
-        if not self.rehearses:
-            return found
-        from perfgate.rehearsal import stage as rehearsal
-
-        return tuple(rehearsal.shortened(scenario) for scenario in found)
+        return tuple(map(shortened, found)) if self.rehearses else found
 
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:
@@ -218,7 +203,7 @@ class SuiteSession:
             worker = self._worker_input
             if worker is not None:
                 self.run = RunFolder(Path(worker["perfgate_run"]))
-                self._set_stage(json.loads(worker["perfgate_stage"]))
+                self.scene.enter(json.loads(worker["perfgate_stage"]))
             else:
                 facts = session_facts(self.machine, sys.argv, self.config.rootpath)
                 facts["synthetic"] = self.rehearses
@@ -226,29 +211,15 @@ class SuiteSession:
                 self._stream = os.fdopen(os.dup(self._terminal), "w")
                 self._view = ProgressView(self.run.path / "progress.jsonl", self._stream)
                 self._view.start()
-                self._set_stage(self._new_stage(self.run.path))
+                if self.rehearses:
+                    option = self.config.getoption
+                    self.scene.build(
+                        self.run.path / "rehearsal",
+                        self.scenarios,
+                        option("--engine-version"),
+                        option("--rehearse-fault"),
+                    )
         return self.run
-
-    def _new_stage(self, folder: Path) -> Mapping[str, str]:
-        """The environment in which the stand-ins play; empty when nothing is rehearsed."""
-        if not self.rehearses:
-            return {}
-        from perfgate.rehearsal import stage as rehearsal
-
-        option = self.config.getoption
-        fault = option("--rehearse-fault")
-        return rehearsal.stage(
-            folder / "rehearsal",
-            self.scenarios,
-            engine_version=option("--engine-version"),
-            fault=None if fault is None else rehearsal.parse_fault(fault),
-            seed=REHEARSAL_SEED,
-        )
-
-    def _set_stage(self, stage: Mapping[str, str]) -> None:
-        self.stage = stage
-        self._environment = {name: os.environ.get(name) for name in stage}
-        os.environ.update(stage)
 
     def _run_path(self) -> Path:
         given: Path | None = self.config.getoption("--run-dir")
@@ -309,7 +280,7 @@ class SuiteSession:
         ]
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Drop test functions for which no scenario has anything; pytest would show them skipped."""
+        """Drop test functions that no scenario has anything for; pytest would show them skipped."""
         empty = [item for item in items if _has_nothing(item)]
         if empty:
             items[:] = [item for item in items if item not in empty]
@@ -322,7 +293,7 @@ class SuiteSession:
         found = {item.nodeid: probe for item in session.items if (probe := probe_of(item))}
         if not found or self.config.option.collectonly:
             return
-        with _usage_errors():
+        with usage_errors():
             self._suite = self._open_suite()
             self._suite.select(found.values())
         worker = self._worker_input
@@ -353,6 +324,11 @@ class SuiteSession:
             return
         if self._view is not None:
             self._view.stop()
+        if not self.run.records() and self.config.getoption("--run-dir") is None:
+            # Made for workers that then found no test of the suite.
+            self.run.discard()
+            self.run = None
+            return
         selected = {test for line in self.run.records("selected") for test in line["tests"]}
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and selected:
             self._status = self._judge_run(selected)
@@ -386,39 +362,10 @@ class SuiteSession:
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:
-        for name, value in self._environment.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        self.scene.leave()
         if self.run is not None:
             self.run.close()
         if self._stream is not None:
             self._stream.close()
         if self._took_sigterm:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-class _XdistHooks:
-    """What is only called in the main process of a session with pytest-xdist."""
-
-    def __init__(self, session: SuiteSession) -> None:
-        self._session = session
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: object) -> None:
-        """Tell a worker where the run folder is."""
-        with _usage_errors():
-            run = self._session.open_run()
-        told = node.workerinput  # type: ignore[attr-defined]
-        told["perfgate_run"] = str(run.path)
-        told["perfgate_stage"] = json.dumps(dict(self._session.stage))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
-        if config.getoption("dist") not in ("load", "loadgroup"):
-            return None
-        with _usage_errors():
-            claims = [one.claim for one in self._session.claims]
-            return scheduler_by_scenario(config, log, self._session.scenarios, claims)

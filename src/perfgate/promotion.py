@@ -1,7 +1,7 @@
 """Promotion: from a run's records to a candidate, and by a person from there to a baseline."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from perfgate.baselines import (
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import InputError
 from perfgate.gate.verdict import Verdict
-from perfgate.records import RunFolder, name_of, now
+from perfgate.records import RunFolder, now
 
 _USABLE = {Verdict.PASS, Verdict.IMPROVEMENT, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE}
 
@@ -38,7 +38,7 @@ def record_candidates(run: Path) -> tuple[list[Path], list[str]]:
     """
     folder = RunFolder(run.absolute())
     facts = folder.facts()
-    verdicts = {name_of(line): Verdict(line["verdict"]) for line in folder.records("verdict")}
+    verdicts = {_name(line): Verdict(line["verdict"]) for line in folder.records("verdict")}
     measured: dict[str, list[dict[str, Any]]] = defaultdict(list)
     refused = {
         f"{name}: its verdict is {verdict.value}"
@@ -48,7 +48,7 @@ def record_candidates(run: Path) -> tuple[list[Path], list[str]]:
     for line in folder.records("measurement"):
         if line["role"] != "new":
             continue
-        name = name_of(line)
+        name = _name(line)
         if line["injected"] or line["synthetic"]:
             refused.add(f"{name}: its numbers were changed on purpose or are synthetic")
         elif line["machine_bound"]:
@@ -66,6 +66,10 @@ def record_candidates(run: Path) -> tuple[list[Path], list[str]]:
         )
     paths = [_candidate(lines, str(facts["id"])) for lines in measured.values()]
     return paths, sorted(refused)
+
+
+def _name(line: Mapping[str, Any]) -> str:
+    return f"{line['scenario']}-{line['probe']}"
 
 
 def _candidate(lines: Sequence[dict[str, Any]], run: str) -> Path:

@@ -7,6 +7,7 @@ per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results o
 import datetime
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -90,6 +91,11 @@ class RunFolder:
                 found=self.path,
                 expected="a folder that this user may write to",
             ) from error
+
+    def discard(self) -> None:
+        """Take away the folder of a run that recorded nothing, and let go of it."""
+        shutil.rmtree(self.path)
+        self.close()
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -4,6 +4,7 @@ Starts nothing itself (launchers do) and reads no results (clients and evaluator
 """
 
 import json
+import signal
 import socket
 import time
 import urllib.error
@@ -20,6 +21,8 @@ from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
 
 _POLL_S = 0.1
+# Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
+_KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
 # A proxy set for the network must not stand between perfgate and a server on this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -78,7 +81,8 @@ def require_alive(job: Job, when: str) -> None:
     ended = job.poll()
     if ended is None:
         return
-    failure, evidence = classify(_log_lines(job), otherwise="server_died")
+    otherwise = "killed" if ended.status in _KILLED else "server_died"
+    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
     raise RunError(
         failure,
@@ -146,9 +150,12 @@ def run_to_end(
     watch()
     if ended.status == 0 and ended.reason == "exited":
         return ended
-    how = f"ended with status {ended.status}"
-    if ended.reason == "lost" or (ended.status is not None and ended.status < 0):
-        how, otherwise = f"was killed ({ended})", "killed"
+    status = ended.status or 0
+    how = f"ended with status {status}"
+    if ended.reason == "lost" or status < 0:
+        lost = ended.status is None or ended.reason == "lost"
+        how = "was lost: what watched over it died" if lost else f"was killed by signal {-status}"
+        otherwise = "killed"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 

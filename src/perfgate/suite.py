@@ -15,7 +15,7 @@ from perfgate.outcome import Outcome
 from perfgate.plan import commands_to_verify
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.tools import BuildOverride, Tools, tools_for
+from perfgate.tools import BuildOverride, Tools, needs_server, tools_for
 
 _STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
@@ -60,7 +60,9 @@ class Suite:
 
     def _lacking(self, scenario: Scenario) -> str | None:
         if not self.session.synthetic:
-            return self.session.machine.lacks(scenario.hardware, scenario.launch)
+            return self.session.machine.lacks(scenario.hardware, scenario.launch) or _out_of_reach(
+                scenario
+            )
         if scenario.engine.name == _STANDS_IN_FOR:
             return None
         return f"a rehearsal has no stand-in for {scenario.engine.name}"
@@ -97,6 +99,14 @@ class Suite:
         if self.session.synthetic and self._override.version is None:
             return replace(self._override, version=scenario.source.engine_version)
         return self._override
+
+
+def _out_of_reach(scenario: Scenario) -> str | None:
+    """Why a server of the scenario could not be talked to; None if it can, or there is none."""
+    launch = scenario.launch
+    if launch is None or launch.by == "mpirun" or not needs_server(scenario):
+        return None
+    return f"a server that {launch.by} starts may listen on any node, and is not looked for yet"
 
 
 def _verify(tools: Tools) -> None:

@@ -11,7 +11,7 @@ from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.hardware import Machine
 from perfgate.measurement import Json
 from perfgate.places import Places
-from perfgate.probe import Probe
+from perfgate.probe import Probe, all_probes
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 
 SERVED_SMOKE = "completion"  # the smoke client that asks the running server
@@ -132,3 +132,9 @@ def tools_for(
         where.here() if places is None else places,
         override or BuildOverride(),
     )
+
+
+def needs_server(scenario: Scenario) -> bool:
+    """Whether anything of the scenario is measured on a running server."""
+    tools = tools_for(scenario, Places(on_paper=True))
+    return not all(tools.is_offline(probe) for probe in all_probes(scenario))

@@ -4,11 +4,19 @@ Not done with xdist's own `--dist loadgroup`: it marks groups by renaming tests,
 no longer lets it do (pytest-xdist 3.8).
 """
 
+import dataclasses
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from perfgate.probe import all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.usage import usage_errors
+
+if TYPE_CHECKING:
+    from perfgate.plugin import SuiteSession
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
@@ -41,3 +49,46 @@ def scheduler_by_scenario(
             return group_of.get(probe, nodeid)
 
     return ByScenario(config, log)
+
+
+def joined(args: Sequence[str]) -> list[str]:
+    """Arguments for workers, options that name a folder joined with it: ``--run-dir=FOLDER``.
+
+    A worker reads them before it knows the options: a folder that exists by itself would be taken
+    for the place of the tests.
+    """
+    words: list[str] = []
+    for word in args:
+        if words and words[-1] in ("--run-dir", "--scenarios"):
+            words[-1] = f"{words[-1]}={word}"
+        else:
+            words.append(word)
+    return words
+
+
+class XdistHooks:
+    """What is only called in the main process of a session with pytest-xdist."""
+
+    def __init__(self, session: "SuiteSession") -> None:
+        self._session = session
+        told = session.config.invocation_params
+        args = joined([str(word) for word in told.args])
+        session.config.invocation_params = dataclasses.replace(told, args=tuple(args))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: object) -> None:
+        """Tell a worker where the run folder is."""
+        with usage_errors():
+            run = self._session.open_run()
+        told = node.workerinput  # type: ignore[attr-defined]
+        told["perfgate_run"] = str(run.path)
+        told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
+        if config.getoption("dist") not in ("load", "loadgroup"):
+            return None
+        with usage_errors():
+            claims = [one.claim for one in self._session.claims]
+            return scheduler_by_scenario(config, log, self._session.scenarios, claims)

@@ -122,12 +122,16 @@ class TestServe:
         assert asked.cache_type == "q8_0"
 
     def test_leaves_the_defaults_to_llama_cpp(self, model: Path) -> None:
-        asked = parse_arguments(list(LlamaCpp().serve(with_settings(), BUILD, ENDPOINT, Places()).argv)[2:])
+        asked = parse_arguments(
+            list(LlamaCpp().serve(with_settings(), BUILD, ENDPOINT, Places()).argv)[2:]
+        )
         assert asked.slots == 1
         assert (asked.context, asked.threads, asked.batch, asked.cache_type) == (None,) * 4
 
     def test_waiting_threads_sleep_unless_the_scenario_says_otherwise(self, model: Path) -> None:
-        assert LlamaCpp().serve(SMOLLM2, BUILD, ENDPOINT, Places()).env == {"OMP_WAIT_POLICY": "passive"}
+        assert LlamaCpp().serve(SMOLLM2, BUILD, ENDPOINT, Places()).env == {
+            "OMP_WAIT_POLICY": "passive"
+        }
         scenario = replace(SMOLLM2, environment={"OMP_WAIT_POLICY": "active", "A": "b"})
         assert LlamaCpp().serve(scenario, BUILD, ENDPOINT, Places()).env == scenario.environment
 

@@ -4,6 +4,7 @@ import pytest
 from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
 
 from perfgate.errors import RunError
+from perfgate.failures import FAILURES
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.metrics import METRICS, accuracy_name
 from perfgate.probe import accuracy_probes
@@ -124,8 +125,7 @@ def test_an_error_has_evidence_and_next_step_and_no_table() -> None:
         "ERROR: small-serve-c4",
         "oom: the server ended",
         "  | CUDA out of memory",
-        "  next step: lower the KV cache fraction, max batch size or max num tokens; "
-        "or use more GPUs",
+        f"  next step: {FAILURES['oom'].next_step}",
         "artifacts: /runs/one/small-serve/start-2-new/c4",
     ]
 

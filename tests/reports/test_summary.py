@@ -7,6 +7,7 @@ from building import SCENARIO, judgement, lower_accuracy, machine, outcome
 
 from perfgate.errors import RunError
 from perfgate.exit_status import ExitStatus
+from perfgate.failures import FAILURES
 from perfgate.gate.verdict import Verdict
 from perfgate.outcome import Outcome
 from perfgate.probe import accuracy_probes
@@ -92,8 +93,7 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
         "oom: the server ended",
         "    | CUDA *out* of memory",
         "    Traceback",
-        "Next step: lower the KV cache fraction, max batch size or max num tokens; "
-        "or use more GPUs.",
+        f"Next step: {FAILURES['oom'].next_step}.",
     ]
 
 

@@ -135,7 +135,10 @@ def here() -> Play:
     parts: dict[str, Any] = plain["scenarios"]
     scenario = os.environ.get(SCENARIO, "")
     told = parts.get(scenario)
-    versions = _versions(plain.get("engine_version"), told, parts)
+    # While nobody says for which scenario, it may be any of the staged releases.
+    versions = tuple(plain["releases"])
+    if told is not None:
+        versions = (plain["engine_version"] or told["engine_version"],)
     if not versions:
         end(f"{path} has no scenario")
     fault = plain.get("fault")
@@ -150,17 +153,6 @@ def here() -> Play:
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
-
-
-def _versions(
-    override: str | None, told: Mapping[str, Any] | None, parts: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """The releases a program may have to be, oldest first; one as soon as it is clear which."""
-    if override is not None:
-        return (override,)
-    if told is not None:
-        return (told["engine_version"],)
-    return tuple(sorted({part["engine_version"] for part in parts.values()}, key=major_minor))
 
 
 def _part(plain: Mapping[str, Any]) -> Part:

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from perfgate.durable import write_text
-from perfgate.engines.tensorrt_llm.releases import release
+from perfgate.engines.tensorrt_llm.releases import parse, release
 from perfgate.places import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.programs import (
     BENCHMARK_SERVING,
@@ -95,7 +95,9 @@ def stage(
         "engine_version": engine_version,
         "fault": None if fault is None else asdict(fault),
         "seed": seed,
-        "releases": {version: as_plain(release(version)) for version in sorted(versions)},
+        "releases": {
+            version: as_plain(release(version)) for version in sorted(versions, key=parse)
+        },
         "scenarios": parts,
     }
     path = folder / "play.json"

@@ -17,7 +17,8 @@ from perfgate.rehearsal.misfortune import befall_client, befall_engine
 from perfgate.rehearsal.options import Given, released
 from perfgate.rehearsal.play import Play, announce, end, here
 from perfgate.rehearsal.prepare_dataset import generate
-from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics, text
+from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
+from perfgate.rehearsal.trtllm_bench_text import text
 
 _PROGRAM = "trtllm-bench"
 

@@ -24,7 +24,7 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
-from perfgate.errors import InputError, MissingProgram
+from perfgate.errors import CliDrift, InputError, MissingProgram
 from perfgate.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
@@ -188,10 +188,10 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def _drift(build: EngineBuild, program: str, option: str, known: frozenset[str]) -> InputError:
+def _drift(build: EngineBuild, program: str, option: str, known: frozenset[str]) -> CliDrift:
     close = difflib.get_close_matches(option, sorted(known), n=1)
     hint = f"the installed program has {close[0]}; " if close else ""
-    return InputError(
+    return CliDrift(
         f"the installed {program} has no option {option}",
         field=f"TensorRT-LLM {build.version}",
         found=option,

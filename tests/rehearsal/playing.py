@@ -1,0 +1,112 @@
+"""A stage with the suite's own scenarios, and how a stand-in is run on it."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from perfgate.command import Command
+from perfgate.engines.base import EngineBuild
+from perfgate.places import Places
+from perfgate.rehearsal.stage import parse_fault, stage
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Scenario
+
+ROOT = Path(__file__).parents[2]
+MIN_LATENCY = "b200-r1-fp4-min-latency"  # trtllm-bench, real prompts, MTP; documented values
+SERVED = "b200-r1-0528-fp8-serve"  # trtllm-serve, benchmark_serving, gsm8k
+STREAMED = "h200-r1-fp8-chunked-context-off"  # trtllm-bench, streaming, synthetic prompts
+UNSTREAMED = "h200-r1-fp8-explore"
+OLD = "h200-v3-fp8-2node-mpirun"  # its document's release is the oldest of all
+WEIGHED = "gb200-r1-fp4-chat-streaming"  # its document says how large the weights are
+SHAREGPT = "h200-r1-0528-fp8-sharegpt"  # vllm bench serve
+GPQA = "h200-v3-fp8-gpqa"
+QUICKSTART = "h200-v3-fp8-quickstart"
+
+
+@cache
+def scenarios() -> Mapping[str, Scenario]:
+    return {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a stand-in ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage: where it is, and the environment that it gives."""
+
+    folder: Path
+    env: Mapping[str, str]
+    version: str | None
+
+    @property
+    def places(self) -> Places:
+        return Places(
+            models=self.folder / "models",
+            datasets=self.folder / "datasets",
+            source=self.folder / "source",
+            hosts=tuple(self.env["PERFGATE_HOSTS"].split()),
+        )
+
+    def build(self, scenario: Scenario) -> EngineBuild:
+        version = self.version or scenario.source.engine_version or "1.0.0"
+        return EngineBuild("tensorrt-llm", version, version)
+
+    def environment(self, scenario: str, probe: str = "", start: int = 1) -> dict[str, str]:
+        marks = {"PERFGATE_SCENARIO": scenario, "PERFGATE_PROBE": probe}
+        return {**os.environ, **self.env, **marks, "PERFGATE_START": str(start)}
+
+    def program(self, name: str) -> str:
+        return str(self.folder / "bin" / name)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        folder: Path,
+        scenario: str = MIN_LATENCY,
+        probe: str = "",
+        start: int = 1,
+    ) -> Ended:
+        """Run a stand-in to its end in `folder`."""
+        done = subprocess.run(
+            list(argv),
+            cwd=folder,
+            env=self.environment(scenario, probe, start),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    def step(
+        self, command: Command, folder: Path, scenario: str, probe: str = "", start: int = 1
+    ) -> Ended:
+        """Run a rendered command as the launcher would, its logs in ``benchmark.out`` and .err."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in command.files.items():
+            (folder / name).write_text(content)
+        ended = self.run(command.argv, folder, scenario, probe, start)
+        (folder / (command.stdout or "benchmark.out")).write_text(ended.out)
+        (folder / "benchmark.err").write_text(ended.err)
+        return ended
+
+
+def staged(folder: Path, version: str | None = None, fault: str | None = None) -> Stage:
+    """Stage the whole suite below `folder`."""
+    env = stage(
+        folder,
+        scenarios().values(),
+        engine_version=version,
+        fault=parse_fault(fault) if fault else None,
+        seed=7,
+    )
+    return Stage(folder, env, version)

@@ -1,0 +1,62 @@
+"""Faults: how they are asked for, and that what they print is what perfgate knows them by."""
+
+import pytest
+
+from perfgate.errors import InputError
+from perfgate.failures import FAILURES, classify
+from perfgate.rehearsal import healthy
+from perfgate.rehearsal.fault_lines import engine_lines
+from perfgate.rehearsal.faults import FAULTS, Fault, parse_fault
+
+RELEASES = [(0, 19), (1, 0), (1, 3)]
+PRINTED = [
+    kind
+    for kind in FAULTS.values()
+    if kind.place in ("engine", "answers") and not kind.name.startswith(("cli_drift", "killed"))
+]
+
+
+class TestParse:
+    def test_a_name(self) -> None:
+        assert parse_fault("oom") == Fault("oom")
+
+    def test_a_loss(self) -> None:
+        assert parse_fault("slow:8%") == Fault("slow", 0.08)
+        assert parse_fault("accuracy:2pp") == Fault("accuracy", 0.02)
+
+    @pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
+    def test_every_example_can_be_asked_for(self, kind) -> None:
+        assert str(parse_fault(kind.example)) == kind.example
+
+    @pytest.mark.parametrize(
+        "text", ["", "melt", "oom:8%", "slow", "slow:8", "slow:8pp", "slow:0%", "slow:100%"]
+    )
+    def test_refuses_anything_else_and_lists_all_faults(self, text: str) -> None:
+        with pytest.raises(InputError) as caught:
+            parse_fault(text)
+        assert all(kind.example in str(caught.value) for kind in FAULTS.values())
+
+
+def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:
+    for kind in FAULTS.values():
+        assert (kind.failure is None) == (kind.place == "numbers")
+        assert kind.failure is None or kind.failure in FAILURES
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=str)
+@pytest.mark.parametrize("kind", PRINTED, ids=lambda kind: kind.name)
+def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int, int]) -> None:
+    for host, port in (("", ""), ("localhost", "8000")):
+        lines = engine_lines(kind.name, release, host, port).splitlines()
+        assert classify(lines)[0] == kind.failure
+
+
+@pytest.mark.parametrize("kind", PRINTED, ids=lambda kind: kind.name)
+def test_healthy_lines_in_front_do_not_hide_the_cause(
+    kind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    healthy.engine_starts("model", 8, 0.9)
+    lines = capsys.readouterr().out.splitlines()
+    assert classify(lines, otherwise="healthy")[0] == "healthy"
+    lines += engine_lines(kind.name, (1, 0)).splitlines()
+    assert classify(lines)[0] == kind.failure

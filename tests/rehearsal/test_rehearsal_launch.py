@@ -1,0 +1,96 @@
+"""Launchers: their stand-ins run the command once, on this machine, and pass its end on."""
+
+from pathlib import Path
+
+import pytest
+from playing import Stage, staged
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return staged(tmp_path_factory.mktemp("stage"))
+
+
+SAY = ["bash", "-c", "echo said; echo worse >&2; exit 3"]
+WRAPPED = {
+    "mpirun": (
+        "--output-filename bench_log -H one:8,two:8 -mca plm_rsh_args -p2233 --allow-run-as-root "
+        "-n 16 -x TRTLLM_DG_ENABLED=1"
+    ),
+    "srun": (
+        "-N 2 -w one,two --ntasks 16 --ntasks-per-node=8 --mpi=pmix --gres=gpu:8 "
+        "--container-image=image --container-mounts=/w:/w --container-workdir /w"
+    ),
+    "trtllm-llmapi-launch": "",
+    "docker": "run --rm --ipc=host --gpus all -p 8000:8000 -v .:/w -w /w -e A=b image",
+}
+
+
+@pytest.mark.parametrize("program", WRAPPED)
+def test_the_command_runs_once_and_its_status_is_passed_on(
+    stage: Stage, tmp_path: Path, program: str
+) -> None:
+    ended = stage.run([stage.program(program), *WRAPPED[program].split(), *SAY], tmp_path)
+    assert ended.status == 3
+    assert ended.out.splitlines() == ["said"]
+    assert "worse" in ended.err
+
+
+@pytest.mark.parametrize("program", WRAPPED)
+def test_inside_programs_are_the_stand_ins(stage: Stage, tmp_path: Path, program: str) -> None:
+    argv = [
+        stage.program(program),
+        *WRAPPED[program].split(),
+        "bash",
+        "-c",
+        "command -v trtllm-bench",
+    ]
+    assert stage.run(argv, tmp_path).out.strip() == stage.program("trtllm-bench")
+
+
+def test_mpirun_hands_variables_on(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("mpirun"), "-n", "2", "-x", "A=one", "bash", "-c", "echo $A"]
+    assert stage.run(argv, tmp_path).out == "one\n"
+
+
+def test_mpirun_refuses_an_option_it_does_not_know(stage: Stage, tmp_path: Path) -> None:
+    ended = stage.run([stage.program("mpirun"), "--faster", "true"], tmp_path)
+    assert ended.status == 1
+    assert 'unknown option "--faster"' in ended.err
+
+
+def test_srun_writes_its_output_where_it_is_told(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("srun"), "--output", "log_%j_%t.out", *SAY]
+    ended = stage.run(argv, tmp_path)
+    assert ended.out == ""
+    assert (tmp_path / "log_4711_0.out").read_text() == "said\nworse\n"
+
+
+def test_sbatch_runs_the_script_to_its_end_when_told_to_wait(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "job").write_text(
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --output=job.out --error=job.err\n\n"
+        "exec srun --mpi=pmix bash rank\n"
+    )
+    (tmp_path / "rank").write_text("echo said; echo worse >&2; exit 3\n")
+    ended = stage.run([stage.program("sbatch"), "--wait", "--nodes=2", "job"], tmp_path)
+    assert ended.status == 3
+    assert ended.out == "Submitted batch job 4711\n"
+    assert (tmp_path / "job.out").read_text() == "said\n"
+    assert "worse" in (tmp_path / "job.err").read_text()
+
+
+def test_docker_exec_enters_nothing_but_runs_the_command(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("docker"), "exec", "-e", "A=one", "tensorrt_llm", "bash", "-c", "echo $A"]
+    assert stage.run(argv, tmp_path).out == "one\n"
+
+
+def test_docker_starts_the_entry_point_that_it_is_given(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("docker"), "run", "--entrypoint", "echo", "image", "said"]
+    assert stage.run(argv, tmp_path).out == "said\n"
+
+
+def test_a_launched_program_that_is_killed(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("mpirun"), "-n", "2", "bash", "-c", "kill -9 $$"]
+    ended = stage.run(argv, tmp_path)
+    assert ended.status == 128 + 9
+    assert "exited on signal 9" in ended.err

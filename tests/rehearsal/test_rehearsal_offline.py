@@ -1,0 +1,187 @@
+"""Offline stand-ins: rendered, run and read by perfgate's own code; faults are told apart."""
+
+import json
+from pathlib import Path
+
+import pytest
+from playing import (
+    GPQA,
+    MIN_LATENCY,
+    QUICKSTART,
+    STREAMED,
+    UNSTREAMED,
+    Ended,
+    Stage,
+    scenarios,
+    staged,
+)
+
+from perfgate.clients.base import Offline
+from perfgate.clients.trtllm_bench import TrtllmBench
+from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
+from perfgate.documented import documented_values
+from perfgate.errors import RunError
+from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
+from perfgate.failures import classify
+from perfgate.measurement import Measurement
+from perfgate.rehearsal.faults import FAULTS
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Smoke
+
+PROGRAMS: dict[str, type[Offline]] = {
+    MIN_LATENCY: TrtllmBench,
+    STREAMED: TrtllmBench,
+    UNSTREAMED: TrtllmBench,
+    QUICKSTART: TrtllmQuickstart,
+    GPQA: TrtllmGpqa,
+}
+ENDING = [kind for kind in FAULTS.values() if kind.place in ("engine", "answers")]
+CLIENT = ["partial", "truncated", "no_metrics", "zero_metrics"]
+
+
+def what_of(name: str) -> LoadPoint | AccuracyTask | Smoke:
+    scenario = scenarios()[name]
+    if scenario.workload is not None:
+        return scenario.points()[0]
+    if scenario.accuracy:
+        return scenario.accuracy[0]
+    assert scenario.smoke is not None
+    return scenario.smoke
+
+
+@pytest.fixture
+def env(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    return monkeypatch
+
+
+def play(
+    stage: Stage, name: str, folder: Path, env: pytest.MonkeyPatch, start: int = 1
+) -> tuple[Ended, Measurement | RunError]:
+    """All steps of the scenario's first probe, and what its program reads of them."""
+    for variable, value in stage.env.items():
+        env.setenv(variable, value)
+    scenario, what, program = scenarios()[name], what_of(name), PROGRAMS[name]()
+    label = what.task if isinstance(what, AccuracyTask) else what.label
+    steps = program.steps(scenario, stage.build(scenario), what, stage.places)
+    for step in steps:
+        ended = stage.step(step.command, folder, name, label, start)
+    try:
+        return ended, program.parse(scenario, what, folder)
+    except RunError as error:
+        return ended, error
+
+
+@pytest.mark.parametrize("version", [None, "1.0.0", "1.2.0", "1.3.0"])
+@pytest.mark.parametrize("name", [MIN_LATENCY, STREAMED, UNSTREAMED])
+def test_trtllm_bench_is_read_as_a_whole_measurement(
+    tmp_path: Path, env: pytest.MonkeyPatch, name: str, version: str | None
+) -> None:
+    stage = staged(tmp_path / "stage", version)
+    ended, found = play(stage, name, tmp_path / "run", env)
+    assert ended.status == 0, ended.err
+    assert isinstance(found, Measurement), found
+    point = what_of(name)
+    assert isinstance(point, LoadPoint)
+    assert found.facts["requests_completed"] == point.requests
+    assert ("ttft_mean_ms" in found.metrics) == (name == STREAMED)
+    documented = documented_values(scenarios()[name])
+    for metric, value in (documented.values if documented else {}).items():
+        assert found.metrics[metric] == pytest.approx(value.value, rel=0.03)
+
+
+@pytest.mark.parametrize("version", [None, "1.0.0", "1.3.0"])
+def test_the_printed_report_says_the_same_as_the_json(
+    tmp_path: Path, env: pytest.MonkeyPatch, version: str | None
+) -> None:
+    stage = staged(tmp_path / "stage", version)
+    _, from_json = play(stage, STREAMED, tmp_path / "run", env)
+    assert isinstance(from_json, Measurement)
+    (tmp_path / "run" / "report.json").unlink()
+    from_text = TrtllmBench().parse(scenarios()[STREAMED], what_of(STREAMED), tmp_path / "run")
+    for name, value in from_text.metrics.items():
+        assert value == pytest.approx(from_json.metrics[name], rel=1e-3, abs=1e-3)
+
+
+def test_labels_are_those_of_the_release(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+    old = staged(tmp_path / "old", "0.19.0")
+    new = staged(tmp_path / "new", "1.2.0")
+    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    words = ["--model", "any", "throughput", "--dataset", "data", "--streaming"]
+    before = old.run([old.program("trtllm-bench"), *words], tmp_path).out
+    after = new.run([new.program("trtllm-bench"), *words], tmp_path).out
+    assert "Per User Output Speed [1/TPOT] (tokens/sec/user):" in before
+    assert "Per User Output Speed (tps/user):" in after
+    assert "= MACHINE DETAILS" in after
+    assert "= MACHINE DETAILS" not in before
+
+
+def test_quickstart_answers_all_prompts(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+    ended, found = play(staged(tmp_path / "stage"), QUICKSTART, tmp_path / "run", env)
+    assert ended.status == 0, ended.err
+    assert isinstance(found, Measurement), found
+    assert found.facts["answers"] == 4
+
+
+def test_gpqa_scores_all_questions(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+    ended, found = play(staged(tmp_path / "stage"), GPQA, tmp_path / "run", env)
+    assert ended.status == 0, ended.err
+    assert isinstance(found, Measurement), found
+    assert found.facts["questions"] == 198
+
+
+@pytest.mark.parametrize("name", [MIN_LATENCY, QUICKSTART, GPQA])
+def test_everything_says_that_it_is_synthetic(
+    tmp_path: Path, env: pytest.MonkeyPatch, name: str
+) -> None:
+    ended, _ = play(staged(tmp_path / "stage"), name, tmp_path / "run", env)
+    assert "all numbers are synthetic" in ended.err
+    report = tmp_path / "run" / "report.json"
+    if report.exists():
+        assert json.loads(report.read_text())["perfgate_synthetic"] is True
+
+
+@pytest.mark.parametrize("kind", ENDING, ids=lambda kind: kind.name)
+def test_a_fault_of_the_engine_ends_it_with_telling_lines(
+    tmp_path: Path, env: pytest.MonkeyPatch, kind
+) -> None:
+    ended, found = play(
+        staged(tmp_path / "stage", fault=kind.name), MIN_LATENCY, tmp_path / "run", env
+    )
+    assert isinstance(found, RunError)
+    if kind.name == "killed":
+        assert ended.status == -9
+    elif kind.name.startswith("cli_drift"):
+        assert ended.status == 2
+        assert classify(ended.err.splitlines())[0] == "cli_drift"
+    else:
+        assert ended.status == 1
+        assert classify(ended.err.splitlines())[0] == kind.failure
+
+
+@pytest.mark.parametrize("fault", CLIENT)
+@pytest.mark.parametrize("name", [MIN_LATENCY, STREAMED, QUICKSTART, GPQA])
+def test_a_fault_of_the_report_ends_in_0_and_is_found_by_the_parser(
+    tmp_path: Path, env: pytest.MonkeyPatch, name: str, fault: str
+) -> None:
+    ended, found = play(staged(tmp_path / "stage", fault=fault), name, tmp_path / "run", env)
+    assert ended.status == 0
+    assert isinstance(found, RunError)
+    # GPQA's whole report is one line: there is no half of it.
+    cut = name == GPQA and fault == "truncated"
+    assert found.failure == ("no_metrics" if cut else FAULTS[fault].failure)
+
+
+def test_slower_means_slower_by_as_much(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+    _, well = play(staged(tmp_path / "well"), MIN_LATENCY, tmp_path / "one", env)
+    _, slow = play(staged(tmp_path / "slow", fault="slow:8%"), MIN_LATENCY, tmp_path / "two", env)
+    assert isinstance(well, Measurement)
+    assert isinstance(slow, Measurement)
+    for name in ("output_throughput", "output_throughput_per_user"):
+        assert slow.metrics[name] == pytest.approx(0.92 * well.metrics[name])
+
+
+def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    stage = staged(tmp_path / "stage")
+    argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "nowhere"]
+    ended = stage.run(argv, tmp_path)
+    assert ended.status == 2
+    assert "does not exist" in ended.err

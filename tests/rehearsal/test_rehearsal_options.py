@@ -1,0 +1,132 @@
+"""Options: a stand-in refuses what the release would refuse, in the release's own words."""
+
+from pathlib import Path
+
+import pytest
+from playing import MIN_LATENCY, OLD, SERVED, Stage, staged
+
+from perfgate.engines.tensorrt_llm.installed_options import options_in_help
+from perfgate.engines.tensorrt_llm.releases import release
+from perfgate.failures import classify
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return staged(tmp_path_factory.mktemp("stage"))
+
+
+def python(stage: Stage, *words: str) -> list[str]:
+    return [stage.program("python"), *words]
+
+
+CLICK = [
+    ["trtllm-bench", "--model", "any", "throughput", "--quicker"],
+    ["trtllm-bench", "--quicker"],
+    ["trtllm-serve", "model", "--quicker", "1"],
+]
+ARGPARSE = ["-m", "tensorrt_llm.serve.scripts.benchmark_serving", "--model", "any", "--quicker"]
+
+
+@pytest.mark.parametrize("words", CLICK, ids=" ".join)
+def test_an_unknown_option_ends_a_click_program(
+    stage: Stage, tmp_path: Path, words: list[str]
+) -> None:
+    ended = stage.run([stage.program(words[0]), *words[1:]], tmp_path)
+    assert ended.status == 2
+    assert "Error: No such option: --quicker" in ended.err
+    assert classify(ended.err.splitlines())[0] == "cli_drift"
+
+
+def test_an_unknown_option_ends_an_argparse_program(stage: Stage, tmp_path: Path) -> None:
+    ended = stage.run(python(stage, *ARGPARSE), tmp_path)
+    assert ended.status == 2
+    assert "error: unrecognized arguments: --quicker" in ended.err
+    assert classify(ended.err.splitlines())[0] == "cli_drift"
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "1.0.0", "1.2.0", "1.3.0"])
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("trtllm-bench", ["trtllm-bench", "--help"]),
+        ("trtllm-bench throughput", ["trtllm-bench", "-m", "any", "throughput", "--help"]),
+        ("trtllm-serve", ["trtllm-serve", "serve", "--help"]),
+    ],
+)
+def test_the_help_page_lists_exactly_the_options_of_the_release(
+    tmp_path: Path, version: str, program: str, words: list[str]
+) -> None:
+    stage = staged(tmp_path / "stage", version)
+    ended = stage.run([stage.program(words[0]), *words[1:]], tmp_path)
+    assert ended.status == 0
+    known = release(version).options(program).values()
+    expected = {spelling for option in known for spelling in option.spellings}
+    assert options_in_help(ended.out) == expected | {"--help"}
+
+
+def test_while_nobody_says_for_which_scenario_all_staged_releases_are_listed(
+    stage: Stage, tmp_path: Path
+) -> None:
+    argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--help"]
+    of_one = options_in_help(stage.run(argv, tmp_path, OLD).out)
+    of_all = options_in_help(stage.run(argv, tmp_path, scenario="").out)
+    assert of_one < of_all
+
+
+def test_a_subcommand_that_the_release_lacks(stage: Stage, tmp_path: Path) -> None:
+    argv = [stage.program("trtllm-bench"), "-m", "any", "prepare-dataset"]
+    ended = stage.run(argv, tmp_path, MIN_LATENCY)
+    assert ended.status == 2
+    assert "No such command 'prepare-dataset'" in ended.err
+
+
+def test_a_required_option(stage: Stage, tmp_path: Path) -> None:
+    ended = stage.run([stage.program("trtllm-bench"), "throughput"], tmp_path)
+    assert ended.status == 2
+    assert "Missing option '--model'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("yaml", "status"),
+    [
+        ("cuda_graph_config: {enable_padding: true}", 0),
+        ("cuda_graph_config: {padding: true}", 1),
+        ("pytorch_backend_config: {use_cuda_graph: true}", 1),
+    ],
+)
+def test_unknown_keys_of_the_yaml_are_refused_where_the_release_refuses_them(
+    stage: Stage, tmp_path: Path, yaml: str, status: int
+) -> None:
+    (tmp_path / "extra.yml").write_text(yaml)
+    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "data"]
+    ended = stage.run([*argv, "--extra_llm_api_options", "extra.yml"], tmp_path, MIN_LATENCY)
+    assert ended.status == status
+    if status:
+        assert "Extra inputs are not permitted" in ended.err
+        assert classify(ended.err.splitlines())[0] == "config_error"
+
+
+def test_old_releases_ignore_unknown_keys(tmp_path: Path) -> None:
+    stage = staged(tmp_path / "stage", "0.21.0")
+    (tmp_path / "extra.yml").write_text("made_up: true")
+    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "data"]
+    ended = stage.run([*argv, "--extra_llm_api_options", "extra.yml"], tmp_path)
+    assert ended.status == 0
+
+
+def test_an_option_can_drift_at_run_time_alone(tmp_path: Path) -> None:
+    stage = staged(tmp_path / "stage", fault="cli_drift")
+    page = stage.run([stage.program("trtllm-serve"), "--help"], tmp_path, SERVED)
+    assert "--tp_size" in options_in_help(page.out)
+    ended = stage.run([stage.program("trtllm-serve"), "model", "--tp_size", "8"], tmp_path, SERVED)
+    assert ended.status == 2
+    assert "No such option: --tp_size" in ended.err
+
+
+def test_an_option_can_be_gone_from_the_help_page_too(tmp_path: Path) -> None:
+    stage = staged(tmp_path / "stage", fault="cli_drift_help")
+    page = stage.run([stage.program("trtllm-serve"), "--help"], tmp_path, SERVED)
+    assert page.status == 0
+    assert "--tp_size" not in options_in_help(page.out)
