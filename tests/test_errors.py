@@ -53,9 +53,7 @@ def test_several_errors_are_told_at_once() -> None:
 def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
     error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
     assert str(error) == (
-        "oom: the server ended\n"
-        "  | CUDA out of memory\n"
-        f"  next step: {FAILURES['oom'].next_step}"
+        f"oom: the server ended\n  | CUDA out of memory\n  next step: {FAILURES['oom'].next_step}"
     )
 
 

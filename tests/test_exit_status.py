@@ -36,6 +36,7 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
         "INCONCLUSIVE": 10,
         "ERROR": 11,
         "NOT_JUDGED": 12,
+        "REHEARSED": 13,
     }
 
 
@@ -64,6 +65,14 @@ def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], gate:
 
 def test_nothing_selected_is_no_release() -> None:
     assert exit_status([], gate=True) == ExitStatus.NOT_JUDGED
+
+
+@pytest.mark.parametrize("gate", [False, True])
+def test_a_rehearsal_never_ends_in_0(gate: bool) -> None:
+    for verdicts in ([Verdict.PASS], [Verdict.IMPROVEMENT, Verdict.PASS], []):
+        assert exit_status(verdicts, gate=gate, rehearsed=True) != ExitStatus.PASSED
+    assert exit_status([Verdict.PASS], gate=gate, rehearsed=True) == ExitStatus.REHEARSED
+    assert exit_status([Verdict.REGRESSION], gate=gate, rehearsed=True) == ExitStatus.REGRESSION
     assert exit_status([], gate=False) == ExitStatus.PASSED
 
 

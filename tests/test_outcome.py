@@ -3,6 +3,7 @@ import json
 from building import SCENARIO, lower_accuracy, outcome
 
 from perfgate.errors import RunError
+from perfgate.failures import FAILURES
 from perfgate.gate.verdict import Verdict
 from perfgate.probe import accuracy_probes
 
@@ -11,6 +12,7 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
     record = json.loads(json.dumps(outcome(injected=("a=1",), notes=("n",)).as_record()))
     (one,) = record.pop("judgements")
     assert record == {
+        "name": "small-serve-c4",
         "scenario": "small-serve",
         "probe": "c4",
         "verdict": "REGRESSION",
@@ -42,8 +44,7 @@ def test_a_record_of_an_error_holds_evidence_and_next_step() -> None:
         "class": "oom",
         "message": "the server ended",
         "evidence": ["CUDA out of memory"],
-        "next_step": "lower the KV cache fraction, max batch size or max num tokens; "
-        "or use more GPUs",
+        "next_step": FAILURES["oom"].next_step,
     }
     assert (record["verdict"], record["folder"], record["synthetic"]) == ("ERROR", None, True)
 

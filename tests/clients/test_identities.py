@@ -23,6 +23,7 @@ def test_a_product_that_is_wrong_shows_the_arithmetic() -> None:
     [
         {"output_throughput_per_user": 150.0, "output_throughput": 100.0},
         {"output_throughput_per_gpu": 102.0, "output_throughput": 100.0},
+        {"request_throughput": 1341.5, "output_throughput": 274.4},
         {"output_throughput": 100.0, "total_token_throughput": 90.0},
         {"ttft_mean_ms": 50.0, "mean_request_latency_ms": 40.0},
         {"tpot_median_ms": 30.0, "tpot_p99_ms": 20.0},

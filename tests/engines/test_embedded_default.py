@@ -146,7 +146,7 @@ class TestTokenizer:
             "t = Tokenizer.from_file(sys.argv[1]); "
             "print(json.dumps([t.encode(x).ids for x in json.load(sys.stdin)]))"
         )
-        argv = [*LLAMA_CPP_PYTHON.find(), "-c", code, str(target.tokenizer / "tokenizer.json")]
+        argv = [*LLAMA_CPP_PYTHON.find(), "-c", code, f"{target.tokenizer}/tokenizer.json"]
         done = subprocess.run(
             argv, input=json.dumps(asked), capture_output=True, text=True, check=True, timeout=60
         )

@@ -42,7 +42,7 @@ V3 = {
 }  # fmt: skip
 V3_SERVE = {**V3, "tp": 8, "ep": 8}
 V3_KV = {**V3_SERVE, "max_num_tokens": 3200, "kv_cache_fraction": 0.8}
-GB200 = {"backend": "pytorch", 
+GB200 = {"backend": "pytorch",
     "tp": 4, "ep": 4, "attention_dp": True, "max_batch_size": 384, "kv_cache_fraction": 0.85,
 }  # fmt: skip
 
