@@ -21,7 +21,7 @@ endif
 SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
 BROKEN := --inject accuracy.temperature=2
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken test lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse test lint format \
         bench constraints clean
 
 help: ## show the targets
@@ -68,6 +68,11 @@ local-slow: $(VENV)/.stamp-local ## the same with the server really slowed: must
 local-broken: $(VENV)/.stamp-local ## the same with worse answers: accuracy must end in REGRESSION
 	@echo "== expecting an accuracy REGRESSION and exit status 1: $(BROKEN)"
 	@$(PYTEST) -m local $(BROKEN)
+
+rehearse: $(VENV)/.stamp-base ## every GPU scenario with stand-ins for the engine's programs: must end in 13
+	@echo "== rehearsing what B200, H200 and GB200 would run; no number of it is a measurement"
+	@$(PYTEST) -m "b200 or h200 or gb200" --rehearse -n 2; status=$$?; \
+	if [ $$status -eq 13 ]; then exit 0; fi; exit $$status
 
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage
 	@echo "== tests"

@@ -72,6 +72,7 @@ def test_a_rehearsal_never_ends_in_0(gate: bool) -> None:
     for verdicts in ([Verdict.PASS], [Verdict.IMPROVEMENT, Verdict.PASS], []):
         assert exit_status(verdicts, gate=gate, rehearsed=True) != ExitStatus.PASSED
     assert exit_status([Verdict.PASS], gate=gate, rehearsed=True) == ExitStatus.REHEARSED
+    assert exit_status([None, None], gate=gate, rehearsed=True) == ExitStatus.NOT_JUDGED
     assert exit_status([Verdict.REGRESSION], gate=gate, rehearsed=True) == ExitStatus.REGRESSION
     assert exit_status([], gate=False) == ExitStatus.PASSED
 

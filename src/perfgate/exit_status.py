@@ -26,7 +26,8 @@ _MEANINGS = {
     ExitStatus.REGRESSION: "at least one regression of performance or accuracy",
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
     ExitStatus.ERROR: "an engine, client, evaluator or the machine failed",
-    ExitStatus.NOT_JUDGED: "gate mode: a selected scenario got no verdict, or nothing was selected",
+    ExitStatus.NOT_JUDGED: "a selected scenario got no verdict where each must have one (--gate), or "
+    "a rehearsal rehearsed nothing",
     ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
     "claimed of any engine",
 }
@@ -61,7 +62,8 @@ def exit_status(
     Args:
         verdicts: one per selected probe; None for a skipped one.
         gate: whether every selected probe must have been judged.
-        rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED.
+        rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED, and in
+            NOT_JUDGED when every test was skipped.
     """
     seen = list(verdicts)
     if Verdict.REGRESSION in seen:
@@ -69,6 +71,8 @@ def exit_status(
     if Verdict.ERROR in seen:
         return ExitStatus.ERROR
     if gate and (not seen or _UNJUDGED & set(seen)):
+        return ExitStatus.NOT_JUDGED
+    if rehearsed and not any(seen):
         return ExitStatus.NOT_JUDGED
     if Verdict.INCONCLUSIVE in seen:
         return ExitStatus.INCONCLUSIVE

@@ -19,7 +19,7 @@ from perfgate.kept_files import made_once
 from perfgate.launchers.base import Job, Launcher
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
 from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
 from perfgate.steps import Step
 from perfgate.tools import Tools
@@ -96,7 +96,7 @@ class FreshStart:
             raise ValueError(f"{self.scenario.id} was started without a server")
         return self.target
 
-    def _as_started(self, probe: Probe) -> LoadPoint | AccuracyTask | Smoke:
+    def _as_started(self, probe: Probe) -> Measurable:
         """What is measured, as the injected scenario has it."""
         if not isinstance(probe.what, AccuracyTask):
             return probe.what
@@ -138,7 +138,7 @@ class FreshStart:
     def _offline(
         self,
         program: Offline,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         probe: Probe,
         folder: Path,
     ) -> Measurement:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
 
 
 @dataclass(frozen=True, repr=False)
@@ -15,7 +15,7 @@ class Probe:
     """
 
     scenario: Scenario
-    what: LoadPoint | AccuracyTask | Smoke
+    what: Measurable
 
     def __hash__(self) -> int:
         return hash(self.id)  # scenarios hold mappings, which have no hash

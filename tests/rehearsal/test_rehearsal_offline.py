@@ -25,7 +25,7 @@ from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
 from perfgate.failures import classify
 from perfgate.measurement import Measurement
 from perfgate.rehearsal.faults import FAULTS
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Smoke
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable
 
 PROGRAMS: dict[str, type[Offline]] = {
     MIN_LATENCY: TrtllmBench,
@@ -38,7 +38,7 @@ ENDING = [kind for kind in FAULTS.values() if kind.place in ("engine", "answers"
 CLIENT = ["partial", "truncated", "no_metrics", "zero_metrics"]
 
 
-def what_of(name: str) -> LoadPoint | AccuracyTask | Smoke:
+def what_of(name: str) -> Measurable:
     scenario = scenarios()[name]
     if scenario.workload is not None:
         return scenario.points()[0]

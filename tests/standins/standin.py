@@ -14,7 +14,14 @@ from perfgate.measurement import Json, Measurement
 from perfgate.metrics import accuracy_name
 from perfgate.places import Places
 from perfgate.programs import Program
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke, Workload
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    LoadPoint,
+    Measurable,
+    Scenario,
+    Smoke,
+    Workload,
+)
 from perfgate.steps import Step
 
 HERE = Path(__file__).parent
@@ -111,7 +118,7 @@ class StandinOffline(Offline):
         self,
         scenario: Scenario,
         build: EngineBuild,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         places: Places,
     ) -> tuple[Step, ...]:
         program = (sys.executable, str(HERE / "standin_offline.py"))
@@ -123,9 +130,7 @@ class StandinOffline(Offline):
             Step("benchmark", benchmark, what.label),
         )
 
-    def parse(
-        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
-    ) -> Measurement:
+    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
         plain = read(folder)
         if isinstance(what, Smoke):
             return Measurement({}, {"answers": plain["completed"]})

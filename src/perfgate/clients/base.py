@@ -11,7 +11,12 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.measurement import Measurement
 from perfgate.places import Places
 from perfgate.registry import Registry
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke, Workload
+from perfgate.scenarios.scenario import (
+    LoadPoint,
+    Measurable,
+    Scenario,
+    Workload,
+)
 from perfgate.steps import Step
 
 
@@ -48,7 +53,7 @@ class Offline(ABC):
         self,
         scenario: Scenario,
         build: EngineBuild,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         places: Places,
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
@@ -60,9 +65,7 @@ class Offline(ABC):
         """
 
     @abstractmethod
-    def parse(
-        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
-    ) -> Measurement:
+    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
         """Read what the finished calls left in `folder`: files, and the logs ``benchmark.out``.
 
         Raises:

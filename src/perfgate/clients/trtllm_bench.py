@@ -17,7 +17,7 @@ from perfgate.engines.tensorrt_llm import bench, dataset
 from perfgate.errors import InputError, RunError
 from perfgate.measurement import Measurement
 from perfgate.places import Places
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 from perfgate.steps import Step
 
 REPORT = "report.json"
@@ -37,7 +37,7 @@ class TrtllmBench(Offline):
         self,
         scenario: Scenario,
         build: EngineBuild,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         places: Places,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
@@ -60,9 +60,7 @@ class TrtllmBench(Offline):
         command = bench.throughput(scenario, build, what, prompts, places)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
-    def parse(
-        self, scenario: Scenario, what: LoadPoint | AccuracyTask | Smoke, folder: Path
-    ) -> Measurement:
+    def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
         if not isinstance(what, LoadPoint):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")

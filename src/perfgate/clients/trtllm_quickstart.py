@@ -18,7 +18,7 @@ from perfgate.engines.tensorrt_llm import examples
 from perfgate.errors import InputError, RunError
 from perfgate.measurement import Measurement
 from perfgate.places import Places
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.scenarios.scenario import Measurable, Scenario, Smoke
 from perfgate.steps import Step
 
 CLIENT = "trtllm-quickstart"
@@ -43,7 +43,7 @@ class TrtllmQuickstart(Offline):
         self,
         scenario: Scenario,
         build: EngineBuild,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         places: Places,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
@@ -55,7 +55,7 @@ class TrtllmQuickstart(Offline):
     def parse(
         self,
         scenario: Scenario,  # noqa: ARG002
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         folder: Path,
     ) -> Measurement:
         """See `Offline.parse`; there is nothing to measure, only answers to be there."""

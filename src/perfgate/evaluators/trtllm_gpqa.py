@@ -20,7 +20,7 @@ from perfgate.evaluators.base import evaluator
 from perfgate.measurement import Json, Measurement
 from perfgate.metrics import accuracy_name
 from perfgate.places import Places
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Smoke
+from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 from perfgate.steps import Step
 
 EVALUATOR = "trtllm-gpqa"
@@ -44,7 +44,7 @@ class TrtllmGpqa(Offline):
         self,
         scenario: Scenario,
         build: EngineBuild,
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         places: Places,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
@@ -57,7 +57,7 @@ class TrtllmGpqa(Offline):
     def parse(
         self,
         scenario: Scenario,  # noqa: ARG002
-        what: LoadPoint | AccuracyTask | Smoke,
+        what: Measurable,
         folder: Path,
     ) -> Measurement:
         """See `Offline.parse`."""

@@ -1,4 +1,8 @@
-"""Scenario: one documented workload as frozen values; `files` reads it from YAML."""
+"""Scenario: one documented workload as frozen values; `files` reads it from YAML.
+
+The whole vocabulary of scenario files stands here, in their order, so that it is read in one go;
+hence the length.
+"""
 
 import hashlib
 import json
@@ -232,6 +236,9 @@ class Smoke:
     def label(self) -> str:
         """Short name in test ids, folders and reports."""
         return "smoke"
+
+
+Measurable = LoadPoint | AccuracyTask | Smoke  # what one probe of a scenario can be
 
 
 @dataclass(frozen=True)
