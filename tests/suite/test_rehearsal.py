@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_road import ONLY_NEEDED_PLUGINS, PLUGINS
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,14 +38,14 @@ class Rehearsed:
 def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
     """One rehearsal; `traced`: its lines count for the coverage of the tests."""
     folder = tmp_path / "run"
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "perf_tests"]
+    argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
     argv += ["--rehearse", "--run-dir", str(folder), *options]
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTEST_", "PERFGATE_") if traced else _UNTRACED)
     }
-    environment["PERFGATE_HOME"] = str(tmp_path / "home")
+    environment |= {"PERFGATE_HOME": str(tmp_path / "home"), **ONLY_NEEDED_PLUGINS}
     done = subprocess.run(
         argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False
     )

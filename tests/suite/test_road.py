@@ -20,6 +20,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
+# Plugins of other installed packages take three seconds to import in each session.
+ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_benchmark.plugin")
 METRIC = "accuracy:sums:exact_match:strict-match"
 
 
@@ -38,11 +41,12 @@ class Suite:
             "PERFGATE_ROOT": str(self.folder),
             "PERFGATE_HOME": str(self.folder / "home"),
             "PERFGATE_STANDIN_COUNTER": str(self.folder / "starts"),
+            **ONLY_NEEDED_PLUGINS,
         }
 
     def command(self, *options: str) -> list[str]:
         run = str(self.folder / "run")
-        return [sys.executable, "-m", "pytest", "-q", "--run-dir", run, *options]
+        return [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--run-dir", run, *options]
 
     def run(self, *options: str, fault: str = "", timeout: float = 120) -> "Finished":
         shutil.rmtree(self.folder / "run", ignore_errors=True)
