@@ -68,10 +68,19 @@ def test_every_gpu_scenario_rehearses(tmp_path: Path, release: str) -> None:
 
 
 def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor")
+    files = (
+        "--junitxml",
+        str(tmp_path / "junit.xml"),
+        "--benchmark-json",
+        str(tmp_path / "b.json"),
+    )
+    done = rehearse(tmp_path, "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor", *files)
     assert set(done.verdicts.values()) == {"PASS"}, done.output
     assert done.status == 13, done.output
     assert "nothing is claimed of any engine" in done.output
+    assert '<property name="synthetic" value="true"' in (tmp_path / "junit.xml").read_text()
+    (benchmark,) = json.loads((tmp_path / "b.json").read_text())["benchmarks"]
+    assert benchmark["extra_info"]["synthetic"] is True
 
 
 def test_nothing_of_a_rehearsal_becomes_a_baseline(tmp_path: Path) -> None:
