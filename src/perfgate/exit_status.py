@@ -26,8 +26,8 @@ _MEANINGS = {
     ExitStatus.REGRESSION: "at least one regression of performance or accuracy",
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
     ExitStatus.ERROR: "an engine, client, evaluator or the machine failed",
-    ExitStatus.NOT_JUDGED: "a selected scenario got no verdict where each must have one (--gate), or "
-    "a rehearsal rehearsed nothing",
+    ExitStatus.NOT_JUDGED: "a selected scenario got no verdict where each must have one (--gate), "
+    "or a rehearsal rehearsed nothing",
     ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
     "claimed of any engine",
 }
