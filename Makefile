@@ -77,7 +77,7 @@ rehearse: $(VENV)/.stamp-base ## every GPU scenario with stand-ins for the engin
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests --cov --cov-report=term:skip-covered
+	@$(PYTEST) tests -n 2 --dist loadfile --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.stamp-dev ## ruff and mypy
 	@echo "== format, lint, types"
