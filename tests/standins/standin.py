@@ -111,9 +111,6 @@ class StandinOffline(Offline):
 
     name = "stand-in-offline"
 
-    def version(self, build: EngineBuild) -> str:
-        return build.version
-
     def steps(
         self,
         scenario: Scenario,

@@ -4,12 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from test_road import ONLY_NEEDED_PLUGINS, PLUGINS
+from test_road import ONLY_NEEDED_PLUGINS, PLUGINS, Finished
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,17 +16,8 @@ _UNTRACED = ("PYTEST_", "PERFGATE_", "COVERAGE_", "COV_CORE_")
 pytestmark = pytest.mark.slow
 
 
-@dataclass
-class Rehearsed:
-    """A finished rehearsal."""
-
-    status: int
-    output: str
-    folder: Path
-
-    def records(self, kind: str) -> list[dict[str, Any]]:
-        lines = (self.folder / "records.jsonl").read_text().splitlines()
-        return [line for line in map(json.loads, lines) if line["record"] == kind]
+class Rehearsed(Finished):
+    """A finished rehearsal; its verdicts by full name, as it is of several scenarios."""
 
     @property
     def verdicts(self) -> dict[str, str]:

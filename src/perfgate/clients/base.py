@@ -40,13 +40,9 @@ class Offline(ABC):
 
     name: str
 
-    @abstractmethod
     def version(self, build: EngineBuild) -> str:
-        """The program's version: that of the engine's build, where it comes with it.
-
-        Raises:
-            MissingProgram: the program is not installed.
-        """
+        """The program's version: that of the engine's build, as it comes with the engine."""
+        return build.version
 
     @abstractmethod
     def steps(

@@ -29,10 +29,6 @@ class TrtllmBench(Offline):
 
     name = CLIENT
 
-    def version(self, build: EngineBuild) -> str:
-        """See `Offline.version`; it is part of TensorRT-LLM."""
-        return build.version
-
     def steps(
         self,
         scenario: Scenario,

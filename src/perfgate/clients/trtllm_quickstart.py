@@ -35,10 +35,6 @@ class TrtllmQuickstart(Offline):
 
     name = CLIENT
 
-    def version(self, build: EngineBuild) -> str:
-        """See `Offline.version`; it comes with TensorRT-LLM's sources."""
-        return build.version
-
     def steps(
         self,
         scenario: Scenario,

@@ -36,10 +36,6 @@ class TrtllmGpqa(Offline):
 
     name = EVALUATOR
 
-    def version(self, build: EngineBuild) -> str:
-        """See `Offline.version`; it comes with TensorRT-LLM's sources."""
-        return build.version
-
     def steps(
         self,
         scenario: Scenario,

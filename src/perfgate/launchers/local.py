@@ -22,7 +22,7 @@ from perfgate.command import Command
 from perfgate.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.local_job import LocalJob
-from perfgate.launchers.run_folder import explain_disk_errors, write_files
+from perfgate.launchers.run_folder import explain_disk_errors, stdout_of, write_files
 from perfgate.launchers.survivors import MARK
 
 WARDEN = Path(__file__).with_name("warden.py")
@@ -64,9 +64,9 @@ class LocalLauncher(Launcher):
         call = {"argv": command.argv, "env": env, "cwd": str(cwd)}
         with contextlib.ExitStack() as undo:
             with explain_disk_errors(folder):
-                write_files(replace(command, cwd=cwd), folder, name, undo)
-                out = folder / f"{name}.out" if command.stdout is None else cwd / command.stdout
-                job = self._start_warden(folder, name, mark, out)
+                placed = replace(command, cwd=cwd)
+                write_files(placed, folder, name, undo)
+                job = self._start_warden(folder, name, mark, stdout_of(placed, folder, name))
             try:
                 answer = job.begin(call)
                 if answer["event"] == "failed":

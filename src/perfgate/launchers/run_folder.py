@@ -9,6 +9,13 @@ from perfgate.durable import disk_errors_named
 from perfgate.errors import InputError
 
 
+def stdout_of(command: Command, folder: Path, name: str) -> Path:
+    """Where standard output goes: the job's log, or the file that the command names for it."""
+    if command.stdout is None:
+        return folder / f"{name}.out"
+    return (command.cwd or folder) / command.stdout
+
+
 def write_files(command: Command, folder: Path, name: str, undo: contextlib.ExitStack) -> None:
     """Write the command's files, its script and empty logs; `undo` takes them away again.
 
@@ -22,8 +29,7 @@ def write_files(command: Command, folder: Path, name: str, undo: contextlib.Exit
     script = folder / f"{name}.sh"
     contents = {cwd / file: text for file, text in command.files.items()}
     contents[script] = command.as_shell()
-    out = folder / f"{name}.out" if command.stdout is None else cwd / command.stdout
-    contents |= {out: "", folder / f"{name}.err": ""}
+    contents |= {stdout_of(command, folder, name): "", folder / f"{name}.err": ""}
     for file, text in contents.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         undo.callback(file.unlink, missing_ok=True)
