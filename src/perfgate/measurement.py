@@ -15,8 +15,10 @@ class Measurement:
         facts: what else is known of the run: requests asked and completed, true ISL and OSL,
             the program's version, labels the parser did not know.
         answers: for accuracy metrics, metric name → question key → answered correctly.
+        disturbed: what disturbed it beyond the limits, each in words; it is then not judged.
     """
 
     metrics: Mapping[str, float]
     facts: Mapping[str, Json] = field(default_factory=dict)
     answers: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    disturbed: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ of the calibration on DeepSeek-R1 nightlies (docs/verdicts.md, "Where the priors
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfgate.errors import InputError
@@ -22,11 +22,20 @@ class Family:
         name: the family's name.
         sigma: prior standard deviation of one run on the log scale (0.005 = 0.5 %).
         band: default loss, as a fraction, from which on a change counts; None: report only.
+        on_nodes: sigma and band on several nodes, where they are known to differ.
     """
 
     name: str
     sigma: float
     band: float | None
+    on_nodes: tuple[float, float] | None = None
+
+    def on(self, nodes: int) -> "Family":
+        """The family as it is on so many nodes."""
+        if nodes == 1 or self.on_nodes is None:
+            return self
+        sigma, band = self.on_nodes
+        return replace(self, sigma=sigma, band=band)
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,9 @@ class Metric:
     meaning: str
 
 
-THROUGHPUT = Family("throughput", 0.005, 0.02)
-LATENCY = Family("latency", 0.005, 0.02)
-TPOT = Family("tpot", 0.005, 0.02)
+THROUGHPUT = Family("throughput", 0.005, 0.02, on_nodes=(0.016, 0.06))
+LATENCY = Family("latency", 0.005, 0.02, on_nodes=(0.016, 0.06))
+TPOT = Family("tpot", 0.005, 0.02, on_nodes=(0.013, 0.05))
 TPOT_TAIL = Family("tpot_tail", 0.008, 0.04)
 TTFT = Family("ttft", 0.03, 0.15)
 TTFT_TAIL = Family("ttft_tail", 0.05, None)

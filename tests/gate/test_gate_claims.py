@@ -47,6 +47,7 @@ def test_against_another_scenario(
     judged = judge_claim("output_throughput", expect, new, versus)  # type: ignore[arg-type]
     assert judged.verdict == verdict
     assert judged.runs_used == len(new)
+    assert judged.against == "claim"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_undecided_asks_for_more_starts_of_the_side_that_has_fewer() -> None:
 
 @pytest.mark.parametrize("metric", sorted(METRICS))
 def test_every_metric_twice_as_good_and_twice_as_bad(metric: str) -> None:
-    good, bad = (100, 50) if METRICS[metric].direction == "higher" else (50, 100)
+    good, bad = (0.8, 0.4) if METRICS[metric].direction == "higher" else (0.4, 0.8)
 
     def verdict(expect: str, new: float, other: float) -> tuple[Verdict, Verdict]:
         margin = 0.2 if expect == "not_worse" else 0.0
@@ -292,6 +293,7 @@ def test_accuracies_by_their_answers(expect: str, right: int, verdict: Verdict) 
     assert judged.verdict == verdict
     assert judged.change == pytest.approx((right - 950) / 1000)
     assert judged.reason.startswith("the claim does not hold") == (verdict == Verdict.REGRESSION)
+    assert judged.against == "claim"
 
 
 def test_answers_tell_more_than_scores() -> None:
@@ -324,7 +326,7 @@ def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
 
 def test_other_questions_are_not_comparable() -> None:
     judged = judge_accuracy_claim(SCORE, "better", [answers(9, 10)], [answers(9, 11)])
-    assert judged.verdict == Verdict.NOT_COMPARABLE
+    assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
 
 
 def test_an_accuracy_without_numbers_is_refused() -> None:

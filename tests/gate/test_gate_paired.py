@@ -36,9 +36,41 @@ def test_by_hand() -> None:
     assert judged.band == 0.02
     assert judged.runs_used == 1
     assert judged.reason == (
-        "changed by -0.8 points, at worst -1.5 where -2.0 counts: of 1319 questions 20 answers "
-        "lost and 10 gained (p = 0.049) in 1 evaluation"
+        "changed by -0.8 points, at worst -1.5, so not as bad as -2.0: of 1319 questions 20 "
+        "answers lost and 10 gained (p = 0.049) in 1 evaluation"
     )
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        (
+            [(35, 20)],
+            "changed by -1.1 points, at worst -2.1, so -2.0 is not excluded, and no loss is real "
+            "at p < 0.01: of 1319 questions 35 answers lost and 20 gained (p = 0.029) in 1 "
+            "evaluation; up to 1 more may decide",
+        ),
+        (
+            [(35, 20), (35, 20)],
+            "changed by -1.1 points, at worst -2.1, so -2.0 is not excluded, and no loss is real "
+            "at p < 0.01: of 1319 questions 70 answers lost and 40 gained (p = 0.029) in 2 "
+            "evaluations; no more are allowed",
+        ),
+        (
+            [(52, 26)],
+            "changed by -2.0 points, at worst -3.1 where -2.0 counts; a loss is real at p < 0.01: "
+            "of 1319 questions 52 answers lost and 26 gained (p = 0.0022) in 1 evaluation",
+        ),
+        (
+            [(0, 40), (0, 40)],
+            "changed by +3.0 points, at worst +2.2, where +1.0 counts as a gain; each of the first "
+            "two agrees: of 1319 questions 0 answers lost and 80 gained (p = 1) in 2 evaluations",
+        ),
+    ],
+)
+def test_each_verdict_explains_itself(new: list[tuple[int, int]], reason: str) -> None:
+    runs = [answers(1253, lost, gained) for lost, gained in new]
+    assert judge_paired(NAME, BASE, runs, margin=0.02).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -155,6 +187,7 @@ def test_other_questions_are_not_comparable() -> None:
         (NAME, BASE, [BASE], 0.0, "two points"),
         (NAME, BASE, [BASE], 1.0, "two points"),
         (NAME, BASE, [BASE], float("nan"), "two points"),
+        (NAME, BASE, [BASE], "0.02", "two points"),
     ],
 )
 def test_bad_input(

@@ -5,8 +5,11 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfgate.gate.multiplicity import holm
 from perfgate.gate.performance import Rule, describe_change, judge_documented, judge_performance
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.sweep import judge_sweep
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.metrics import METRICS
 
 # How well a build comes off; making a run worse may only move it to the right.
 ORDER = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
@@ -128,7 +131,7 @@ def test_a_decision_stands_whatever_is_measured_after_it(
     judged = judge_performance(metric, baseline, new, rule=rule)
     if judged.needs_more_runs or judged.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
         return
-    for extra in (1.0, 1e4):
+    for extra in (1.0, 2000.0):
         later = judge_performance(metric, baseline, [*new, extra], rule=rule)
         assert later.verdict == judged.verdict
         assert later.runs_used == judged.runs_used
@@ -152,3 +155,177 @@ def test_describing_is_judging_without_stopping(
     if judged.runs_used == len(new):
         assert described.change == judged.change
         assert described.interval == judged.interval
+
+
+@settings(deadline=None)
+@given(metrics, baselines, runs, st.floats(0.01, 0.4))
+def test_the_p_value_agrees_with_the_interval(
+    metric: str, baseline: list[float], new: list[float], alpha: float
+) -> None:
+    """A loss is real at alpha exactly where its p-value is below alpha."""
+    described = describe_change(metric, baseline, new, rule=Rule(alpha=alpha))
+    low, high = described.interval
+    assert low <= described.change <= high
+    assert 0 <= described.p_value <= 1
+    nearest = high if metric == "output_throughput" else -low
+    if abs(nearest) > 1e-9:
+        assert (described.p_value < alpha) == (nearest < 0)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(METRICS)), log_values, log_values)
+def test_a_better_value_is_never_judged_worse_in_any_metric(
+    metric: str, one: float, other: float
+) -> None:
+    sign = 1 if METRICS[metric].direction == "higher" else -1
+    better, worse = (0.1 * math.exp(sign * x) for x in (max(one, other), min(one, other)))
+
+    def rank(value: float) -> int:
+        return ORDER.index(judge_performance(metric, [0.1] * 5, [value] * 2, band=0.2).verdict)
+
+    assert rank(worse) >= rank(better)
+
+
+def worsened(metric: str, value: float, loss: float) -> float:
+    return value * math.exp(loss if METRICS[metric].direction == "lower" else -loss)
+
+
+names = ["output_throughput", "tpot_median_ms", "ttft_median_ms", "total_token_throughput"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), st.integers(1, 4), rules)
+def test_a_worse_run_betters_no_verdict_of_metrics_judged_together(
+    data: st.DataObject, count: int, rule: Rule
+) -> None:
+    """Nor does the order of the metrics matter. A loss proved in one makes the others' share of
+    the error rate larger, so it can only turn them red too."""
+    listed = data.draw(st.permutations(names))[:count]
+    before = {name: (data.draw(baselines), data.draw(runs)) for name in listed}
+    losses = {name: data.draw(st.floats(0, 1)) for name in listed}
+
+    def verdicts(order: list[str], factor: float) -> dict[str, Verdict]:
+        def judge(name: str, alpha: float) -> Judgement:
+            baseline, new = before[name]
+            worse = [worsened(name, value, factor * losses[name]) for value in new]
+            shared = Rule(alpha=alpha, max_runs=rule.max_runs)
+            return judge_performance(name, baseline, worse, rule=shared)
+
+        return {name: one.verdict for name, one in holm(order, judge, rule.alpha).items()}
+
+    healthy, hurt = verdicts(listed, 0), verdicts(listed, 1)
+    assert all(ORDER.index(hurt[name]) >= ORDER.index(healthy[name]) for name in listed)
+    assert verdicts(sorted(listed), 1) == hurt
+
+
+@settings(deadline=None)
+@given(metrics, baselines, runs, st.floats(0.001, 0.4), st.floats(0.01, 1))
+def test_a_loss_proved_at_a_small_rate_is_proved_at_a_larger_one(
+    metric: str, baseline: list[float], new: list[float], alpha: float, share: float
+) -> None:
+    """What Holm's procedure on verdicts rests on."""
+
+    def verdict(rate: float) -> Verdict:
+        return judge_performance(metric, baseline, new, rule=Rule(alpha=rate)).verdict
+
+    if verdict(alpha * share) == Verdict.REGRESSION:
+        assert verdict(alpha) == Verdict.REGRESSION
+
+
+@st.composite
+def curves(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
+    """Fresh starts of both sides that measured the same points, each of its own size."""
+    points = draw(st.integers(1, 4))
+    sizes = [draw(st.floats(0.01, 1e4)) for _ in range(points)]
+    start = st.lists(values, min_size=points, max_size=points)
+
+    def drawn(starts: list[list[float]]) -> list[list[float]]:
+        return [[size * x for size, x in zip(sizes, one, strict=True)] for one in starts]
+
+    before = draw(st.lists(start, min_size=1, max_size=6))
+    return drawn(before), drawn(draw(st.lists(start, min_size=1, max_size=5)))
+
+
+Curves = tuple[list[list[float]], list[list[float]]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(metrics, curves(), factors, rules)
+def test_the_unit_of_a_sweep_does_not_matter(
+    metric: str, curve: Curves, factor: float, rule: Rule
+) -> None:
+    before, new = curve
+    judged = judge_sweep(metric, before, new, rule=rule)
+    scaled = judge_sweep(
+        metric,
+        [[factor * x for x in start] for start in before],
+        [[factor * x for x in start] for start in new],
+        rule=rule,
+    )
+    assert (scaled.verdict, scaled.runs_used) == (judged.verdict, judged.runs_used)
+    assert math.isclose(scaled.change or 0, judged.change or 0, rel_tol=1e-6, abs_tol=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(metrics, curves(), st.data())
+def test_the_order_of_points_and_of_baseline_starts_does_not_matter(
+    metric: str, curve: Curves, data: st.DataObject
+) -> None:
+    before, new = curve
+    order = data.draw(st.permutations(range(len(new[0]))))
+    shuffled = data.draw(st.permutations(before))
+    judged = judge_sweep(metric, before, new)
+    other = judge_sweep(
+        metric,
+        [[start[point] for point in order] for start in shuffled],
+        [[start[point] for point in order] for start in new],
+    )
+    assert (other.verdict, other.runs_used) == (judged.verdict, judged.runs_used)
+    assert (other.change, other.interval) == (judged.change, judged.interval)
+
+
+@settings(deadline=None, max_examples=60)
+@given(metrics, curves(), st.data(), rules)
+def test_a_worse_point_never_betters_the_verdict_of_a_sweep(
+    metric: str, curve: Curves, data: st.DataObject, rule: Rule
+) -> None:
+    before, new = curve
+    worse = [[worsened(metric, x, data.draw(st.floats(0, 1))) for x in start] for start in new]
+    healthy = judge_sweep(metric, before, new, rule=rule)
+    hurt = judge_sweep(metric, before, worse, rule=rule)
+    assert ORDER.index(hurt.verdict) >= ORDER.index(healthy.verdict)
+    for judged in (healthy, hurt):
+        assert judged.interval is not None
+        assert judged.change is not None
+        assert judged.interval[0] <= judged.change <= judged.interval[1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(curves(), st.floats(0.01, 0.4), rules)
+def test_sweeps_mirror_each_other(curve: Curves, band: float, rule: Rule) -> None:
+    before, new = curve
+    as_speed = judge_sweep("output_throughput", before, new, band=band, rule=rule)
+    as_time = judge_sweep(
+        "tpot_median_ms",
+        [[1 / x for x in start] for start in before],
+        [[1 / x for x in start] for start in new],
+        band=band / (1 - band),
+        rule=rule,
+    )
+    assert (as_time.verdict, as_time.runs_used) == (as_speed.verdict, as_speed.runs_used)
+
+
+@settings(deadline=None)
+@given(metrics, baselines, runs, rules)
+def test_every_judgement_explains_itself_with_its_numbers(
+    metric: str, baseline: list[float], new: list[float], rule: Rule
+) -> None:
+    judged = judge_performance(metric, baseline, new, rule=rule)
+    starts = "fresh start" if judged.runs_used == 1 else "fresh starts"
+    assert judged.reason.startswith("changed by ")
+    assert f"after {judged.runs_used} {starts} against {len(baseline)} baseline run" in (
+        judged.reason
+    )
+    assert judged.reason.count("%") >= 3
+    assert "\n" not in judged.reason
+    assert all("\n" not in note for note in judged.notes)

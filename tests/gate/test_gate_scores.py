@@ -101,10 +101,19 @@ def test_a_documented_standard_error_widens_the_bounds() -> None:
     assert judged.notes == ()
 
 
-def test_the_reason_has_the_numbers() -> None:
-    judged = judge_unpaired(NAME, documented_score(0.95), counted_score(1230, 1319), margin=0.02)
+@pytest.mark.parametrize(
+    ("right", "says"),
+    [
+        (1253, "between +1.2 and -1.1 where -2.0 counts, so it is not as bad"),
+        (1239, "between +0.3 and -2.2 where -2.0 counts, so neither that nor its absence is "
+               "proved"),
+        (1230, "between -0.3 and -3.0 where -2.0 counts, so a loss is real"),
+    ],
+)  # fmt: skip
+def test_the_reason_has_the_numbers(right: int, says: str) -> None:
+    judged = judge_unpaired(NAME, documented_score(0.95), counted_score(right, 1319), margin=0.02)
     assert judged.reason == (
-        "changed by -1.7 points, between -0.3 and -3.0 where -2.0 counts, on 1319 questions whose "
+        f"changed by {100 * (right / 1319 - 0.95):+.1f} points, {says}, on 1319 questions whose "
         "answers cannot be paired"
     )
 
@@ -117,7 +126,16 @@ def test_counts_that_do_not_fit(right: int, questions: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "stderr"),
-    [(1.2, None), (math.nan, None), (-0.1, None), (0.5, 0.0), (0.5, math.nan), (1.0, 0.01)],
+    [
+        (1.2, None),
+        (math.nan, None),
+        (-0.1, None),
+        ("0.5", None),
+        (True, None),
+        (0.5, 0.0),
+        (0.5, math.nan),
+        (1.0, 0.01),
+    ],
 )
 def test_documents_that_cannot_be(value: float, stderr: float | None) -> None:
     with pytest.raises(InputError, match="score"):

@@ -1,10 +1,12 @@
 """Which verdict a group of verdicts gets."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
-from perfgate.gate.verdict import Verdict, worst
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.verdict import Verdict, verdict_of, worst
 
 FROM_WORST = [
     Verdict.REGRESSION,
@@ -43,3 +45,13 @@ def test_takes_any_iterable_once() -> None:
 def test_an_empty_group_has_not_passed() -> None:
     with pytest.raises(ValueError, match="no verdict"):
         worst([])
+
+
+def test_a_waived_regression_counts_as_passed_and_hides_no_other() -> None:
+    lost = judge_performance("output_throughput", [1000] * 5, [900, 900])
+    waived = replace(lost, waiver="known, until 2026-12-31")
+    assert verdict_of([lost]) == Verdict.REGRESSION
+    assert verdict_of([waived]) == Verdict.PASS
+    assert verdict_of([waived, lost]) == Verdict.REGRESSION
+    with pytest.raises(ValueError, match="no verdict"):
+        verdict_of([])

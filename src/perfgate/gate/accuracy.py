@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from scipy.special import betainc, ndtri
 
 from perfgate.errors import InputError
+from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, counted
 from perfgate.metrics import is_accuracy
 
@@ -97,7 +98,7 @@ def judge_paired(
         band=margin,
         runs_used=table.runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and table.runs < max_runs,
-        reason=_reason(table, high, margin),
+        reason=_reason(verdict, table, high, margin, alpha, max_runs),
         notes=tuple(notes),
     )
 
@@ -179,12 +180,27 @@ def _decide(
     return Verdict.INCONCLUSIVE, table
 
 
-def _reason(table: _Table, high: float, margin: float) -> str:
+def _reason(
+    verdict: Verdict, table: _Table, high: float, margin: float, alpha: float, max_runs: int
+) -> str:
+    seen = f"changed by {-100 * table.drop:+.1f} points, at worst {-100 * high:+.1f}"
+    band = f"{-100 * margin:+.1f}"
+    counts = (
+        f"of {table.questions} questions {table.lost} answers lost and {table.gained} gained "
+        f"(p = {table.p_value():.2g}) in {counted(table.runs, 'evaluation')}"
+    )
+    if verdict == Verdict.PASS:
+        return f"{seen}, so not as bad as {band}: {counts}"
+    if verdict == Verdict.IMPROVEMENT:
+        gain = f"{50 * margin:+.1f} counts as a gain; each of the first two agrees"
+        return f"{seen}, where {gain}: {counts}"
+    if verdict == Verdict.REGRESSION:
+        return f"{seen} where {band} counts; a loss is real at p < {alpha:g}: {counts}"
+    left = max_runs - table.runs
+    ahead = f"up to {left} more may decide" if left > 0 else "no more are allowed"
     return (
-        f"changed by {-100 * table.drop:+.1f} points, at worst {-100 * high:+.1f} where "
-        f"{-100 * margin:+.1f} counts: of {table.questions} questions {table.lost} answers lost "
-        f"and {table.gained} gained (p = {table.p_value():.2g}) in "
-        f"{counted(table.runs, 'evaluation')}"
+        f"{seen}, so {band} is not excluded, and no loss is real at p < {alpha:g}: {counts}; "
+        f"{ahead}"
     )
 
 
@@ -209,7 +225,7 @@ def check(metric: str, margin: float) -> None:
         raise InputError(
             "not an accuracy metric", found=metric, expected="accuracy:<task>:<metric>:<filter>"
         )
-    if not 0 < margin < 1:
+    if not 0 < as_number(margin) < 1:
         raise InputError(
             f"the band of {metric} cannot be used",
             found=margin,

@@ -60,6 +60,7 @@ def judge_claim(
     value: float | None = None,
     margin: float = 0.0,
     rule: Rule | None = None,
+    sigma: float | None = None,
 ) -> Judgement:
     """Judge a claim about a performance metric; formulas at the top of this module.
 
@@ -75,6 +76,7 @@ def judge_claim(
         margin: the loss that is still not worse, as a fraction; 0: the band of the metric's family.
             Only for ``not_worse``.
         rule: error rates and most fresh starts; None: `Rule()`.
+        sigma: noise of one run on the log scale; None: that of the metric's family.
 
     Returns:
         the judgement; `baseline` is the other side, REGRESSION means that the claim does not hold.
@@ -98,7 +100,8 @@ def judge_claim(
     else:
         theirs = scale.badness(found, [value], "claimed")
         against = f"the claimed {value:.10g} {found.unit}"
-    loss = _performance_loss(found, ours, theirs, rule, exact=value is not None)
+    noise = found.family.sigma if sigma is None else sigma
+    loss = _performance_loss(found, ours, theirs, rule, noise, exact=value is not None)
     verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
     fewest = len(ours) if value is not None else min(len(ours), len(theirs))
     low, high = sorted(scale.change(found, bound) for bound in (loss.low, loss.high))
@@ -114,6 +117,7 @@ def judge_claim(
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and fewest < rule.max_runs,
         reason=f"{why}, after {counted(len(ours), 'fresh start')} against {against}",
         notes=notes,
+        against="claim",
     )
 
 
@@ -213,10 +217,16 @@ def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
 
 
 def _performance_loss(
-    metric: Metric, new: Sequence[float], other: Sequence[float], rule: Rule, *, exact: bool
+    metric: Metric,
+    new: Sequence[float],
+    other: Sequence[float],
+    rule: Rule,
+    sigma: float,
+    *,
+    exact: bool,
 ) -> _Loss:
     spread = 1 / len(new) + (0.0 if exact else 1 / len(other))
-    error = metric.family.sigma * math.sqrt(spread)
+    error = sigma * math.sqrt(spread)
     dof = rule.prior_dof or math.inf
     loss = fmean(new) - fmean(other)
     return _Loss(
@@ -230,7 +240,7 @@ def _performance_loss(
 def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
     """The verdict of a claim from the judgement of an accuracy."""
     if judged.change is None or judged.interval is None:
-        return judged  # not the same questions
+        return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
     loss = _Loss(-judged.change, -high, -low, lambda drop: f"{-100 * drop:+.1f} points")
     margin = judged.band if expect == "not_worse" else None
@@ -242,6 +252,7 @@ def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
         needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
         reason=f"{why}, in {counted(judged.runs_used, 'evaluation')}",
         notes=notes,
+        against="claim",
     )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "Rule",
     "describe_change",
     "judge_documented",
+    "judge_on_scale",
     "judge_performance",
     "rule_for",
 ]
@@ -30,14 +31,18 @@ __all__ = [
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
 # what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
 # at 5 % on each side). More runs do not shrink it, so two are enough.
-_ENVIRONMENT_SIGMA = 0.03
+ENVIRONMENT_SIGMA = 0.03
 LEAST_TOLERANCE = 0.10
-_DOCUMENTED_RULE = Rule(alpha=0.05, beta=0.05, max_runs=2)
+DOCUMENTED_RULE = Rule(alpha=0.05, beta=0.05, max_runs=2)
+_RULE = Rule()
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far a metric moved, without a verdict; fields as in `Judgement`."""
+    """How far a metric moved, without a verdict; fields as in `Judgement`.
+
+    `p_value` is one-sided: the probability of a loss at least this large if there is none.
+    """
 
     metric: str
     baseline: float
@@ -45,6 +50,7 @@ class Change:
     change: float
     interval: tuple[float, float]
     runs_used: int
+    p_value: float
 
 
 def judge_performance(
@@ -78,33 +84,58 @@ def judge_performance(
             widened to what that noise lets the gate resolve.
 
     Raises:
-        InputError: unknown metric, no band, values that cannot be judged, or too few baseline
-            values to measure the noise.
+        InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
+            one unit (`perfgate.gate.scale.UNIT_FACTOR`), or too few baseline values to measure the
+            noise.
     """
-    found = _performance_metric(metric)
-    declared = found.family.band if band is None else band
+    found = performance_metric(metric)
+    return judge_on_scale(
+        found,
+        scale.badness(found, baseline, "baseline"),
+        scale.badness(found, new, "new"),
+        band=band,
+        sigma=sigma,
+        rule=rule,
+        measured_noise=measured_noise,
+    )
+
+
+def judge_on_scale(
+    metric: Metric,
+    baseline: Sequence[float],
+    new: Sequence[float],
+    *,
+    band: float | None,
+    sigma: float | None,
+    rule: Rule | None,
+    measured_noise: bool,
+) -> Judgement:
+    """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
+    declared = metric.family.band if band is None else band
     if declared is None:
         raise InputError(
-            f"{metric} is only reported: it has no default band and cannot gate without one",
-            hint=f"give {metric} a band in gate.bands, or take it out of gate.metrics",
+            f"{metric.name} is only reported: it has no default band and cannot gate without one",
+            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
         )
-    margin = scale.margin(found, declared)
-    comparison, notes = _compare(found, baseline, sigma, rule or Rule(), measured_noise)
+    margin = scale.margin(metric, declared)
+    comparison, notes = _compare(metric, baseline, sigma, rule or _RULE, measured_noise)
+    scale.check_unit(metric, baseline, new)
     if measured_noise:
-        margin = noises.measured_margin(
+        wide = noises.measured_margin(
             comparison.noise,
             n_base=comparison.n_base,
             max_runs=comparison.rule.max_runs,
             floor=margin,
         )
-        if margin > scale.margin(found, declared):
+        if wide > margin:
             notes.append(
-                f"band widened from {declared:.1%} to {scale.band(found, margin):.1%}: what this "
+                f"band widened from {declared:.1%} to {scale.band(metric, wide):.1%}: what this "
                 f"machine's noise of {comparison.noise.sigma:.1%} a run lets the gate resolve"
             )
+        margin = wide
     else:
         notes += _floor_note(comparison, margin)
-    return judge(comparison, scale.badness(found, new, "new"), margin, notes)
+    return judge(comparison, new, margin, notes)
 
 
 def describe_change(
@@ -120,9 +151,11 @@ def describe_change(
 
     Arguments and errors as in `judge_performance`; no band is needed.
     """
-    found = _performance_metric(metric)
-    comparison, _ = _compare(found, baseline, sigma, rule or Rule(), measured_noise)
+    found = performance_metric(metric)
+    before = scale.badness(found, baseline, "baseline")
     values = scale.badness(found, new, "new")
+    comparison, _ = _compare(found, before, sigma, rule or _RULE, measured_noise)
+    scale.check_unit(found, before, values)
     look = comparison.look(values)
     return Change(
         metric,
@@ -131,6 +164,7 @@ def describe_change(
         scale.change(found, look.loss),
         comparison.interval(look),
         len(values),
+        comparison.p_value(look),
     )
 
 
@@ -158,9 +192,9 @@ def judge_documented(
         max_runs: fresh starts, at most; more than two count as two.
 
     Raises:
-        InputError: unknown metric, or values that cannot be judged.
+        InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
     """
-    found = _performance_metric(metric)
+    found = performance_metric(metric)
     margin = scale.margin(found, tolerance)
     notes = ["against a documented number, perhaps of another machine"]
     if tolerance < LEAST_TOLERANCE:
@@ -170,17 +204,21 @@ def judge_documented(
             "from the difference between machines"
         )
     prior = found.family.sigma if sigma is None else sigma
+    known = scale.badness(found, [reference], "documented")
+    values = scale.badness(found, new, "new")
+    scale.check_unit(found, known, values)
     comparison = Comparison(
         found,
-        centre=scale.badness(found, [reference], "documented")[0],
+        centre=known[0],
         n_base=1,
         noise=Noise(noises.checked_sigma(prior), inf, "stipulated"),
-        rule=replace(_DOCUMENTED_RULE, max_runs=min(max_runs, _DOCUMENTED_RULE.max_runs)),
-        against="the documented value",
-        environment_sigma=_ENVIRONMENT_SIGMA,
+        rule=replace(DOCUMENTED_RULE, max_runs=min(max_runs, DOCUMENTED_RULE.max_runs)),
+        against=f"the documented value of {reference:.10g} {found.unit}",
+        kind="documented",
+        environment_sigma=ENVIRONMENT_SIGMA,
     )
     notes += _floor_note(comparison, margin)
-    judged = judge(comparison, scale.badness(found, new, "new"), margin, notes)
+    judged = judge(comparison, values, margin, notes)
     if judged.verdict == Verdict.REGRESSION:
         return replace(judged, reason=f"below the documented value: {judged.reason}")
     if judged.verdict == Verdict.IMPROVEMENT:
@@ -188,7 +226,12 @@ def judge_documented(
     return judged
 
 
-def _performance_metric(name: str) -> Metric:
+def performance_metric(name: str) -> Metric:
+    """The performance metric of that name.
+
+    Raises:
+        InputError: no metric has it, or it is an accuracy.
+    """
     if is_accuracy(name):
         raise InputError(
             "an accuracy is not judged as performance",
@@ -200,13 +243,12 @@ def _performance_metric(name: str) -> Metric:
 
 def _compare(
     metric: Metric,
-    baseline: Sequence[float],
+    values: Sequence[float],
     sigma: float | None,
     rule: Rule,
     measured_noise: bool,
 ) -> tuple[Comparison, list[str]]:
-    values = scale.badness(metric, baseline, "baseline")
-    prior = metric.family.sigma if sigma is None else sigma
+    prior = metric.family.sigma if sigma is None else noises.checked_sigma(sigma)
     if measured_noise:
         if len(values) < noises.FEWEST_TO_MEASURE_NOISE:
             raise InputError(

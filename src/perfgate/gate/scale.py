@@ -7,39 +7,121 @@ that a positive difference is always a loss and noise in per cent is the same at
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 from perfgate.errors import InputError
 from perfgate.metrics import Metric
+
+# Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
+# and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even
+# if the build itself changed fivefold meanwhile. Real values stay below it: in 13 public series of
+# 11,040 values (Mozilla, MongoDB, Otava) the largest is at most 42 times the smallest, and a server
+# that begins to queue may show a TTFT a hundred times as long. What is refused is never a PASS, so
+# no loss hides behind it.
+UNIT_FACTOR = 200
+_UNIT_GAP = math.log(UNIT_FACTOR)
+
+# exp(x) overflows from 709.8 on; no real change comes near.
+_LARGEST_EXPONENT = 709.0
 
 
 def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, ...]:
     """The values on the scale; `what` names them in errors ("baseline", "new").
 
+    Arrays of one dimension and whole numbers are as good as lists of floats.
+
     Raises:
-        InputError: no values, or one that is not finite and positive.
+        InputError: no values, or one that is not a finite, positive number (a bool is none), or a
+            share above 1.
     """
-    if len(values) == 0:  # also for arrays
+    if _count(metric, values, what) == 0:
         raise InputError(f"no {what} values of {metric.name}", expected="at least one")
+    largest = 1.0 if metric.unit == "fraction" else math.inf
+    sign, log = _sign(metric), math.log
+    found = []
     for position, value in enumerate(values, start=1):
-        if not (math.isfinite(value) and value > 0):
+        number = value if type(value) is float else as_number(value)
+        if not (0 < number < math.inf and number <= largest):
+            raise _not_judged(metric, value, f"{what} value {position}")
+        found.append(sign * log(number))
+    return tuple(found)
+
+
+def _count(metric: Metric, values: Sequence[float], what: str) -> int:
+    """How many values there are; refuses a number or a text in place of a list of numbers."""
+    try:
+        if not isinstance(values, str | bytes):
+            return len(values)  # also of an array, which has no truth value
+    except TypeError:
+        pass
+    raise InputError(
+        f"the {what} values of {metric.name} cannot be judged",
+        found=repr(values),
+        expected="a list of numbers, one per fresh start",
+    )
+
+
+def _not_judged(metric: Metric, value: object, place: str) -> InputError:
+    if metric.unit == "fraction" and as_number(value) > 1:
+        expected, hint = "a share above 0 and up to 1", "give a share, not a percentage"
+    else:
+        expected = f"a finite number of {metric.unit} above 0"
+        hint = "a run that gave such a value has failed and must not be judged"
+    return InputError(
+        f"{place} of {metric.name} cannot be judged",
+        # Not the text of a whole number, which may be longer than Python prints.
+        found=repr(value) if math.isnan(as_number(value)) else as_number(value),
+        expected=expected,
+        hint=hint,
+    )
+
+
+def as_number(value: object) -> float:
+    """`value` as a float; NaN for whatever is no real number: bools, texts, lists, None."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond every float
+        return math.inf
+
+
+def check_unit(metric: Metric, baseline: Sequence[float], new: Sequence[float]) -> None:
+    """Refuse values, on the scale, that cannot be in one unit: `UNIT_FACTOR` or more apart.
+
+    That is: baseline values so far from each other, new runs that are all so much worse than every
+    baseline value, or a single one that is so much better. One run that is so much worse among
+    others is left to the rule: a start can go wrong, but none gets 200 times better by accident.
+
+    Raises:
+        InputError: as said.
+    """
+    best, worst, ours = min(baseline), max(baseline), min(new)
+    for gap, what in (
+        (worst - best, "baseline values differ among themselves"),
+        (best - ours, "a new value is better than every baseline value"),
+        (ours - worst, "new values are worse than every baseline value"),
+    ):
+        if gap >= _UNIT_GAP:
+            known = sorted(value(metric, x) for x in (best, worst))
             raise InputError(
-                f"{what} value {position} of {metric.name} cannot be judged",
-                found=value,
-                expected=f"a finite number of {metric.unit} above 0",
-                hint="a run that gave such a value has failed and must not be judged",
+                f"the values of {metric.name} are hardly all in {metric.unit}: {what}, by a "
+                f"factor of {math.exp(min(gap, _LARGEST_EXPONENT)):.4g}",
+                found=f"baseline {known[0]:.6g} … {known[1]:.6g}, new {value(metric, ours):.6g}",
+                expected=f"values in {metric.unit}, less than a factor of {UNIT_FACTOR} apart",
+                hint="look for ms against s, or tokens/s against thousands of them; if the unit is "
+                "right, a run has failed and must not be judged",
             )
-    sign = _sign(metric)
-    return tuple(sign * math.log(value) for value in values)
 
 
 def value(metric: Metric, x: float) -> float:
     """The value, in the metric's unit, that lies at `x` on the scale."""
-    return math.exp(_sign(metric) * x)
+    return math.exp(min(_sign(metric) * x, _LARGEST_EXPONENT))
 
 
 def change(metric: Metric, difference: float) -> float:
     """The relative change of the value itself that a difference on the scale stands for."""
-    return math.expm1(_sign(metric) * difference)
+    return math.expm1(min(_sign(metric) * difference, _LARGEST_EXPONENT))
 
 
 def margin(metric: Metric, band: float) -> float:
@@ -48,7 +130,7 @@ def margin(metric: Metric, band: float) -> float:
     Raises:
         InputError: the band is not a fraction between 0 and 1.
     """
-    if not 0 < band < 1:
+    if not 0 < as_number(band) < 1:
         raise InputError(
             f"the band of {metric.name} cannot be used",
             found=band,

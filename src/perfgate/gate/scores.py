@@ -10,6 +10,7 @@ from scipy.special import ndtri
 
 from perfgate.errors import InputError
 from perfgate.gate.accuracy import check
+from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict
 
 
@@ -27,7 +28,9 @@ class Score:
     questions: float | None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.value <= 1 or not (self.questions is None or self.questions > 0):
+        if not 0 <= as_number(self.value) <= 1 or not (
+            self.questions is None or as_number(self.questions) > 0
+        ):
             raise InputError(
                 "not a score", found=self, expected="a value of 0…1 of one question or more"
             )
@@ -118,11 +121,11 @@ def judge_unpaired(
         reference.interval(alpha_z, beta_z)[1] - reference.value,
         new.value - new.interval(beta_z, alpha_z)[0],
     )
-    verdict = Verdict.INCONCLUSIVE
+    verdict, why = Verdict.INCONCLUSIVE, "neither that nor its absence is proved"
     if high < margin:
-        verdict = Verdict.PASS
+        verdict, why = Verdict.PASS, "it is not as bad"
     elif low > 0:
-        verdict = Verdict.REGRESSION
+        verdict, why = Verdict.REGRESSION, "a loss is real"
     notes = []
     if reference.questions is None:
         notes.append("against a documented number without a standard error, taken as exact")
@@ -140,8 +143,8 @@ def judge_unpaired(
         needs_more_runs=False,
         reason=(
             f"changed by {-100 * drop:+.1f} points, between {-100 * low:+.1f} and "
-            f"{-100 * high:+.1f} where {-100 * margin:+.1f} counts, on {new.questions:g} questions "
-            "whose answers cannot be paired"
+            f"{-100 * high:+.1f} where {-100 * margin:+.1f} counts, so {why}, on {new.questions:g} "
+            "questions whose answers cannot be paired"
         ),
         notes=tuple(notes),
     )

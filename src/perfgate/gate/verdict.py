@@ -3,6 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
+
+# The nearest baseline; the anchor (the last release); a document; the other side of a claim.
+Against = Literal["baseline", "anchor", "documented", "claim"]
 
 
 class Verdict(StrEnum):
@@ -52,6 +56,8 @@ class Judgement:
         needs_more_runs: whether another fresh start may still decide it.
         reason: one sentence with its numbers, for a person.
         notes: what else a person should know.
+        against: what it was compared with; one metric can be judged against more than one.
+        waiver: why a regression is let through (who, until when); empty: it is not.
     """
 
     metric: str
@@ -65,6 +71,17 @@ class Judgement:
     needs_more_runs: bool
     reason: str
     notes: tuple[str, ...] = ()
+    against: Against = "baseline"
+    waiver: str = ""
+
+
+def verdict_of(judgements: Iterable[Judgement]) -> Verdict:
+    """The verdict of judgements together: the worst, a waived regression counting as PASS.
+
+    Raises:
+        ValueError: none is given.
+    """
+    return worst(Verdict.PASS if one.waiver else one.verdict for one in judgements)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
