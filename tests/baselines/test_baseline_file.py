@@ -1,12 +1,11 @@
+import hashlib
 import json
-import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import SUMS, baseline, entry, of_commit, with_answers
+from building import SUMS, baseline, of_commit, with_answers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,27 +13,28 @@ from perfgate.baselines import (
     Baseline,
     BaselineRun,
     Entry,
+    Retired,
     Store,
-    as_run,
-    candidate_store,
-    own_store,
     read,
     suite_store,
 )
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import InputError
-from perfgate.measurement import Measurement
+from perfgate.metrics import METRICS
 
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
-VALUE = st.floats(allow_nan=False, allow_infinity=False)
+VALUE = st.floats(0, 1, allow_nan=False)
+METRIC = st.sampled_from([*METRICS, SUMS, "accuracy:gsm8k:exact_match:strict-match"])
 TIME = st.datetimes().map(lambda time: time.isoformat(timespec="seconds") + "+00:00")
 RUN = st.builds(
     BaselineRun,
     WORDS,
     TIME,
-    st.dictionaries(WORDS, VALUE, min_size=1, max_size=3),
+    st.dictionaries(METRIC, VALUE, min_size=1, max_size=3),
     st.dictionaries(WORDS, st.dictionaries(WORDS, st.booleans(), min_size=1), max_size=2),
+    st.none() | st.floats(0, 1e6),
+    st.none() | st.integers(1, 99),
 )
 ENTRY = st.builds(
     Entry,
@@ -50,6 +50,10 @@ BASELINE = st.builds(
     accepted_at=TIME,
     reason=WORDS,
     entries=st.dictionaries(WORDS, ENTRY, min_size=1, max_size=2),
+    verdicts=st.dictionaries(WORDS, st.sampled_from(["PASS", "REGRESSION"]), max_size=2),
+    change=st.sampled_from(["first", "none", "regression", "improvement"]),
+    regression=st.just("") | WORDS,
+    retired=st.none() | st.builds(Retired, WORDS, TIME, WORDS),
 )
 
 
@@ -109,13 +113,13 @@ class TestOneFile:
         finally:
             path.unlink()
 
-    @pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])
+    @pytest.mark.parametrize("version", [0, 3, "1", "2", None, 2.5])
     def test_an_unknown_schema_version_is_refused(self, store: Store, version: object) -> None:
         path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
         with pytest.raises(InputError, match="baseline of an unknown schema version") as caught:
             read(path)
         assert caught.value.found == version
-        assert (caught.value.hint == "update perfgate") == (version == 2)
+        assert (caught.value.hint == "update perfgate") == (version == 3)
 
     @pytest.mark.parametrize("content", ["[]", "null", "7", "{}"])
     def test_something_else_is_refused(self, store: Store, content: str) -> None:
@@ -139,6 +143,32 @@ class TestOneFile:
             (lambda plain: plain["accepted"].update(at="2026-11-05T12:00:00+02:00"), "accepted.at"),
             (lambda plain: plain["engine"].update(colour="red"), "engine"),
             (lambda plain: plain.update(schema_version=True), "schema_version"),
+            (lambda plain: plain.pop("hash"), None),
+            (lambda plain: plain.pop("verdicts"), None),
+            (lambda plain: plain["verdicts"].update(c1="ERROR"), "verdicts.c1"),
+            (lambda plain: plain["accepted"].pop("change"), "accepted"),
+            (lambda plain: plain["accepted"].update(change="better"), "accepted.change"),
+            (lambda plain: plain.update(retired={"by": "Ada"}), "retired"),
+            (
+                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(speed=3.0),
+                "entries.c1.runs.0.metrics.speed",
+            ),
+            (
+                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
+                    output_throughput=-1.0
+                ),
+                "entries.c1.runs.0.metrics.output_throughput",
+            ),
+            (
+                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
+                    output_throughput=10**400
+                ),
+                "entries.c1.runs.0.metrics.output_throughput",
+            ),
+            (
+                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update({SUMS: 66.7}),
+                f"entries.c1.runs.0.metrics.{SUMS}",
+            ),
         ],
     )
     def test_edited_amiss_it_is_refused_with_the_field(
@@ -149,22 +179,34 @@ class TestOneFile:
             read(path)
         assert (caught.value.file, caught.value.field) == (path, field)
 
-    def test_a_value_that_is_no_number_is_refused(self, store: Store) -> None:
+    @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999"])
+    def test_a_value_that_is_not_finite_is_refused_with_its_field(
+        self, store: Store, word: str
+    ) -> None:
         path = store.save(baseline())
-        path.write_text(path.read_text().replace("100.0", "NaN"))
-        with pytest.raises(InputError, match="not a finite number"):
+        path.write_text(path.read_text().replace("101.0", word))
+        with pytest.raises(InputError, match="not a finite number") as caught:
             read(path)
+        assert caught.value.file == path
+        assert caught.value.field == "entries.c1.runs.1.metrics.output_throughput"
+        assert word in str(caught.value.found)
 
     @pytest.mark.parametrize(
-        "place", ["8xH200/small-serve/abc123", "cpu/other/abc123", "cpu/small-serve/f"]
+        ("place", "field"),
+        [
+            ("8xH200/small-serve/abc123", "hardware"),
+            ("cpu/other/abc123", "scenario"),
+            ("cpu/small-serve/f", "engine.commit"),
+        ],
     )
-    def test_misplaced_it_is_refused(self, store: Store, place: str) -> None:
+    def test_misplaced_it_is_refused(self, store: Store, place: str, field: str) -> None:
         moved = store.folder / f"{place}.json"
         moved.parent.mkdir(parents=True, exist_ok=True)
         store.save(baseline()).rename(moved)
         with pytest.raises(InputError, match="does not lie where its content belongs") as caught:
             read(moved)
         assert (caught.value.found, caught.value.expected) == (place, "cpu/small-serve/abc123")
+        assert (caught.value.file, caught.value.field) == (moved, field)
 
     def test_a_relative_path_will_do(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         path = store.save(baseline())
@@ -191,98 +233,74 @@ class TestOneFile:
             read(path)
 
 
-class TestStore:
-    def test_one_file_a_commit(self, store: Store) -> None:
-        paths = [store.save(of_commit(commit)) for commit in ("bbb", "aaa")]
-        assert store.list() == sorted(paths)
-        assert [path.name for path in store.list()] == ["aaa.json", "bbb.json"]
+class TestEditedByHand:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
+                output_throughput=100.1
+            ),
+            lambda plain: plain["entries"]["c1"]["runs"].pop(),
+            lambda plain: plain["entries"]["c1"]["fingerprint"].update(cpu="Xeon"),
+            lambda plain: plain["accepted"].update(by="Grace"),
+            lambda plain: plain["accepted"].update(change="none", regression="it is right"),
+            lambda plain: plain["engine"].update(version="1.2.1"),
+            lambda plain: plain.update(
+                retired={"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
+            ),
+            lambda plain: plain.update(hash="0" * 64),
+        ],
+    )
+    def test_any_change_is_noticed_and_git_mends_it(
+        self, store: Store, change: Callable[[dict[str, Any]], object]
+    ) -> None:
+        path = edit(store.save(baseline(change="first")), change)
+        with pytest.raises(InputError, match="the baseline was edited by hand") as caught:
+            read(path)
+        assert (caught.value.file, caught.value.field) == (path, "hash")
+        assert caught.value.hint == f"git checkout -- {path}"
+        assert "`perfgate baseline record` and `promote`" in str(caught.value.expected)
 
-    def test_the_same_commit_keeps_its_other_entries(self, store: Store) -> None:
-        store.save(baseline(entries={"c1": entry(1.0), "c4": entry(4.0)}))
-        newer = baseline(entries={"c4": entry(5.0), "sums": entry(0.5)}, accepted_by="Grace")
-        found = read(store.save(newer))
-        assert found.entries == {"c1": entry(1.0), "c4": entry(5.0), "sums": entry(0.5)}
-        assert found.accepted_by == "Grace"
+    def test_layout_alone_is_no_change(self, store: Store) -> None:
+        path = edit(store.save(baseline()), lambda plain: None)
+        assert len(path.read_text().splitlines()) == 1
+        assert read(path) == baseline()
 
-    def test_a_broken_file_is_not_overwritten(self, store: Store) -> None:
+    def test_the_hash_is_that_of_everything_else(self, store: Store) -> None:
+        plain = json.loads(store.save(baseline()).read_text())
+        said = plain.pop("hash")
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        assert said == hashlib.sha256(text.encode()).hexdigest()
+
+
+class TestVersionOne:
+    @pytest.fixture
+    def old(self, store: Store) -> Path:
+        """A file as perfgate wrote it before there were hashes."""
         path = store.save(baseline())
-        path.write_text("{")
-        with pytest.raises(InputError):
-            store.save(baseline())
-        assert path.read_text() == "{"
+        plain = json.loads(path.read_text())
+        del plain["hash"], plain["verdicts"], plain["accepted"]["change"]
+        path.write_text(json.dumps({**plain, "schema_version": 1}))
+        return path
 
-    def test_editors_and_half_written_files_are_not_baselines(self, store: Store) -> None:
-        path = store.save(baseline())
-        (path.parent / ".abc123.json.x7").write_text("{")
-        (path.parent / ".hidden.json").write_text("{")
-        (path.parent / "abc123.json~").write_text("{")
-        assert store.list() == [path]
-        assert store.choose("cpu", "small-serve", "other") == baseline()
+    def test_is_read_still(self, old: Path) -> None:
+        assert read(old) == baseline()
 
-    def test_chooses_the_same_commit(self, store: Store) -> None:
-        store.save(of_commit("old", accepted_at="2026-01-01T00:00:00+00:00"))
-        store.save(of_commit("new", accepted_at="2026-02-01T00:00:00+00:00"))
-        assert store.choose("cpu", "small-serve", "old") == of_commit(
-            "old", accepted_at="2026-01-01T00:00:00+00:00"
-        )
+    def test_is_saved_as_version_two(self, old: Path, store: Store) -> None:
+        plain = json.loads(store.save(read(old)).read_text())
+        assert (plain["schema_version"], len(plain["hash"])) == (2, 64)
+        assert read(old) == baseline()
 
-    def test_else_the_newest_accepted_whatever_its_name_or_age(self, store: Store) -> None:
-        times = {"bbb": "2026-03-01", "ccc": "2026-01-01", "aaa": "2026-02-01"}
-        for commit, day in times.items():
-            path = store.save(of_commit(commit, accepted_at=f"{day}T00:00:00+00:00"))
-            os.utime(path, (0, 0) if commit == "bbb" else None)
-        chosen = store.choose("cpu", "small-serve", "ddd")
-        assert chosen is not None
-        assert chosen.engine.commit == "bbb"
-
-    def test_else_there_is_none(self, store: Store) -> None:
-        store.save(baseline())
-        assert store.choose("8xH200", "small-serve", "abc123") is None
-        assert store.choose("cpu", "other", "abc123") is None
-
-    @pytest.mark.parametrize("part", ["..", ".", "", "a/b", "/etc", ".hidden", "a b", "a\n", "a\0"])
-    def test_a_name_cannot_leave_the_store(self, store: Store, part: str) -> None:
-        for place in ((part, "s", "c"), ("h", part, "c"), ("h", "s", part)):
-            with pytest.raises(InputError, match="cannot be part of a baseline's file name"):
-                store.path(*place)
-        with pytest.raises(InputError, match="cannot be part of a baseline's file name"):
-            store.save(baseline(scenario=part))
-        assert store.list() == []
-
-    @pytest.mark.parametrize("part", ["1.2.0rc3.dev1+cu12", "8xH200", "a_b-c.d", "0"])
-    def test_versions_and_labels_can_be_names(self, store: Store, part: str) -> None:
-        assert store.path(part, part, part).name == f"{part}.json"
-
-    def test_three_stores(self, suite_root: Path, tmp_path: Path) -> None:
-        assert suite_store().folder == suite_root / "baselines"
-        assert candidate_store().folder == tmp_path / "home" / "candidates"
-        assert own_store().folder == tmp_path / "home" / "baselines"
+    @pytest.mark.parametrize("field", ["hash", "verdicts", "retired"])
+    def test_has_nothing_of_version_two(self, old: Path, field: str) -> None:
+        edit(old, lambda plain: plain.update({field: {}}))
+        with pytest.raises(InputError) as caught:
+            read(old)
+        assert caught.value.file == old
 
 
-class TestEntry:
-    def test_values_are_one_per_start_that_has_the_metric(self) -> None:
-        found = entry(100.0, 101.0)
-        other = BaselineRun("run-3", "2026-11-03T08:00:00+00:00", {"duration_s": 9.0})
-        assert replace(found, runs=(*found.runs, other)).values("output_throughput") == [
-            100.0,
-            101.0,
-        ]
-        assert found.values("ttft_mean_ms") == []
-
-    def test_differences_name_both_sides(self) -> None:
-        assert entry(1.0).differences({"content": "0123456789abcdef", "cpu": "Grace"}) == ()
-        assert entry(1.0).differences({"cpu": "Xeon", "driver": "570.1"}) == (
-            "content: measured unknown, baseline 0123456789abcdef",
-            "cpu: measured Xeon, baseline Grace",
-            "driver: measured 570.1, baseline unknown",
-        )
-
-    def test_a_measurement_becomes_a_run(self) -> None:
-        measured = Measurement({SUMS: 0.5}, {"requests": 2}, {SUMS: {"q1": True, "q2": False}})
-        run = as_run(measured, "run-9", "2026-11-03T08:00:00+00:00")
-        assert run == BaselineRun(
-            "run-9",
-            "2026-11-03T08:00:00+00:00",
-            {SUMS: 0.5},
-            {SUMS: {"q1": True, "q2": False}},
-        )
+def test_the_committed_baselines_are_sound() -> None:
+    store = Store(Path(__file__).parents[2] / "baselines")
+    found = [read(path) for path in store.list()]
+    assert found
+    assert all(one.change == "first" for one in found if one.scenario == "local-smollm2-serve")

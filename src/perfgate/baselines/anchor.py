@@ -1,0 +1,68 @@
+"""The anchor's file: which commit's baseline a person has pinned as a scenario's anchor."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from perfgate.baselines.file import check_hash, check_place, check_schema, with_hash
+from perfgate.durable import read_json, write_json
+from perfgate.errors import InputError
+
+NAME = "anchor"  # of the file, beside the baselines; no commit is called so
+SCHEMA_VERSION = 1
+_HINT = "pin it again with `perfgate baseline anchor`"
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A pinned anchor.
+
+    Attributes:
+        scenario: the scenario's id.
+        hardware: the hardware's label.
+        commit: the engine commit whose baseline it is.
+        by: the person.
+        at: ISO 8601 date and time, UTC.
+        reason: why this one.
+    """
+
+    scenario: str
+    hardware: str
+    commit: str
+    by: str
+    at: str
+    reason: str
+
+
+def read_anchor(folder: Path) -> Anchor | None:
+    """The anchor pinned for the baselines in `folder`; None if there is none.
+
+    Raises:
+        InputError: not JSON, not as the schema says, of another folder, or edited by hand.
+    """
+    path = folder / f"{NAME}.json"
+    if not path.exists():
+        return None
+    plain = read_json(path, what="anchor", hint=_HINT)
+    check_schema(path, plain, "anchor.schema.json", _HINT)
+    check_place(path, plain, NAME)
+    check_hash(path, plain, "the anchor was edited by hand")
+    return Anchor(**{name: plain[name] for name in Anchor.__dataclass_fields__})
+
+
+def write_anchor(folder: Path, anchor: Anchor) -> Path:
+    """Pin `anchor` for the baselines in `folder`."""
+    path = folder / f"{NAME}.json"
+    write_json(path, with_hash({"schema_version": SCHEMA_VERSION, **asdict(anchor)}))
+    return path
+
+
+def missing(anchor: Anchor, folder: Path) -> InputError:
+    """That the pinned commit has no baseline."""
+    return InputError(
+        "the anchor names a commit that has no baseline",
+        file=folder / f"{NAME}.json",
+        field="commit",
+        found=anchor.commit,
+        expected="a baseline in the same folder",
+        hint=f"{_HINT}, or restore that baseline from git",
+    )

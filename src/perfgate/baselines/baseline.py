@@ -1,0 +1,161 @@
+"""Baseline: accepted measurements of one scenario, on one hardware, at one engine commit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from perfgate.engines.base import EngineBuild
+from perfgate.measurement import Measurement
+
+# What accepting a baseline changed: nothing was comparable before; the level stayed; a loss was
+# accepted; it became better. Anything but "none" starts a new level.
+Change = Literal["first", "none", "regression", "improvement"]
+
+# Runs of a baseline that a measurement is compared with, at most (docs/baselines.md).
+MOST_RUNS = 30
+
+NOBODY = "nobody yet"  # who has accepted a candidate
+SELF = "self"  # who has accepted a machine's reference of itself
+
+
+@dataclass(frozen=True)
+class BaselineRun:
+    """One fresh start's part in a baseline.
+
+    Attributes:
+        run: id of the perfgate run it comes from.
+        started: when that start began, ISO 8601 with time zone.
+        metrics: canonical metric name → value.
+        answers: accuracy metric → question key → answered correctly.
+        seconds: how long this probe's measurement and its share of the start took; None: unknown.
+        start: number of the fresh start in its run, the same for all probes measured on it; None:
+            not known.
+    """
+
+    run: str
+    started: str
+    metrics: Mapping[str, float]
+    answers: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    seconds: float | None = None
+    start: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A probe's part of a baseline: the facts that must be equal, and one run per fresh start."""
+
+    fingerprint: Mapping[str, str]
+    runs: tuple[BaselineRun, ...]
+
+    def values(self, metric: str) -> list[float]:
+        """The metric's values, one per fresh start that has it."""
+        return [run.metrics[metric] for run in self.runs if metric in run.metrics]
+
+    def metrics(self) -> list[str]:
+        """The metrics that at least one run has, sorted."""
+        return sorted({metric for run in self.runs for metric in run.metrics})
+
+    def differences(self, fingerprint: Mapping[str, str]) -> tuple[str, ...]:
+        """The facts in which a measurement differs, as ``name: here X, baseline Y``."""
+        names = sorted({*self.fingerprint, *fingerprint})
+        return tuple(
+            f"{name}: measured {fingerprint.get(name, 'unknown')}, "
+            f"baseline {self.fingerprint.get(name, 'unknown')}"
+            for name in names
+            if fingerprint.get(name) != self.fingerprint.get(name)
+        )
+
+
+@dataclass(frozen=True)
+class Retired:
+    """That a baseline is not compared with any more: who decided, when (ISO 8601, UTC), and why."""
+
+    by: str
+    at: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """All that one file holds.
+
+    Attributes:
+        scenario: the scenario's id.
+        hardware: the hardware's label, as in `Hardware.label`.
+        engine: the engine build that was measured.
+        accepted_by: the person, "self" for a machine's own reference, "nobody yet" for a candidate.
+        accepted_at: ISO 8601 date and time, UTC.
+        reason: why these numbers are right.
+        entries: probe label → its runs.
+        verdicts: probe label → the verdict that the measuring run gave it.
+        change: what accepting it changed; anything but "none" starts a new level.
+        regression: why a regression was accepted; empty: none was.
+        retired: that it is not compared with any more.
+        file: where it was read from.
+    """
+
+    scenario: str
+    hardware: str
+    engine: EngineBuild
+    accepted_by: str
+    accepted_at: str
+    reason: str
+    entries: Mapping[str, Entry]
+    verdicts: Mapping[str, str] = field(default_factory=dict)
+    change: Change = "none"
+    regression: str = ""
+    retired: Retired | None = None
+    file: Path | None = field(default=None, compare=False)
+
+    def merged(self, other: "Baseline") -> "Baseline":
+        """The same commit's baseline with the other's entries in place of its own.
+
+        A new level that either of them started stays one: a later, unchanged promotion of the same
+        commit must not let the window reach back across an accepted regression.
+        """
+        started = self.change != "none" and other.change != "regression"
+        return replace(
+            other,
+            entries={**self.entries, **other.entries},
+            verdicts={**self.verdicts, **other.verdicts},
+            change=self.change if started else other.change,
+            regression=other.regression or self.regression,
+        )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The baseline to compare with.
+
+    Attributes:
+        baseline: that one.
+        why: why that one, in words.
+        window: the baseline itself, then the older accepted ones on the same level, newest first.
+        is_newer: whether it is of a newer version than the build, as there is no older one.
+    """
+
+    baseline: Baseline
+    why: str
+    window: tuple[Baseline, ...]
+    is_newer: bool = False
+
+    def entry(self, label: str) -> Entry | None:
+        """The runs of one probe over the window, at most `MOST_RUNS`.
+
+        Newest baseline first, the runs of each in the order measured. The facts are those of the
+        newest baseline in the window that has the probe; older ones count if theirs are equal.
+        """
+        found = [one.entries[label] for one in self.window if label in one.entries]
+        if not found:
+            return None
+        facts = found[0].fingerprint
+        runs = [run for entry in found if not entry.differences(facts) for run in entry.runs]
+        return Entry(facts, tuple(runs[:MOST_RUNS]))
+
+
+def as_run(
+    measurement: Measurement, run: str, started: str, seconds: float | None = None
+) -> BaselineRun:
+    """A measurement as one run of a baseline."""
+    return BaselineRun(run, started, dict(measurement.metrics), dict(measurement.answers), seconds)

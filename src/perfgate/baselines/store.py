@@ -1,0 +1,167 @@
+"""Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from perfgate.baselines import anchor as anchors
+from perfgate.baselines import choosing
+from perfgate.baselines.baseline import NOBODY, Baseline, Chosen
+from perfgate.baselines.file import read, write
+from perfgate.engine_repo import EngineRepo
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError
+from perfgate.paths import machine_store, repository
+
+
+class Store:
+    """A folder of baselines: ``<folder>/<hardware>/<scenario>/<engine-commit>.json``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, hardware: str, scenario: str, commit: str) -> Path:
+        """The file of one commit's baseline."""
+        for part in (hardware, scenario, commit):
+            if not re.fullmatch(r"[\w.+-]+", part) or part.startswith("."):
+                raise InputError(
+                    "cannot be part of a baseline's file name",
+                    found=repr(part),
+                    expected="letters, digits and . _ + -",
+                )
+        if commit == anchors.NAME:
+            raise InputError(
+                "cannot be part of a baseline's file name",
+                found=repr(commit),
+                expected="a commit; this name is that of the anchor's file",
+            )
+        return self.folder / hardware / scenario / f"{commit}.json"
+
+    def list(self) -> list[Path]:
+        """All baseline files, sorted."""
+        return sorted(filter(_is_baseline, self.folder.glob("*/*/*.json")))
+
+    def of_scenario(self, hardware: str, scenario: str) -> Sequence[Baseline]:
+        """All baselines of one scenario on one hardware, by name of their commits.
+
+        Raises:
+            InputError: one of them is unusable, or was put there without a person's acceptance.
+        """
+        folder = self.path(hardware, scenario, "any").parent
+        found = [_unchanged(path) for path in sorted(filter(_is_baseline, folder.glob("*.json")))]
+        for one in found:
+            if one.accepted_by == NOBODY:
+                raise InputError(
+                    "a candidate that no person has accepted is no baseline",
+                    file=one.file,
+                    field="accepted.by",
+                    found=NOBODY,
+                    hint="take it away here, and use `perfgate baseline promote` on the candidate",
+                )
+        return found
+
+    def choose(
+        self, hardware: str, scenario: str, build: EngineBuild, repo: EngineRepo | None = None
+    ) -> Chosen | None:
+        """The baseline to compare `build` with; None if there is none.
+
+        That of the same commit; else, with a clone of the engine, that of the nearest ancestor;
+        else the newest that is not newer by version, then by date; else the nearest newer one. A
+        retired one never.
+
+        Raises:
+            InputError: a baseline is unusable, or the clone does not know the build's commit.
+        """
+        return choosing.choose(self.of_scenario(hardware, scenario), build, repo)
+
+    def anchor(self, hardware: str, scenario: str, build: EngineBuild) -> Chosen | None:
+        """What small losses add up against; None if there is nothing.
+
+        The baseline that a person pinned; else that of the newest final release. Neither of a
+        version newer than `build`, as a fix of an older release would have; and a retired one
+        never. Its window is itself: a fixed point does not move with what came before it.
+
+        Raises:
+            InputError: a baseline or the anchor's file is unusable, or it names none of them.
+        """
+        found = self.of_scenario(hardware, scenario)
+        pinned = self.pinned(hardware, scenario)
+        lapsed = ""
+        if pinned is not None:
+            baseline = next((one for one in found if one.engine.commit == pinned.commit), None)
+            if baseline is None:
+                raise anchors.missing(pinned, self.path(hardware, scenario, "any").parent)
+            if baseline.retired is None and not choosing.is_newer(baseline, build):
+                why = f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}"
+                return Chosen(baseline, why, (baseline,))
+            why_not = "was retired" if baseline.retired else "is newer than the build"
+            lapsed = f"; the pinned one, {pinned.commit}, {why_not}"
+        release = choosing.newest_release(found, build)
+        if release is None:
+            return None
+        return Chosen(release, f"newest final release{lapsed}", (release,))
+
+    def pinned(self, hardware: str, scenario: str) -> anchors.Anchor | None:
+        """The anchor that a person pinned.
+
+        Raises:
+            InputError: its file is unusable.
+        """
+        return anchors.read_anchor(self.path(hardware, scenario, "any").parent)
+
+    def pin(self, anchor: anchors.Anchor) -> Path:
+        """Write down a pinned anchor."""
+        folder = self.path(anchor.hardware, anchor.scenario, anchor.commit).parent
+        return anchors.write_anchor(folder, anchor)
+
+    def save(self, baseline: Baseline, *, merge: bool = True) -> Path:
+        """Write a baseline, keeping the same commit's other entries.
+
+        Args:
+            baseline: the baseline.
+            merge: whether to keep them; those of a retired baseline are never kept.
+        """
+        path = self.path(baseline.hardware, baseline.scenario, baseline.engine.commit)
+        if merge and path.is_file():
+            before = read(path)
+            if before.retired is None:
+                baseline = before.merged(baseline)
+        write(path, baseline)
+        return path
+
+
+def _unchanged(path: Path) -> Baseline:
+    """Read a file, or know it from before: every probe of a scenario asks for the same ones.
+
+    Thirty files with the answers of a long evaluation take seconds to check.
+    """
+    try:
+        seen = path.stat()
+    except OSError:  # gone meanwhile: reading says so
+        return read(path)
+    return _read_once(path.absolute(), seen.st_mtime_ns, seen.st_size, seen.st_ino)
+
+
+@lru_cache(maxsize=256)
+def _read_once(path: Path, _mtime_ns: int, _size: int, _inode: int) -> Baseline:
+    return read(path)
+
+
+def _is_baseline(path: Path) -> bool:
+    return not path.name.startswith(".") and path.stem != anchors.NAME
+
+
+def suite_store() -> Store:
+    """The committed store."""
+    return Store(repository() / "baselines")
+
+
+def candidate_store() -> Store:
+    """The store of what was recorded from runs and not yet accepted by a person."""
+    return Store(machine_store() / "candidates")
+
+
+def own_store() -> Store:
+    """The store of this machine's own references."""
+    return Store(machine_store() / "baselines")

@@ -1,0 +1,201 @@
+"""The anchor: pinned by a person, else the last release."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from building import baseline
+
+from perfgate.baselines import Anchor, Baseline, Retired, Store, candidate_store, read, suite_store
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError
+from perfgate.promotion import pin_anchor, retire
+
+ROOT = Path(__file__).parents[2]
+RETIRED = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
+
+
+@pytest.fixture
+def store(suite_root: Path) -> Store:
+    shutil.copy(ROOT / "baselines" / "anchor.schema.json", suite_root / "baselines")
+    return suite_store()
+
+
+def of(version: str, **changes: object) -> Baseline:
+    return baseline(engine=EngineBuild("llama.cpp", version, f"c{version}"), **changes)
+
+
+BUILD = EngineBuild("llama.cpp", "1.3.0", "x")
+
+
+def anchored(store: Store) -> tuple[str, str]:
+    found = store.anchor("cpu", "small-serve", BUILD)
+    assert found is not None
+    assert found.window == (found.baseline,)
+    return found.baseline.engine.version, found.why
+
+
+def test_is_the_last_release_if_nobody_pinned_one(store: Store) -> None:
+    for version in ("1.1.0", "1.2.0", "1.3.0rc1", "1.4.0"):
+        store.save(of(version))
+    assert anchored(store) == ("1.2.0", "newest final release")
+
+
+def test_without_a_release_there_is_none(store: Store) -> None:
+    store.save(of("1.3.0rc1"))
+    assert store.anchor("cpu", "small-serve", BUILD) is None
+
+
+def test_is_what_a_person_pinned(store: Store) -> None:
+    store.save(of("1.2.0"))
+    file = store.save(of("1.3.0rc1"))
+    path = pin_anchor(file, by="Ada", reason="the loss of 1.3 is accepted")
+    assert path == store.folder / "cpu" / "small-serve" / "anchor.json"
+    version, why = anchored(store)
+    assert version == "1.3.0rc1"
+    assert why.startswith("pinned by Ada on ")
+    assert why.endswith(": the loss of 1.3 is accepted")
+
+
+def test_is_not_listed_as_a_baseline(store: Store) -> None:
+    file = store.save(of("1.2.0"))
+    pin_anchor(file, by="Ada", reason="x")
+    assert store.list() == [file]
+    assert len(store.of_scenario("cpu", "small-serve")) == 1
+
+
+def test_a_pinned_one_that_was_retired_on_another_branch_does_not_count(store: Store) -> None:
+    store.save(of("1.1.0"))
+    pin_anchor(store.save(of("1.2.0")), by="Ada", reason="x")
+    store.save(of("1.2.0", retired=RETIRED), merge=False)
+    assert anchored(store) == (
+        "1.1.0",
+        "newest final release; the pinned one, c1.2.0, was retired",
+    )
+
+
+def test_a_pinned_one_newer_than_the_build_does_not_count_for_it(store: Store) -> None:
+    store.save(of("1.1.0"))
+    pin_anchor(store.save(of("1.4.0")), by="Ada", reason="x")
+    assert anchored(store) == (
+        "1.1.0",
+        "newest final release; the pinned one, c1.4.0, is newer than the build",
+    )
+
+
+def test_a_pinned_one_without_a_baseline_is_told(store: Store) -> None:
+    file = store.save(of("1.2.0"))
+    path = pin_anchor(file, by="Ada", reason="x")
+    file.unlink()
+    with pytest.raises(InputError, match="a commit that has no baseline") as caught:
+        store.anchor("cpu", "small-serve", BUILD)
+    assert (caught.value.file, caught.value.found) == (path, "c1.2.0")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"commit": "c1.1.0"}, "hash"),
+        ({"hardware": "8xH200"}, "hardware"),
+        ({"schema_version": 2}, "schema_version"),
+        ({"by": ""}, "by"),
+        ({"colour": "red"}, None),
+    ],
+)
+def test_its_file_edited_is_refused(
+    store: Store, change: dict[str, object], field: str | None
+) -> None:
+    path = pin_anchor(store.save(of("1.2.0")), by="Ada", reason="x")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError) as caught:
+        store.anchor("cpu", "small-serve", BUILD)
+    assert (caught.value.file, caught.value.field) == (path, field)
+
+
+def test_its_file_half_written_is_refused(store: Store) -> None:
+    path = pin_anchor(store.save(of("1.2.0")), by="Ada", reason="x")
+    path.write_text(path.read_text()[:50])
+    with pytest.raises(InputError, match="anchor is not JSON"):
+        store.anchor("cpu", "small-serve", BUILD)
+
+
+class TestPinning:
+    @pytest.mark.parametrize(("by", "reason", "field"), [(" ", "x", "--by"), ("x", "", "--reason")])
+    def test_needs_a_person_and_a_reason(
+        self, store: Store, by: str, reason: str, field: str
+    ) -> None:
+        file = store.save(of("1.2.0"))
+        with pytest.raises(InputError, match="must not be empty") as caught:
+            pin_anchor(file, by=by, reason=reason)
+        assert caught.value.field == field
+
+    def test_refuses_what_is_no_baseline(self, store: Store) -> None:
+        file = candidate_store().save(of("1.2.0", accepted_by="nobody yet"))
+        with pytest.raises(InputError, match="a candidate is no baseline yet"):
+            pin_anchor(file, by="Ada", reason="x")
+        file = store.save(of("1.2.0", retired=RETIRED))
+        with pytest.raises(InputError, match="the baseline is retired"):
+            pin_anchor(file, by="Ada", reason="x")
+
+    def test_is_of_one_commit_by_name(self, store: Store) -> None:
+        pin_anchor(store.save(of("1.2.0")), by=" Ada ", reason="x")
+        pinned = store.pinned("cpu", "small-serve")
+        assert isinstance(pinned, Anchor)
+        assert (pinned.commit, pinned.by, pinned.scenario) == ("c1.2.0", "Ada", "small-serve")
+
+
+class TestRetiring:
+    def test_marks_the_file_and_keeps_its_numbers(self, store: Store) -> None:
+        store.save(of("1.2.0"))
+        file = store.save(of("1.1.0"))
+        before = read(file)
+        assert retire(file, by="Grace", reason="measured with wrong clocks") == file
+        after = read(file)
+        assert after.retired is not None
+        assert (after.retired.by, after.retired.reason) == ("Grace", "measured with wrong clocks")
+        assert after.entries == before.entries
+        chosen = store.choose("cpu", "small-serve", before.engine)
+        assert chosen is not None
+        assert chosen.baseline.engine.version == "1.2.0"
+
+    def test_a_relative_path_will_do(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        store.save(of("1.2.0"))
+        file = store.save(of("1.1.0"))
+        monkeypatch.chdir(file.parent)
+        assert retire(Path(file.name), by="Grace", reason="x") == file
+
+    def test_refuses_the_pinned_anchor(self, store: Store) -> None:
+        store.save(of("1.2.0"))
+        file = store.save(of("1.1.0"))
+        pin_anchor(file, by="Ada", reason="the last one that customers have")
+        before = file.read_bytes()
+        with pytest.raises(InputError, match="the anchor cannot be retired") as caught:
+            retire(file, by="Grace", reason="x")
+        assert "the last one that customers have" in str(caught.value.found)
+        assert file.read_bytes() == before
+
+    def test_refuses_the_last_release_until_another_is_pinned(self, store: Store) -> None:
+        other = store.save(of("1.1.0"))
+        file = store.save(of("1.2.0"))
+        store.save(of("1.3.0rc1"))
+        with pytest.raises(InputError, match="the anchor cannot be retired") as caught:
+            retire(file, by="Grace", reason="x")
+        assert caught.value.found == "1.2.0 is the newest final release"
+        pin_anchor(other, by="Ada", reason="1.2.0 was measured with wrong clocks")
+        retire(file, by="Grace", reason="wrong clocks")
+        assert anchored(store)[0] == "1.1.0"
+
+    def test_the_only_one_may_go(self, store: Store) -> None:
+        retire(store.save(of("1.2.0")), by="Grace", reason="x")
+        assert store.choose("cpu", "small-serve", BUILD) is None
+
+    def test_refuses_candidates_and_what_is_retired(self, store: Store) -> None:
+        with pytest.raises(InputError, match="a candidate is no baseline yet"):
+            retire(
+                candidate_store().save(of("1.2.0", accepted_by="nobody yet")), by="A", reason="x"
+            )
+        file = store.save(of("1.2.0", retired=RETIRED))
+        with pytest.raises(InputError, match="the baseline is retired") as caught:
+            retire(file, by="Grace", reason="again")
+        assert "Ada on 2026-11-06: wrong clocks" in str(caught.value.found)

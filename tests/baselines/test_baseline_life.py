@@ -1,0 +1,183 @@
+"""The life of baselines, played in real git repositories: the suite's and the engine's."""
+
+import subprocess
+
+import pytest
+from life import HARDWARE, METRIC, SCENARIO, Life, life
+
+from perfgate.baselines import read, suite_store
+from perfgate.baselines.history import history
+from perfgate.errors import InputError
+from perfgate.gate.verdict import Verdict
+from perfgate.promotion import pin_anchor, promote, record_candidates, retire
+
+__all__ = ["life"]  # the fixture
+
+
+def commits(measured_window: object) -> list[str]:
+    return [one.engine.version for one in measured_window]  # type: ignore[attr-defined]
+
+
+def test_the_first_baseline_and_one_that_keeps_its_level(life: Life) -> None:
+    first = life.build("1.0.0")
+    measured = life.measure(first, 1000.0)
+    assert (measured.nearest, measured.judgements) == (None, ())
+    assert life.accept(measured, "first release").change == "first"
+
+    second = life.build("1.1.0rc1")
+    measured = life.measure(second, 1001.0)
+    assert measured.nearest is not None
+    assert measured.nearest.why == "nearest ancestor, 1 commit before"
+    assert measured.verdict("baseline") == Verdict.PASS
+    assert life.accept(measured, "as before").change == "none"
+
+    # The next is compared with the runs of both.
+    measured = life.measure(life.build("1.1.0rc2"), 1000.0)
+    assert measured.nearest is not None
+    assert commits(measured.nearest.window) == ["1.1.0rc1", "1.0.0"]
+    entry = measured.nearest.entry("c8")
+    assert entry is not None
+    assert len(entry.values(METRIC)) == 4
+
+
+def test_a_regression_is_accepted_by_a_person_and_starts_a_level(life: Life) -> None:
+    life.accept(life.measure(life.build("1.0.0"), 1000.0), "first release")
+    slower = life.build("1.1.0rc1", "check every answer")
+    measured = life.measure(slower, 900.0)
+    assert measured.verdict("baseline") == Verdict.REGRESSION
+    (candidate,), _ = record_candidates([measured.folder])
+    with pytest.raises(InputError, match="the candidate is a regression"):
+        promote(candidate, by="Ada", reason="1.1")
+    done = life.accept(measured, "1.1", accept_regression="answers are checked now")
+    assert done.change == "regression"
+    assert life.stored(slower).regression == "answers are checked now"
+
+    # Nothing of the old level is in the window: 900 is the level now, and 1000 an improvement.
+    measured = life.measure(life.build("1.1.0rc2"), 900.0)
+    assert measured.nearest is not None
+    assert commits(measured.nearest.window) == ["1.1.0rc1"]
+    assert measured.verdict("baseline") == Verdict.PASS
+    # The anchor is still the release, until a person pins another.
+    assert measured.verdict("anchor") == Verdict.REGRESSION
+    pin_anchor(life.stored(slower).file or life.suite.path, by="Ada", reason="1.1 is the level")
+    measured = life.measure(life.build("1.1.0rc3"), 900.0)
+    assert {one.verdict for one in measured.judgements} == {Verdict.PASS}
+
+
+def test_an_improvement_starts_a_level(life: Life) -> None:
+    life.accept(life.measure(life.build("1.0.0"), 1000.0), "first release")
+    measured = life.measure(life.build("1.1.0rc1"), 1100.0)
+    assert measured.verdict("baseline") == Verdict.IMPROVEMENT
+    assert life.accept(measured, "faster attention").change == "improvement"
+    # Back at the old speed is a regression now.
+    measured = life.measure(life.build("1.1.0rc2"), 1000.0)
+    assert measured.nearest is not None
+    assert commits(measured.nearest.window) == ["1.1.0rc1"]
+    assert measured.verdict("baseline") == Verdict.REGRESSION
+
+
+def test_small_steps_pass_one_by_one_and_fail_against_the_anchor(life: Life) -> None:
+    life.accept(life.measure(life.build("1.0.0"), 1000.0, starts=10), "first release")
+    speed, ends = 1000.0, []
+    for number in range(1, 8):
+        speed *= 0.995
+        measured = life.measure(life.build(f"1.1.0rc{number}"), speed, starts=10)
+        nearest = measured.verdict("baseline")
+        # The nearest baseline of the first is the anchor itself.
+        ends.append((nearest, measured.verdict("anchor") if number > 1 else nearest))
+        if ends[-1][1] == Verdict.REGRESSION:
+            break
+        assert life.accept(measured, "within the band").change == "none"
+    assert [nearest for nearest, _ in ends] == [Verdict.PASS] * 6
+    assert [anchor for _, anchor in ends] == [Verdict.PASS] * 5 + [Verdict.REGRESSION]
+    (candidate,), _ = record_candidates([measured.folder])
+    with pytest.raises(InputError, match="the candidate is a regression"):
+        promote(candidate, by="Ada", reason="within the band")
+    # The history shows what the steps add up to.
+    steps = history(suite_store(), HARDWARE, SCENARIO)
+    assert [step.is_anchor for step in steps] == [True] + [False] * 5
+    last = steps[-1].values[0]
+    assert last.since_before == pytest.approx(-0.005, abs=1e-4)
+    assert last.since_anchor == pytest.approx(0.995**5 - 1, abs=1e-4)
+
+
+def test_a_branch_is_compared_with_its_own_past(life: Life) -> None:
+    release = life.build("1.0.0")
+    life.accept(life.measure(release, 1000.0), "first release")
+    life.engine.git("branch", "release/1.0")
+    life.accept(life.measure(life.build("1.1.0"), 1100.0), "faster attention")
+    life.engine.git("checkout", "--quiet", "release/1.0")
+    life.build("1.0.1", "a fix")
+    measured = life.measure(life.build("1.0.1", "another fix"), 1000.0)
+    assert measured.nearest is not None
+    assert measured.nearest.baseline.engine == release
+    assert measured.nearest.why == "nearest ancestor, 2 commits before"
+    assert measured.verdict("baseline") == Verdict.PASS
+    # main's newer release is no anchor of an older one
+    assert len(measured.judgements) == 1
+
+
+def test_a_retired_one_is_never_chosen_again_and_stays_in_git(life: Life) -> None:
+    release = life.build("1.0.0")
+    life.accept(life.measure(release, 1000.0), "first release")
+    wrong = life.build("1.1.0rc1")
+    life.accept(life.measure(wrong, 1005.0), "measured with raised clocks, as it turned out")
+    file = life.stored(wrong).file
+    assert file is not None
+    retire(file, by="Grace", reason="the clocks were raised")
+    life.commit_suite("retire the baseline of 1.1.0rc1")
+    for build in (wrong, life.build("1.1.0rc2")):
+        measured = life.measure(build, 1000.0)
+        assert measured.nearest is not None
+        assert commits(measured.nearest.window) == ["1.0.0"]
+    assert str(file.relative_to(life.suite.path)) in life.suite.git("ls-files")
+    retired = life.stored(wrong).retired
+    assert retired is not None
+    assert (retired.by, retired.reason) == ("Grace", "the clocks were raised")
+
+
+def test_branches_of_the_suite_merge_without_conflict(life: Life) -> None:
+    life.accept(life.measure(life.build("1.0.0"), 1000.0), "first release")
+    builds = [life.build(f"1.1.0rc{number}") for number in (1, 2)]
+    for branch, build in zip(("one", "two"), builds, strict=True):
+        life.suite.git("checkout", "--quiet", "-b", branch, "main")
+        life.accept(life.measure(build, 1000.0), f"on branch {branch}")
+    life.suite.git("checkout", "--quiet", "main")
+    for branch in ("one", "two"):
+        life.suite.git("merge", "--quiet", "--no-ff", "-m", f"merge {branch}", branch)
+    assert [life.stored(build).reason for build in builds] == ["on branch one", "on branch two"]
+    measured = life.measure(life.build("1.1.0rc3"), 1000.0)
+    assert measured.nearest is not None
+    assert commits(measured.nearest.window) == ["1.1.0rc2", "1.1.0rc1", "1.0.0"]
+
+
+def test_two_branches_with_numbers_of_one_commit_cannot_be_mixed(life: Life) -> None:
+    build = life.build("1.0.0")
+    for branch, speed in (("one", 1000.0), ("two", 1002.0)):
+        life.suite.git("checkout", "--quiet", "-b", branch, "main")
+        life.accept(life.measure(build, speed), f"on branch {branch}")
+    file = suite_store().path(HARDWARE, SCENARIO, build.commit)
+    with pytest.raises(subprocess.CalledProcessError):
+        life.suite.git("merge", "--quiet", "one")
+    with pytest.raises(InputError, match="not JSON"):
+        read(file)
+    # Taking each conflicting line from either side makes numbers that no run measured.
+    ours = life.suite.git("show", "two:" + str(file.relative_to(life.suite.path)))
+    file.write_text(ours.replace("1002.0", "1000.0"))
+    with pytest.raises(InputError, match="the baseline was edited by hand"):
+        read(file)
+    life.suite.git("checkout", "--ours", "--", str(file))
+    assert read(file).reason == "on branch two"
+
+
+def test_an_edited_file_is_refused_and_git_mends_it(life: Life) -> None:
+    build = life.build("1.0.0")
+    life.accept(life.measure(build, 1000.0), "first release")
+    file = suite_store().path(HARDWARE, SCENARIO, build.commit)
+    file.write_text(file.read_text().replace("1000.0", "950.0"))
+    with pytest.raises(InputError, match="the baseline was edited by hand") as caught:
+        life.measure(life.build("1.1.0rc1"), 950.0)
+    git, *words = str(caught.value.hint).split()
+    assert git == "git"
+    life.suite.git(*words)
+    assert life.stored(build).entries["c8"].values(METRIC)[0] == 1000.0

@@ -1,0 +1,276 @@
+"""A person accepts a candidate, or is refused."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from building import baseline, entry, of_commit, with_answers
+
+from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
+from perfgate.engines.base import EngineBuild
+from perfgate.errors import InputError
+from perfgate.promotion import promote
+from perfgate.records import now
+
+
+@pytest.fixture
+def candidate(suite_root: Path) -> Path:
+    return candidate_store().save(
+        baseline(entries={"c4": entry(110.0, 112.0)}, accepted_by="nobody yet")
+    )
+
+
+class TestPromote:
+    @pytest.mark.parametrize(
+        ("by", "reason", "field"), [("", "x", "--by"), ("x", " \n", "--reason")]
+    )
+    def test_needs_a_person_and_a_reason(
+        self, candidate: Path, by: str, reason: str, field: str
+    ) -> None:
+        with pytest.raises(InputError, match="must not be empty") as caught:
+            promote(candidate, by=by, reason=reason)
+        assert caught.value.field == field
+        assert suite_store().list() == []
+
+    def test_keeps_the_other_entries_of_the_commit(self, candidate: Path) -> None:
+        suite_store().save(
+            baseline(
+                entries={"c1": entry(50.0), "sums": with_answers({"q": True}), "c4": entry(1.0)}
+            )
+        )
+        done = promote(candidate, by="Ada", reason="again")
+        assert read(done.file).entries == {
+            "c1": entry(50.0),
+            "sums": with_answers({"q": True}),
+            "c4": entry(110.0, 112.0),
+        }
+        assert done.notes == ("replaces the baseline of this commit, accepted by Ada",)
+
+    def test_baselines_of_other_commits_stay(self, candidate: Path) -> None:
+        older = suite_store().save(of_commit("older"))
+        before = older.read_bytes()
+        done = promote(candidate, by="Ada", reason="newer")
+        assert suite_store().list() == [done.file, older]
+        assert older.read_bytes() == before
+
+    def test_accepts_the_numbers_as_they_are(self, candidate: Path) -> None:
+        done = promote(candidate, by=" Ada Lovelace ", reason="release 1.3\n")
+        assert done.file == suite_store().folder / "cpu" / "small-serve" / "abc123.json"
+        found = read(done.file)
+        assert found.entries == read(candidate).entries
+        assert (found.accepted_by, found.reason) == ("Ada Lovelace", "release 1.3")
+        assert (done.written, done.change, done.before) == (True, "first", None)
+
+    def test_shows_what_changes_against_the_newest_baseline(self, candidate: Path) -> None:
+        suite_store().save(of_commit("old", entries={"c4": entry(100.0, 100.0)}))
+        done = promote(candidate, by="Ada", reason="faster")
+        (probe,) = done.probes
+        (moved,) = probe.metrics
+        assert (moved.probe, moved.metric) == ("c4", "output_throughput")
+        assert moved.before == pytest.approx(100.0)
+        assert moved.after == pytest.approx(111.0, abs=0.01)
+        assert moved.change == pytest.approx(0.11, abs=0.001)
+        assert moved.interval is not None
+        assert moved.interval[0] > 0.09
+        assert done.before is not None
+        assert done.before.why == "newest of the same version, no baseline of this commit"
+
+    def test_a_dry_run_writes_nothing(self, candidate: Path) -> None:
+        kept = suite_store().save(of_commit("old", entries={"c4": entry(100.0, 100.0)}))
+        before = kept.read_bytes()
+        told = promote(candidate, by="Ada", reason="faster", dry_run=True)
+        assert (told.written, told.change) == (False, "improvement")
+        assert suite_store().list() == [kept]
+        assert kept.read_bytes() == before
+        done = promote(candidate, by="Ada", reason="faster")
+        assert replace(done, written=False) == told
+
+    def test_a_value_of_zero_has_no_percentage(self, candidate: Path) -> None:
+        suite_store().save(of_commit("old", entries={"c4": entry(0.0)}))
+        done = promote(candidate, by="Ada", reason="x")
+        (moved,) = done.probes[0].metrics
+        assert (moved.before, moved.after, moved.change) == (0.0, 111.0, None)
+
+    def test_is_newer_than_what_was_accepted_before(self, candidate: Path) -> None:
+        suite_store().save(of_commit("old", accepted_at="2020-01-01T00:00:00+00:00"))
+        before = now()
+        promote(candidate, by="Grace", reason="x")
+        build = EngineBuild("llama.cpp", "1.2.0", "unknown")
+        chosen = suite_store().choose("cpu", "small-serve", build)
+        assert chosen is not None
+        assert chosen.baseline.accepted_by == "Grace"
+        assert before <= chosen.baseline.accepted_at <= now()
+
+    def test_an_own_reference_can_be_promoted_too(self, suite_root: Path) -> None:
+        own = own_store().save(baseline(accepted_by="self"))
+        done = promote(own, by="Ada", reason="a reference machine")
+        assert read(done.file).accepted_by == "Ada"
+
+    def test_a_damaged_candidate_changes_nothing(self, candidate: Path) -> None:
+        kept = suite_store().save(baseline())
+        before = kept.read_bytes()
+        plain = json.loads(candidate.read_text())
+        del plain["entries"]["c4"]["fingerprint"]
+        candidate.write_text(json.dumps(plain))
+        with pytest.raises(InputError, match=r"entries\.c4"):
+            promote(candidate, by="Ada", reason="x")
+        assert kept.read_bytes() == before
+
+    def test_a_failure_while_writing_changes_nothing(
+        self, candidate: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kept = suite_store().save(baseline())
+        before = kept.read_bytes()
+
+        def fail(_: int) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            promote(candidate, by="Ada", reason="x")
+        assert kept.read_bytes() == before
+        assert list(kept.parent.iterdir()) == [kept]
+
+
+class TestLevels:
+    """What accepting a candidate changes, and what it takes."""
+
+    def candidate(self, *values: float, verdict: str = "PASS", **changes: object) -> Path:
+        made = baseline(
+            engine=EngineBuild("llama.cpp", "1.3.0", "new"),
+            entries={"c4": entry(*values)},
+            accepted_by="nobody yet",
+            verdicts={"c4": verdict},
+        )
+        return candidate_store().save(replace(made, **changes), merge=False)
+
+    @pytest.fixture
+    def accepted(self, suite_root: Path) -> Path:
+        return suite_store().save(
+            of_commit("old", entries={"c4": entry(100.0, 100.2, 99.8)}, change="first")
+        )
+
+    def test_nothing_comparable_before_is_first(self, accepted: Path) -> None:
+        path = self.candidate(
+            100.0, verdict="NOT_COMPARABLE", entries={"c4": entry(50.0, cpu="Xeon")}
+        )
+        assert promote(path, by="Ada", reason="new machine").change == "first"
+
+    def test_a_pass_keeps_the_level(self, accepted: Path) -> None:
+        done = promote(self.candidate(99.5), by="Ada", reason="as before")
+        assert (done.change, read(done.file).change) == ("none", "none")
+
+    def test_an_improvement_starts_one(self, accepted: Path) -> None:
+        path = self.candidate(110.0, 110.0, verdict="IMPROVEMENT")
+        done = promote(path, by="Ada", reason="faster kernels")
+        assert read(done.file).change == "improvement"
+
+    def test_a_regression_is_refused(self, accepted: Path) -> None:
+        path = self.candidate(90.0, 90.0, verdict="REGRESSION")
+        with pytest.raises(InputError, match="the candidate is a regression") as caught:
+            promote(path, by="Ada", reason="x")
+        assert caught.value.found == "c4: its run ended in REGRESSION"
+        assert "--accept-regression" in str(caught.value.hint)
+        assert suite_store().list() == [accepted]
+        with pytest.raises(InputError, match="must not be empty") as caught:
+            promote(path, by="Ada", reason="x", accept_regression=" ")
+        assert caught.value.field == "--accept-regression"
+
+    def test_a_regression_of_the_sweep_alone_is_refused_too(self, accepted: Path) -> None:
+        path = self.candidate(99.0, verdicts={"c4": "PASS", "sweep": "REGRESSION"})
+        with pytest.raises(InputError, match="the candidate is a regression"):
+            promote(path, by="Ada", reason="x")
+
+    def test_a_regression_is_accepted_with_its_own_reason(self, accepted: Path) -> None:
+        path = self.candidate(90.0, 90.0, verdict="REGRESSION")
+        done = promote(path, by="Ada", reason="1.3", accept_regression="safer sampling by default")
+        found = read(done.file)
+        assert (found.change, found.regression) == ("regression", "safer sampling by default")
+        assert done.notes == ()  # a release is the next anchor itself
+
+    def test_an_accepted_loss_still_counts_against_an_older_anchor(self, accepted: Path) -> None:
+        build = EngineBuild("llama.cpp", "1.3.0rc1", "new")
+        path = self.candidate(90.0, 90.0, verdict="REGRESSION", engine=build)
+        (note,) = promote(path, by="Ada", reason="x", accept_regression="safer").notes
+        assert note.startswith("the anchor is still 1.2.0 (newest final release): this loss counts")
+
+    def test_nothing_to_accept_is_told(self, accepted: Path) -> None:
+        with pytest.raises(InputError, match="there is no regression to accept") as caught:
+            promote(self.candidate(99.5), by="Ada", reason="x", accept_regression="habit")
+        assert caught.value.found == "c4 PASS"
+
+    @pytest.mark.parametrize("verdict", ["NO_BASELINE", "NOT_COMPARABLE"])
+    def test_a_loss_that_its_run_could_not_see_is_refused(
+        self, accepted: Path, verdict: str
+    ) -> None:
+        path = self.candidate(90.0, 90.0, verdict=verdict)
+        with pytest.raises(InputError, match="the candidate is a regression") as caught:
+            promote(path, by="Ada", reason="x")
+        assert caught.value.found == (
+            "c4 output_throughput: its run did not compare it, and now it is REGRESSION"
+        )
+        assert promote(self.candidate(99.9, verdict=verdict), by="Ada", reason="x").change == "none"
+
+    def test_lost_answers_that_its_run_could_not_see_are_refused(self, suite_root: Path) -> None:
+        right = {f"q{number}": True for number in range(100)}
+        suite_store().save(of_commit("old", entries={"sums": with_answers(right)}))
+        wrong = {key: number > 20 for number, key in enumerate(right)}
+        path = self.candidate(
+            verdicts={"sums": "NO_BASELINE"}, entries={"sums": with_answers(wrong)}
+        )
+        with pytest.raises(InputError, match="the candidate is a regression"):
+            promote(path, by="Ada", reason="x")
+
+    def test_an_older_build_recorded_later_has_not_lost(self, suite_root: Path) -> None:
+        newer = EngineBuild("llama.cpp", "1.9.0", "newer")
+        suite_store().save(baseline(engine=newer, entries={"c4": entry(200.0)}))
+        done = promote(self.candidate(100.0, verdict="NO_BASELINE"), by="Ada", reason="history")
+        assert done.change == "first"
+        assert done.before is not None
+        assert done.before.is_newer
+
+
+class TestRefused:
+    def test_an_edited_candidate(self, candidate: Path) -> None:
+        candidate.write_text(candidate.read_text().replace("110.0", "119.0"))
+        with pytest.raises(InputError, match="edited by hand"):
+            promote(candidate, by="Ada", reason="x")
+        assert suite_store().list() == []
+
+    def test_probes_of_unlike_machines(self, suite_root: Path) -> None:
+        path = candidate_store().save(
+            baseline(
+                entries={
+                    "c1": entry(1.0),
+                    "c4": entry(4.0, cpu="Xeon"),
+                    "sums": with_answers({"q": True}),
+                }
+            )
+        )
+        with pytest.raises(InputError, match="numbers of unlike machines") as caught:
+            promote(path, by="Ada", reason="x")
+        assert caught.value.found == "cpu: Grace (c1), Xeon (c4)"
+        assert suite_store().list() == []
+
+    def test_a_mixture_with_what_the_commit_has(self, candidate: Path) -> None:
+        kept = suite_store().save(baseline(entries={"c1": entry(50.0, cpu="Xeon")}))
+        before = kept.read_bytes()
+        with pytest.raises(InputError, match="numbers of unlike machines"):
+            promote(candidate, by="Ada", reason="x")
+        assert kept.read_bytes() == before
+
+    def test_a_retired_one(self, suite_root: Path) -> None:
+        retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
+        path = suite_store().save(baseline(retired=retired))
+        with pytest.raises(InputError, match="a retired baseline is not accepted again"):
+            promote(path, by="Grace", reason="x")
+
+    def test_new_numbers_may_take_a_retired_ones_place(self, candidate: Path) -> None:
+        retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
+        suite_store().save(baseline(retired=retired))
+        done = promote(candidate, by="Grace", reason="right clocks")
+        found = read(done.file)
+        assert (set(found.entries), found.retired) == ({"c4"}, None)
+        assert done.notes == ("replaces the retired baseline of this commit, accepted by Ada",)
