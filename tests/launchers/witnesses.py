@@ -76,8 +76,16 @@ def everybody(mark: str) -> list[psutil.Process]:
 
 def wardens(mark: str) -> list[psutil.Process]:
     """The wardens started by a driver that bears `mark`: the outer, then the inner one."""
-    found = [one for one in marked(mark) if "warden.py" in " ".join(one.cmdline())]
+    found = [one for one in marked(mark) if "warden.py" in _command_line(one)]
     return sorted(found, key=lambda process: process.ppid() in [one.pid for one in found])
+
+
+def _command_line(process: psutil.Process) -> str:
+    """Empty if it has ended since it was found, as what respawns does all the time."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 @contextmanager

@@ -299,6 +299,8 @@ def take_over_when_killed(inner: int, warden: Warden, parent: int) -> None:
     if end is None or end.si_code != os.CLD_EXITED or end.si_status != 0:
         warden.ask_end("lost", warden.grace_s)
         warden.clear_and_report(time.sleep)
+    else:
+        os.waitpid(inner, 0)  # so that its CPU time, and the program's, becomes perfgate's
 
 
 def main() -> NoReturn:

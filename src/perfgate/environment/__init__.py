@@ -1,0 +1,1 @@
+"""Environment: what disturbs a measurement, sampled while it runs. It judges no metric."""

@@ -1,0 +1,62 @@
+"""Guarding: measurements that know what disturbed them, so that a disturbed one is not judged."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from perfgate.environment.disturbance import disturbances
+from perfgate.environment.watch import Watch, watched
+from perfgate.fresh_start import FreshStart
+from perfgate.measurement import Measurement
+from perfgate.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+
+Watched = AbstractContextManager[Watch | None]
+
+# The watch of a whole start is there for its first look: who was on the GPUs before it.
+_RARELY_S = 10.0
+_OFTEN_S = 1.0
+
+
+def watch_over(scenario: Scenario, since: Watch | None = None, *, wanted: bool = True) -> Watched:
+    """A block in which this node is watched, with as many of its GPUs as the scenario uses here.
+
+    Args:
+        scenario: what runs in the block.
+        since: the watch of the whole start, when this one is of a measurement on it.
+        wanted: False: nothing is watched, as where stand-ins make the numbers.
+    """
+    launch = scenario.launch
+    if not wanted or (launch is not None and launch.by in ("srun", "sbatch")):
+        return nullcontext()  # the engine is on nodes that Slurm chose, not here
+    hardware = scenario.hardware
+    gpus = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
+    return watched(gpus, interval_s=_RARELY_S if since is None else _OFTEN_S, since=since)
+
+
+def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Measurement:
+    """Measure a probe on a fresh start, watched if it is load.
+
+    Args:
+        start: the start.
+        probe: what is measured; answers do not depend on how busy the machine is.
+        since: the watch of the whole start; None: nothing is watched.
+
+    Raises:
+        RunError, InputError: as `FreshStart.measure`.
+    """
+    wanted = since is not None and probe.is_load
+    with watch_over(start.scenario, since, wanted=wanted) as watch:
+        measured = start.measure(probe)
+    return guarded(measured, watch, probe.scenario)
+
+
+def guarded(measured: Measurement, watch: Watch | None, scenario: Scenario) -> Measurement:
+    """The measurement with the conditions it was made in, and what of them is over the limits."""
+    if watch is None:
+        return measured
+    seen = watch.conditions
+    return replace(
+        measured,
+        facts={**measured.facts, "environment": seen.plain()},
+        disturbed=disturbances(seen, scenario.gate.disturbance),
+    )

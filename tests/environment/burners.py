@@ -1,0 +1,52 @@
+"""Real programs that use the CPU: one that is a stranger to the tests, one that is theirs."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+BURN = Path(__file__).with_name("programs") / "burn.py"
+PATIENCE_S = 40.0  # a crowded machine is slow
+
+
+def burn(seconds: float, *rest: object) -> tuple[str, ...]:
+    """The argv of the program."""
+    return (sys.executable, "-I", "-S", str(BURN), str(seconds), *map(str, rest))
+
+
+@contextmanager
+def stranger(folder: Path) -> Iterator[psutil.Process]:
+    """A process that burns CPU and descends from nobody here; killed in the end."""
+    file = folder / "pid"
+    subprocess.run(burn(30.0, file), check=True, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not file.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process = psutil.Process(int(file.read_text()))
+        assert str(BURN) in process.cmdline()
+        yield process
+    finally:
+        if file.exists():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found = psutil.Process(int(file.read_text()))
+                if str(BURN) in found.cmdline():
+                    found.kill()
+
+
+def cpu_of(process: psutil.Process) -> float:
+    """CPU time that it has used itself."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def usable() -> int:
+    """Cores that the tests may use."""
+    return len(os.sched_getaffinity(os.getpid()))
