@@ -2,14 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench_reports import Run, as_json, as_text
 
+from perfgate.clients.aiperf import AIPerf
+from perfgate.clients.aiperf_results import RESULT
 from perfgate.errors import InputError
 from perfgate.failures import FAILURES
 from perfgate.measurement import Json
 from perfgate.parsing import CLIENTS, parse
+from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parent / "data"
 TABLE = (DATA / "benchmark_serving" / "table.txt").read_text()
@@ -38,6 +42,9 @@ def error(content: str, client: str | None = None) -> dict[str, Json]:
         ("benchmark_serving/result.json", "benchmark_serving"),
         ("benchmark_serving/table.txt", "benchmark_serving"),
         ("vllm_bench/trtllm_sharegpt.txt", "vllm-bench"),
+        ("aiperf/streamed.json", "aiperf"),
+        ("aiperf/not_streamed.json", "aiperf"),
+        ("aiperf/chat.json", "aiperf"),
         ("gpqa/deepseek_v3.txt", "trtllm-gpqa"),
         ("quickstart/deepseek_v3.txt", "trtllm-quickstart"),
     ],
@@ -65,6 +72,71 @@ def test_json_of_trtllm_bench() -> None:
     found = parse(json.dumps(as_json(Run(streaming=True)), indent=2))
     assert found.measurement is not None
     assert found.measurement.metrics["ttft_mean_ms"] == 150.0
+
+
+class TestAIPerf:
+    RECORDED = DATA / "aiperf" / "streamed.json"
+
+    def changed(self, **changes: Any) -> str:
+        fields = {**json.loads(self.RECORDED.read_text()), **changes}
+        return json.dumps({name: value for name, value in fields.items() if value is not None})
+
+    def test_reads_what_a_run_of_the_suite_reads(self, tmp_path: Path) -> None:
+        (tmp_path / RESULT).write_bytes(self.RECORDED.read_bytes())
+        point = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
+        workload = Workload("aiperf", "synthetic", 64, 32, (2,))
+        found = parse(self.RECORDED.read_text()).measurement
+        assert found is not None
+        assert found.metrics == AIPerf().parse(workload, point, tmp_path).metrics
+        assert found.facts == {
+            "client": "aiperf",
+            "client_version": "0.13.0",
+            "requests_completed": 12,
+            "isl": 64.0,
+            "osl": 32.0,
+            "streaming": True,
+            "prompt_tokens_cached": 0,
+            "concurrency_peak": 2.0,
+        }
+
+    def test_without_streaming_there_are_no_token_times(self) -> None:
+        found = parse((DATA / "aiperf" / "not_streamed.json").read_text()).measurement
+        assert found is not None
+        assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
+
+    def test_tells_the_concurrency_that_was_asked(self) -> None:
+        found = parse(self.changed(input_config={"loadgen": {"concurrency": 2}})).measurement
+        assert found is not None
+        assert found.facts["concurrency"] == 2
+
+    @pytest.mark.parametrize(
+        ("changes", "failure"),
+        [
+            ({"was_cancelled": True}, "incomplete"),
+            ({"is_complete": False}, "incomplete"),
+            ({"error_request_count": {"unit": "requests", "avg": 1}}, "incomplete"),
+            ({"request_count": None}, "incomplete"),
+            ({"request_throughput": None}, "no_metrics"),
+            ({"request_throughput": {"unit": "furlongs", "avg": 1}}, "no_metrics"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": float("nan")}}, "incomplete"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": -2.0}}, "incomplete"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": 1e6}}, "no_metrics"),
+            ({"output_sequence_length": None}, "no_metrics"),
+            ({"schema_version": "2.0"}, "no_metrics"),
+        ],
+    )
+    def test_that_is_not_whole(self, changes: dict[str, Any], failure: str) -> None:
+        assert error(self.changed(**changes))["class"] == failure
+
+    def test_of_failed_requests_or_a_warm_cache(self) -> None:
+        for name, failure in (
+            ("server_killed", "incomplete"),
+            ("prefix_cached", "prefix_cache_hit"),
+        ):
+            assert error((DATA / "aiperf" / f"{name}.json").read_text())["class"] == failure
+
+    def test_that_is_cut(self) -> None:
+        assert error(self.RECORDED.read_text()[:900])["class"] == "truncated_output"
 
 
 def test_json_of_vllm() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfgate.clients import (
+    aiperf_file,
     serving_report,
     serving_text,
     trtllm_bench_json,
@@ -66,10 +67,10 @@ class _NoReport(RunError):
 
 @dataclass(frozen=True)
 class _Format:
-    """One program's reports: how they are known, and how they are read."""
+    """One program's reports: how they are known, and how they are read; text, JSON or both."""
 
-    known_text: Callable[[Lines], bool]
-    read_text: Callable[[Lines], Measurement]
+    known_text: Callable[[Lines], bool] | None = None
+    read_text: Callable[[Lines], Measurement] | None = None
     known_json: Callable[[Fields], bool] | None = None
     read_json: Callable[[Fields], Measurement] | None = None
 
@@ -92,6 +93,8 @@ _FORMATS: dict[str, _Format] = {
     ),
     "benchmark_serving": _serving("benchmark_serving"),
     "vllm-bench": _serving("vllm-bench"),
+    # Its printed table is an ornament of the terminal; the export is the result.
+    "aiperf": _Format(known_json=aiperf_file.is_report, read_json=aiperf_file.parse),
     "lm_eval": _Format(
         lm_eval_tables.is_table,
         lm_eval_tables.parse,
@@ -131,8 +134,10 @@ def parse(content: str, client: str | None = None) -> Parsed:
 
 def _measured(content: str, lines: Lines, client: str | None) -> tuple[str, Measurement]:
     name = client or _client_of_text(lines)
-    if name is not None and _FORMATS[name].known_text(lines):
-        return name, _FORMATS[name].read_text(lines)
+    if name is not None:
+        one = _FORMATS[name]
+        if one.known_text and one.read_text and one.known_text(lines):
+            return name, one.read_text(lines)
     text = content.lstrip("\ufeff \t\r\n")
     if text.startswith("{"):
         return _from_json(_decoded(text, lines), client)
@@ -143,7 +148,7 @@ def _measured(content: str, lines: Lines, client: str | None) -> tuple[str, Meas
 
 def _client_of_text(lines: Lines) -> str | None:
     for name, one in _FORMATS.items():
-        if one.known_text(lines):
+        if one.known_text is not None and one.known_text(lines):
             of_vllm = name == "benchmark_serving" and serving_text.is_of_vllm(lines)
             return "vllm-bench" if of_vllm else name
     return None

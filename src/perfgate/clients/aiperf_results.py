@@ -74,20 +74,26 @@ def parse(workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
     Raises:
         RunError: they are missing, cut, not finite, or not what was asked.
     """
-    summary = _Summary(folder / RESULT)
-    _require_complete(summary, point)
+    path = folder / RESULT
+    summary = Summary(path, _read(path))
+    require_complete(summary, point)
     facts = _facts(summary, point)
     _require_lengths(summary, workload)
-    facts["prompt_tokens_cached"] = _require_cold_cache(summary)
-    return Measurement(_metrics(summary, workload), facts)
+    facts["prompt_tokens_cached"] = require_cold_cache(summary)
+    return Measurement(metrics_of(summary, workload), facts)
 
 
-class _Summary:
-    """The exported summary: every access says what is missing."""
+class Summary:
+    """The exported summary: every access says what is missing.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: its file, for messages.
+        fields: what the file holds.
+    """
+
+    def __init__(self, path: Path, fields: Mapping[str, Any]) -> None:
         self.path = path
-        self.fields = _read(path)
+        self.fields = fields
 
     def value(self, tag: str, statistic: str, kind: str) -> float:
         """A statistic of a metric, positive and finite; times in ms.
@@ -166,7 +172,7 @@ def _log_errors(path: Path) -> tuple[str, ...]:
     return tuple(line.strip()[:300] for line in lines if " - ERROR - " in line)[:3]
 
 
-def _require_complete(summary: _Summary, point: LoadPoint) -> None:
+def require_complete(summary: Summary, point: LoadPoint) -> None:
     fields = summary.fields
     succeeded = summary.count("request_count", "requests", default=0)
     failed = summary.count("error_request_count", "requests", default=0)
@@ -181,7 +187,7 @@ def _require_complete(summary: _Summary, point: LoadPoint) -> None:
         raise RunError("incomplete", "; ".join(problems), evidence=summary.error_lines())
 
 
-def _require_lengths(summary: _Summary, workload: Workload) -> None:
+def _require_lengths(summary: Summary, workload: Workload) -> None:
     isl, osl = lengths(workload)
     isl_true = summary.value("input_sequence_length", "avg", "tokens")
     # A chat template adds tokens to what was asked.
@@ -202,7 +208,7 @@ def _other_length(name: str, true: float, asked: int, hint: str) -> RunError:
     return RunError("incomplete", f"{name} was {true:g} tokens, not the {asked} asked", hint=hint)
 
 
-def _require_cold_cache(summary: _Summary) -> int | None:
+def require_cold_cache(summary: Summary) -> int | None:
     """Prompt tokens that came from the prefix cache; None when the server does not tell."""
     tag = "total_usage_prompt_cache_read_tokens"
     cached = summary.count(tag, "tokens", default=math.nan)
@@ -217,7 +223,7 @@ def _require_cold_cache(summary: _Summary) -> int | None:
     return int(cached)
 
 
-def _facts(summary: _Summary, point: LoadPoint) -> dict[str, Json]:
+def _facts(summary: Summary, point: LoadPoint) -> dict[str, Json]:
     return {
         "client": "aiperf",
         "client_version": str(summary.fields.get("aiperf_version")),
@@ -230,7 +236,7 @@ def _facts(summary: _Summary, point: LoadPoint) -> dict[str, Json]:
     }
 
 
-def _metrics(summary: _Summary, workload: Workload) -> dict[str, float]:
+def metrics_of(summary: Summary, workload: Workload) -> dict[str, float]:
     found = {}
     for short, tag in _LATENCIES.items():
         if short in _FROM_STREAM and not workload.streaming:

@@ -1,0 +1,1 @@
+"""Questions: numbers from anywhere, put to the gate one line at a time."""

@@ -1,0 +1,202 @@
+"""A comparison as text for a terminal, as Markdown, and as plain values for JSON."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from perfgate.comparing.compare import Comparison
+from perfgate.comparing.compared_probe import ProbeComparison
+from perfgate.comparing.sides import Side
+from perfgate.exit_status import ExitStatus, exit_status
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Judgement, Verdict, counted, worst
+from perfgate.reports.outcome_text import COLUMNS, rows
+
+SCHEMA_VERSION = 1
+SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"
+_REPORTED = "reported"
+_WARNED = "reported, a loss"
+_MEANINGS = {
+    ExitStatus.PASSED: "whatever both sides have passed",
+    ExitStatus.REGRESSION: "at least one regression",
+    ExitStatus.INCONCLUSIVE: "the fresh starts given do not decide between pass and regression",
+    ExitStatus.ERROR: "a probe of one side failed, so that it has no numbers to compare",
+    ExitStatus.NOT_JUDGED: "something that both sides have could not be compared, or they have "
+    "nothing in common",
+    ExitStatus.REHEARSED: "no regression was seen, but stand-ins made the numbers, so nothing is "
+    "claimed of any engine",
+}
+
+
+def status_of(comparison: Comparison) -> ExitStatus:
+    """The exit status; numbers of stand-ins never give 0."""
+    verdicts = [probe.verdict for probe in comparison.probes]
+    return exit_status(verdicts, gate=True, rehearsed=comparison.synthetic)
+
+
+def text(comparison: Comparison) -> str:
+    """The comparison for a terminal."""
+    lines = [SYNTHETIC] if comparison.synthetic else []
+    lines += [
+        f"{name} ({role}): {side.path}: {side.description}"
+        for name, role, side in _sides(comparison)
+    ]
+    for probe in comparison.probes:
+        lines += ["", f"{probe.verdict.value}: {probe.name}"]
+        table = _rows(probe)
+        if table:
+            lines += ["", *_aligned([_columns(), *table]), ""]
+        lines += list(_sentences(probe))
+    lines += ["", *_ending(comparison)]
+    return "\n".join(lines)
+
+
+def markdown(comparison: Comparison) -> str:
+    """The comparison as Markdown, for an issue or a pull request."""
+    lines = ["# perfgate compare", ""]
+    if comparison.synthetic:
+        lines += [f"**{SYNTHETIC}.**", ""]
+    lines += [
+        f"- {name} ({role}): `{side.path}`: {side.description}"
+        for name, role, side in _sides(comparison)
+    ]
+    for probe in comparison.probes:
+        lines += ["", f"## {probe.verdict.value}: `{probe.name}`", ""]
+        table = _rows(probe)
+        if table:
+            lines += ["| " + " | ".join(_columns()) + " |", "|---|--:|--:|--:|--:|--:|---|"]
+            lines += ["| " + " | ".join(row) + " |" for row in table]
+            lines.append("")
+        lines += [f"- {one}" for one in _sentences(probe)]
+    lines += ["", *(f"- {one}" for one in _ending(comparison))]
+    return "\n".join(lines)
+
+
+def plain(comparison: Comparison) -> dict[str, Any]:
+    """The comparison as plain values; fields are only ever added."""
+    status = status_of(comparison)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verdict": _overall(comparison),
+        "exit_status": status.value,
+        "synthetic": comparison.synthetic,
+        "sides": {
+            name.lower(): {
+                "path": str(side.path),
+                "kind": side.kind,
+                "description": side.description,
+                "synthetic": side.synthetic,
+                "injected": list(side.injected),
+            }
+            for name, _, side in _sides(comparison)
+        },
+        "probes": [_plain_probe(probe) for probe in comparison.probes],
+        "only_in_a": list(comparison.only_in_a),
+        "only_in_b": list(comparison.only_in_b),
+        "warnings": list(comparison.warnings),
+    }
+
+
+def _plain_probe(probe: ProbeComparison) -> dict[str, Any]:
+    return {
+        "name": probe.name,
+        "verdict": probe.verdict.value,
+        "reason": probe.reason,
+        "starts": {"a": probe.starts[0], "b": probe.starts[1]},
+        "judgements": [{**asdict(one), "verdict": one.verdict.value} for one in probe.judgements],
+        "reported": [
+            {**asdict(one), "warned": one.metric in probe.warned} for one in probe.reported
+        ],
+        "across": list(probe.across),
+        "only_in_a": list(probe.only_in_a),
+        "only_in_b": list(probe.only_in_b),
+        "warnings": list(probe.warnings),
+    }
+
+
+def _overall(comparison: Comparison) -> str:
+    """The verdict of all probes together; without any there is nothing to compare."""
+    verdicts = [probe.verdict for probe in comparison.probes] or [Verdict.NOT_COMPARABLE]
+    return worst(verdicts).value
+
+
+def _sides(comparison: Comparison) -> list[tuple[str, str, Side]]:
+    return [("A", "reference", comparison.a), ("B", "new", comparison.b)]
+
+
+def _columns() -> tuple[str, ...]:
+    return tuple({"baseline": "A", "measured": "B"}.get(name, name) for name in COLUMNS)
+
+
+def _rows(probe: ProbeComparison) -> list[tuple[str, ...]]:
+    """One row per metric: the judged ones, then those that are only reported."""
+    reported = [
+        (*row[:-1], _WARNED if one.metric in probe.warned else _REPORTED)
+        for one, row in zip(
+            probe.reported, rows([_as_judgement(one) for one in probe.reported]), strict=True
+        )
+    ]
+    return [*rows(probe.judgements), *reported]
+
+
+def _as_judgement(change: Change) -> Judgement:
+    """A change as the table's rows take it; its verdict is not shown."""
+    return Judgement(
+        metric=change.metric,
+        verdict=Verdict.INCONCLUSIVE,
+        baseline=change.baseline,
+        measured=change.measured,
+        change=change.change,
+        interval=change.interval,
+        band=None,
+        runs_used=change.runs_used,
+        needs_more_runs=False,
+        reason="",
+    )
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The first and last column to the left, numbers to the right."""
+    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
+    for row in table:
+        cells = [
+            cell.ljust(width) if place in (0, len(row) - 1) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _sentences(probe: ProbeComparison) -> Iterator[str]:
+    """What the table cannot say, a sentence each."""
+    if probe.reason:
+        yield probe.reason
+    for one in probe.judgements:
+        yield f"{one.metric}: {one.reason}"
+        yield from (f"note on {one.metric}: {note}" for note in one.notes)
+    if probe.warned:
+        lost = [
+            f"{one.metric} {100 * one.change:+.1f} %"
+            for one in probe.reported
+            if one.metric in probe.warned
+        ]
+        yield (
+            "warning: not judged, but of these losses nine in ten are real on average: "
+            + ", ".join(lost)
+        )
+    yield from (f"warning: {one}" for one in probe.warnings)
+    yield from (f"meant to differ: {one}" for one in probe.across)
+    for name, metrics in (("A", probe.only_in_a), ("B", probe.only_in_b)):
+        if metrics:
+            yield f"only in {name}, not compared: {', '.join(metrics)}"
+    if probe.judgements:
+        of_a, of_b = (counted(starts, "fresh start") for starts in probe.starts)
+        yield f"A: {of_a}, B: {of_b}"
+
+
+def _ending(comparison: Comparison) -> Iterator[str]:
+    for name, probes in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
+        if probes:
+            yield f"only in {name}, not compared: {', '.join(probes)}"
+    yield from (f"warning: {one}" for one in comparison.warnings)
+    status = status_of(comparison)
+    yield f"exit status {status.value}: {_MEANINGS[status]}"
