@@ -22,7 +22,7 @@ SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_
 BROKEN := --inject accuracy.temperature=2
 
 .PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse test lint format \
-        bench constraints clean
+        bench detection constraints clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -91,6 +91,9 @@ format: $(VENV)/.stamp-dev ## let ruff mend what it can
 
 bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
 	@$(BIN)/python benchmarks/own_cost.py
+
+detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/detection.md (about 15 min)
+	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
 constraints: ## resolve the newest versions anew into constraints.txt
 	@PYTHON=$(PYTHON) ci/resolve-constraints.sh

@@ -1,0 +1,1 @@
+"""How well the gate detects: its error rates, beside the rules in use today (docs/detection.md)."""
