@@ -37,6 +37,7 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
         "ERROR": 11,
         "NOT_JUDGED": 12,
         "REHEARSED": 13,
+        "WAIVERS": 14,
     }
 
 
@@ -61,6 +62,16 @@ def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], gate:
     statuses = {ALONE[verdict][gate] for verdict in verdicts}
     worst = next(status for status in FROM_WORST if status in statuses)
     assert exit_status(iter(verdicts), gate=gate) == worst
+
+
+def test_a_waiver_that_does_not_hold_fails_a_run_of_passes() -> None:
+    def status(*verdicts: Verdict | None, gate: bool = False) -> ExitStatus:
+        return exit_status(verdicts, gate=gate, waivers_hold=False)
+
+    assert status(Verdict.PASS) == status(None, gate=True) == ExitStatus.WAIVERS
+    assert status(Verdict.INCONCLUSIVE) == ExitStatus.WAIVERS
+    assert status(Verdict.REGRESSION) == ExitStatus.REGRESSION
+    assert status(Verdict.ERROR) == ExitStatus.ERROR
 
 
 def test_nothing_selected_is_no_release() -> None:

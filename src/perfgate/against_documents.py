@@ -24,6 +24,8 @@ def judge_documented_value(
     measurements: Sequence[Measurement],
     band: float | None,
     rule: Rule,
+    *,
+    sigma: float | None = None,
 ) -> Judgement:
     """Judge one metric against its documented value; REGRESSION: below what is documented.
 
@@ -35,6 +37,7 @@ def judge_documented_value(
         band: the loss that counts against a baseline. Against a document it is the value's own
             tolerance, else for performance this band or 10 %, whichever is wider.
         rule: the most fresh starts; error rates are those of the documented rule.
+        sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
 
     Raises:
         InputError: values that cannot be judged, or a score of an unknown number of questions.
@@ -50,12 +53,14 @@ def judge_documented_value(
         if judgement.verdict == Verdict.REGRESSION:
             judgement = replace(judgement, reason=f"below the documented value: {judgement.reason}")
         faults = faults_of(metric, {metric: value.value}, first)
-        return replace(judgement, notes=(*judgement.notes, *faults))
+        notes = (*judgement.notes, *faults)
+        return replace(judgement, notes=notes, against="documented")
     return judge_documented(
         metric,
         value.value,
         [measurement.metrics[metric] for measurement in measurements],
         value.tolerance or max(band or 0.0, LEAST_TOLERANCE),
+        sigma=sigma,
         max_runs=rule.max_runs,
     )
 
@@ -87,6 +92,8 @@ def judge_measured_claim(
     new: Sequence[Measurement],
     versus: Sequence[Measurement] = (),
     rule: Rule | None = None,
+    *,
+    nodes: int = 1,
 ) -> Judgement:
     """Judge a claim on the measurements of one session; REGRESSION: it does not hold.
 
@@ -95,6 +102,7 @@ def judge_measured_claim(
         new: those of the scenario it speaks of, one per fresh start.
         versus: those of the scenario it is compared with, if it is.
         rule: error rates and most fresh starts; None: `Rule()`.
+        nodes: how many nodes each side ran on.
 
     Raises:
         InputError: nothing to compare, or values that cannot be judged.
@@ -109,6 +117,7 @@ def judge_measured_claim(
             value=claim.value,
             margin=claim.margin,
             rule=rule,
+            sigma=lookup(metric).family.on(nodes).sigma,
         )
     return judge_accuracy_claim(
         metric,

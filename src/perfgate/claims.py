@@ -109,7 +109,12 @@ def claim_outcome(
                 synthetic=failed.synthetic,
             )
         new, *others = (end.measurements for end in ends)
-        judgement = judge_measured_claim(claim_probe.claim, new, others[0] if others else ())
+        judgement = judge_measured_claim(
+            claim_probe.claim,
+            new,
+            others[0] if others else (),
+            nodes=claim_probe.scenario.hardware.nodes,
+        )
         # The side with fewer starts tells less, so it is measured first.
         order = sorted(claim_probe.probes, key=lambda probe: len(outcome(probe).measurements))
         if not judgement.needs_more_runs or not any(again(probe) for probe in order):

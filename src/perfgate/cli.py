@@ -1,6 +1,6 @@
-"""The `perfgate` command: look at scenarios, keep baselines, ask what this machine can run.
+"""The `perfgate` command: scenarios, forecasts, baselines, verdicts for numbers from anywhere.
 
-Measuring is pytest's work (`pytest -m local`); this command never starts an engine.
+Measuring is pytest's work (`pytest -m local`); of these commands only `calibrate` starts an engine.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from perfgate.errors import PerfgateError
 
 # Each module of perfgate.commands adds its own parser and runs its own command; the modules
 # import what they need when they run, so that --help is quick.
-COMMANDS = ("scenarios", "baseline", "doctor", "parse")
+COMMANDS = ("scenarios", "plan", "baseline", "calibrate", "judge", "compare", "doctor", "parse")
 
 WRONG_USAGE = 2
 
@@ -25,7 +25,9 @@ the suite itself is run with pytest:
   pytest --gate -m h200              for a release: no verdict is a failure
 
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here; parse: a file holds no
-usable result); 2 wrong usage or unusable input. The statuses of a pytest run: docs/verdicts.md
+usable result; judge, compare: a regression; calibrate: no usable starts);
+2 wrong usage or unusable input; judge, compare and plan also have some of those of a pytest run:
+docs/verdicts.md
 """
 
 

@@ -18,6 +18,7 @@ class ExitStatus(IntEnum):
     ERROR = 11
     NOT_JUDGED = 12
     REHEARSED = 13
+    WAIVERS = 14
 
 
 _UNJUDGED = frozenset({None, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE})
@@ -30,6 +31,7 @@ _MEANINGS = {
     "or a rehearsal rehearsed nothing",
     ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
     "claimed of any engine",
+    ExitStatus.WAIVERS: "a waiver is expired, unmatched or exceeded: mend or remove it",
 }
 
 
@@ -52,24 +54,32 @@ def meaning(status: ExitStatus, verdicts: Collection[Verdict | None] = ()) -> st
 
 
 def exit_status(
-    verdicts: Iterable[Verdict | None], *, gate: bool, rehearsed: bool = False
+    verdicts: Iterable[Verdict | None],
+    *,
+    gate: bool,
+    rehearsed: bool = False,
+    waivers_hold: bool = True,
 ) -> ExitStatus:
     """The status of a run.
 
     A regression outweighs all else: it is a proved claim whatever happened beside it. Then an
-    error, then (in gate mode only) a missing verdict, then an undecided one.
+    error, then a waiver that does not hold, then (in gate mode only) a missing verdict, then an
+    undecided one.
 
     Args:
         verdicts: one per selected probe; None for a skipped one.
         gate: whether every selected probe must have been judged.
         rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED, and in
             NOT_JUDGED when every test was skipped.
+        waivers_hold: whether no waiver is expired, unmatched or exceeded.
     """
     seen = list(verdicts)
     if Verdict.REGRESSION in seen:
         return ExitStatus.REGRESSION
     if Verdict.ERROR in seen:
         return ExitStatus.ERROR
+    if not waivers_hold:
+        return ExitStatus.WAIVERS
     if gate and (not seen or _UNJUDGED & set(seen)):
         return ExitStatus.NOT_JUDGED
     if rehearsed and not any(seen):

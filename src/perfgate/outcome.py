@@ -1,11 +1,12 @@
 """Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from perfgate.errors import RunError
+from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.measurement import Measurement
 from perfgate.scenarios.scenario import Scenario
@@ -42,6 +43,8 @@ class Outcome:
         folder: where the artifacts are.
         injected: faults put in on purpose, as KEY=VALUE.
         synthetic: whether a stand-in made the numbers.
+        notes: what else a person should know.
+        observed: how the metrics moved that are reported and do not gate.
     """
 
     probe: Subject
@@ -54,7 +57,8 @@ class Outcome:
     folder: Path | None = None
     injected: tuple[str, ...] = ()
     synthetic: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    observed: tuple[Change, ...] = ()
 
     def as_record(self) -> dict[str, Any]:
         """The outcome as plain values for ``records.jsonl``."""
@@ -83,4 +87,5 @@ class Outcome:
             "injected": list(self.injected),
             "synthetic": self.synthetic,
             "notes": list(self.notes),
+            "observed": [asdict(one) for one in self.observed],
         }

@@ -17,19 +17,18 @@ from typing import TextIO
 
 import pytest
 
-from perfgate.campaign import Session
 from perfgate.claims import ClaimProbe, claim_probes
-from perfgate.clients.base import Offline, client
+from perfgate.ending import ending
+from perfgate.engine_repo import EngineRepo
 from perfgate.errors import PerfgateError
-from perfgate.exit_status import ExitStatus, exit_status
+from perfgate.exit_status import ExitStatus
 from perfgate.gate.performance import Rule
-from perfgate.gate.verdict import Verdict
 from perfgate.hardware import Machine, detect
 from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
 from perfgate.outcome import Outcome
+from perfgate.parameters import CLAIM_MARKER, PARAMETERS, has_nothing, parameters, selected_by
 from perfgate.paths import machine_store, repository
-from perfgate.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.progress import ProgressView
 from perfgate.records import RunFolder, session_facts
 from perfgate.rehearsal.scene import Scene
@@ -40,36 +39,14 @@ from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.scenarios.selection import all_markers, markers_of
-from perfgate.suite import Suite
+from perfgate.scenarios.selection import all_markers
+from perfgate.session import Session
+from perfgate.suite import Selected, Suite
 from perfgate.suite_options import add_options
 from perfgate.tools import BuildOverride
 from perfgate.usage import usage_errors
+from perfgate.waivers import Waiver, load_waivers
 from perfgate.workers import XdistHooks
-
-
-def _served(scenario: Scenario) -> tuple[Probe, ...]:
-    return () if _is_offline(scenario) else load_probes(scenario)
-
-
-def _offline(scenario: Scenario) -> tuple[Probe, ...]:
-    return load_probes(scenario) if _is_offline(scenario) else ()
-
-
-def _is_offline(scenario: Scenario) -> bool:
-    load = scenario.workload
-    return load is not None and load.client in client and issubclass(client[load.client], Offline)
-
-
-# Parameter name of a test function → the probes of a scenario that it is run for.
-PROBES = {
-    "smoke_probe": smoke_probes,
-    "load_probe": _served,
-    "offline_probe": _offline,
-    "accuracy_probe": accuracy_probes,
-}
-CLAIM = "claim_probe"  # parameter name of the test of claims
-CLAIM_MARKER = "claim"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -88,22 +65,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "markers", False):
         with usage_errors():
             session.register_markers()
-
-
-def probe_of(item: pytest.Item) -> Probe | ClaimProbe | None:
-    """What a test of the suite measures or judges; None for any other test."""
-    call = getattr(item, "callspec", None)
-    if call is None:
-        return None
-    found = (call.params[name] for name in (*PROBES, CLAIM) if name in call.params)
-    return next((one for one in found if isinstance(one, Probe | ClaimProbe)), None)
-
-
-def _has_nothing(item: pytest.Item) -> bool:
-    """Whether a test function of the suite got no parameter at all."""
-    call = getattr(item, "callspec", None)
-    named = call is not None and any(name in call.params for name in (*PROBES, CLAIM))
-    return named and probe_of(item) is None
 
 
 class SuiteSession:
@@ -133,7 +94,7 @@ class SuiteSession:
             raise RuntimeError("no test of the suite was collected in this process")
         return self._suite
 
-    def record_skip(self, node: str, probe: Probe | ClaimProbe, reason: str) -> None:
+    def record_skip(self, node: str, probe: Selected, reason: str) -> None:
         """Write down that a selected probe was not run."""
         self.open_run().record(
             "skipped",
@@ -172,6 +133,15 @@ class SuiteSession:
     @cached_property
     def _loaded(self) -> LoadedSuite:
         return load_suite(self.config.getoption("--scenarios") or repository() / "scenarios")
+
+    @cached_property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The losses that people let through; none in a rehearsal, whose losses are played.
+
+        Raises:
+            SeveralInputErrors: the file is not as it should be.
+        """
+        return () if self.rehearses else load_waivers(self.config.getoption("--waivers"))
 
     @property
     def _plain_claims(self) -> tuple[Claim, ...]:
@@ -230,6 +200,7 @@ class SuiteSession:
 
     def _open_suite(self) -> Suite:
         option = self.config.getoption
+        repo = option("--engine-repo")
         run = self.open_run()
         return Suite(
             Session(
@@ -241,6 +212,9 @@ class SuiteSession:
                 injections=tuple(parse_injection(text) for text in option("--inject")),
                 cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
                 synthetic=self.rehearses,
+                waivers=self.waivers,
+                today=run.day(),
+                repo=None if repo is None else EngineRepo(repo),
             ),
             BuildOverride(option("--engine-version"), option("--engine-commit")),
         )
@@ -249,12 +223,12 @@ class SuiteSession:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each test of the suite its probes or claims, with readable ids and markers."""
-        for name in (*PROBES, CLAIM):
+        for name in PARAMETERS:
             if name not in metafunc.fixturenames:
                 continue
             try:
                 self.register_markers()
-                found = self._parameters(name)
+                found = parameters(name, self.scenarios, self.claims)
             except PerfgateError as error:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
@@ -269,19 +243,9 @@ class SuiteSession:
                 ],
             )
 
-    def _parameters(self, name: str) -> list[tuple[Probe | ClaimProbe, tuple[str, ...]]]:
-        """What a test function of parameter `name` is run for, each with its markers."""
-        if name == CLAIM:
-            return [(one, (*markers_of(one.scenario), CLAIM_MARKER)) for one in self.claims]
-        return [
-            (probe, markers_of(scenario))
-            for scenario in self.scenarios
-            for probe in PROBES[name](scenario)
-        ]
-
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Drop test functions that no scenario has anything for; pytest would show them skipped."""
-        empty = [item for item in items if _has_nothing(item)]
+        empty = [item for item in items if has_nothing(item)]
         if empty:
             items[:] = [item for item in items if item not in empty]
             self.config.hook.pytest_deselected(items=empty)
@@ -290,7 +254,7 @@ class SuiteSession:
         """Learn what was selected; open the run folder if anything was."""
         if self._unusable is not None:
             raise pytest.UsageError(str(self._unusable))
-        found = {item.nodeid: probe for item in session.items if (probe := probe_of(item))}
+        found = {item.nodeid: probe for item in session.items if (probe := selected_by(item))}
         if not found or self.config.option.collectonly:
             return
         with usage_errors():
@@ -331,22 +295,25 @@ class SuiteSession:
             return
         selected = {test for line in self.run.records("selected") for test in line["tests"]}
         if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and selected:
-            self._status = self._judge_run(selected)
+            self._end(self.run)
             if self._failed <= selected:
-                session.exitstatus = self._status
+                session.exitstatus = self._status or exitstatus
         self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
 
-    def _judge_run(self, selected: set[str]) -> ExitStatus:
-        if self.run is None:
-            raise RuntimeError("no run folder")
-        verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
-        for line in self.run.records("verdict"):
-            verdicts[line["test"]] = Verdict(line["verdict"])
-        for test in self._failed & selected:
-            # It failed without a verdict of its own: a crashed worker, or an error of ours.
-            verdicts[test] = verdicts[test] or Verdict.ERROR
-        gate = self.config.getoption("--gate")
-        return exit_status(verdicts.values(), gate=gate, rehearsed=self.rehearses)
+    def _end(self, run: RunFolder) -> None:
+        """Sum the run up, and write down which waivers do not hold."""
+        end = ending(
+            run.records(),
+            self._failed,
+            scenarios=(*self._loaded.scenarios, *self.scenarios),
+            waivers=self.waivers,
+            today=run.day(),
+            gate=self.config.getoption("--gate"),
+            rehearsed=self.rehearses,
+        )
+        for fault in end.faults:
+            run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
+        self._status = end.status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.run is None or self._worker_input is not None:

@@ -130,6 +130,14 @@ class RunFolder:
             )
         return plain
 
+    def day(self) -> datetime.date:
+        """The day on which the run started, in UTC: one for all its processes.
+
+        Raises:
+            InputError: as `facts`.
+        """
+        return datetime.datetime.fromisoformat(self.facts()["started"]).date()
+
     def write_summary(self, text: str) -> Path:
         """Write ``summary.md``."""
         path = self.path / "summary.md"

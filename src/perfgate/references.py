@@ -1,15 +1,18 @@
 """References: what each probe of a scenario is compared with, and why with that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
 from perfgate import baselines
-from perfgate.baselines import Baseline, BaselineRun, Entry, Store
+from perfgate.baselines import Baseline, BaselineRun, Chosen, Entry, Store
+from perfgate.calibration.stored import SigmaOf, measured_noise
 from perfgate.documented import Documented, DocumentedValue, documented_values
+from perfgate.engine_repo import EngineRepo
 from perfgate.gate.verdict import counted
 from perfgate.hardware import Machine
+from perfgate.judging import Reference
 from perfgate.metrics import is_accuracy
 from perfgate.probe import Probe
 from perfgate.records import now
@@ -20,19 +23,21 @@ ReferencePolicy = Literal["auto", "fresh", "stored"]
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What one probe is compared with.
+class Comparison(Reference):
+    """What one probe is compared with, and in words which baselines or document that is.
 
     Attributes:
-        entry: a baseline's part for it; None: there is none.
-        description: in words, which baseline or document it is.
-        documented: what is documented for it: metric → value. It is judged where there is no entry,
-            and told where there is.
+        description: the baseline or document, and why that one.
+        anchored: the anchor; empty: none beside the baseline.
     """
 
-    entry: Entry | None
-    description: str
-    documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
+    description: str = ""
+    anchored: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """All that it is compared with."""
+        return f"{self.description}; {self.anchored}" if self.anchored else self.description
 
 
 class References:
@@ -46,6 +51,7 @@ class References:
             is comparable ("auto").
         read_documented: reads what is documented for a scenario.
         measured: whether stored measurements may be compared with; a rehearsal's may not.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
     """
 
     def __init__(
@@ -56,7 +62,9 @@ class References:
         read_documented: Callable[[Scenario], Documented | None] = documented_values,
         *,
         measured: bool = True,
+        repo: EngineRepo | None = None,
     ) -> None:
+        self._repo = repo
         self._measured = measured
         self._tools = tools
         self._read_documented = read_documented
@@ -76,7 +84,7 @@ class References:
         if self._policy == "fresh":
             return True
         stored = self._chosen(probe)
-        entry = stored.entries.get(probe.label) if stored else None
+        entry = stored.entry(probe.label) if stored else None
         return entry is None or bool(entry.differences(self.fingerprint(probe)))
 
     def fingerprint(self, probe: Probe) -> Mapping[str, str]:
@@ -94,7 +102,7 @@ class References:
             scenario=scenario.id,
             hardware=scenario.hardware.label,
             engine=self._tools.build,
-            accepted_by="self",
+            accepted_by=baselines.SELF,
             accepted_at=now(),
             reason="reference that this machine measured of itself",
             entries=entries,
@@ -115,24 +123,41 @@ class References:
         if own:
             return Comparison(
                 Entry(dict(self.fingerprint(probe)), tuple(own)),
-                f"this machine itself, {counted(len(own), 'fresh start')} in this session",
+                noise=self._noise.get(probe.label, {}),
+                description=f"this machine itself, {counted(len(own), 'fresh start')} "
+                "in this session",
             )
-        baseline = self._chosen(probe)
-        entry = baseline.entries.get(probe.label) if baseline else None
+        chosen = self._chosen(probe)
+        entry = chosen.entry(probe.label) if chosen else None
         documented = self._documented_for(probe)
         if entry is None and documented.keys() & set(probe.gating_metrics()):
-            return Comparison(None, self._document_in_words(), documented)
-        if baseline is None:
-            return Comparison(None, "no baseline", documented)
-        same = baseline.engine.commit == self._tools.build.commit
-        why = "same engine commit" if same else "newest accepted, no baseline of this commit"
-        starts = len(entry.runs) if entry else 0
+            return Comparison(None, documented, description=self._document_in_words())
+        if chosen is None:
+            return Comparison(None, documented, description="no baseline")
+        anchor = self._anchor(probe, chosen)
+        of_anchor = anchor.entry(probe.label) if anchor else None
         return Comparison(
             entry,
-            f"{baseline.engine.name} {baseline.engine.version} of {baseline.accepted_at[:10]}, "
-            f"accepted by {baseline.accepted_by}, {counted(starts, 'fresh start')} ({why})",
             documented,
+            of_anchor,
+            self._noise.get(probe.label, {}),
+            description=_in_words(chosen, entry),
+            anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
         )
+
+    @cached_property
+    def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
+        return measured_noise(self._tools.scenario, self._machine) or {}
+
+    def _anchor(self, probe: Probe, nearest: Chosen) -> Chosen | None:
+        """The last release, where that is not what the probe is compared with anyway."""
+        if measures_itself(probe):
+            return None
+        scenario = self._tools.scenario
+        anchor = _store_of(probe).anchor(scenario.hardware.label, scenario.id, self._tools.build)
+        if anchor is None or anchor.baseline.engine == nearest.baseline.engine:
+            return None
+        return anchor
 
     @cached_property
     def _documented(self) -> Documented | None:
@@ -151,18 +176,30 @@ class References:
     def _document_in_words(self) -> str:
         return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
 
-    def _choose(self, probe: Probe) -> Baseline | None:
+    def _choose(self, probe: Probe) -> Chosen | None:
         if not self._measured:
             return None
         scenario = self._tools.scenario
         return _store_of(probe).choose(
-            scenario.hardware.label, scenario.id, self._tools.build.commit
+            scenario.hardware.label, scenario.id, self._tools.build, self._repo
         )
 
 
 def measures_itself(probe: Probe) -> bool:
     """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _in_words(chosen: Chosen, entry: Entry | None) -> str:
+    """A baseline in words: which, whose, of how many starts, why that one."""
+    baseline = chosen.baseline
+    starts = counted(len(entry.runs) if entry else 0, "fresh start")
+    if len(chosen.window) > 1:
+        starts += f" of it and of {counted(len(chosen.window) - 1, 'older baseline')}"
+    return (
+        f"{baseline.engine.name} {baseline.engine.version} of {baseline.accepted_at[:10]}, "
+        f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
+    )
 
 
 def _store_of(probe: Probe) -> Store:

@@ -3,11 +3,11 @@
 The plugin tells it what pytest found; nothing here knows pytest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from perfgate import places
-from perfgate.campaign import Campaign, Session
+from perfgate.campaign import Campaign
 from perfgate.claims import ClaimProbe, claim_outcome
 from perfgate.gate.performance import rule_for
 from perfgate.injection import inject
@@ -15,7 +15,12 @@ from perfgate.outcome import Outcome
 from perfgate.plan import commands_to_verify
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.session import Session
+from perfgate.sweeps import SweepProbe, sweep_outcome
 from perfgate.tools import BuildOverride, Tools, needs_server, tools_for
+
+# What a test of the suite is about.
+Selected = Probe | ClaimProbe | SweepProbe
 
 _STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
@@ -34,7 +39,7 @@ class Suite:
         self._probes: dict[str, list[Probe]] = {}
         self._campaigns: dict[str, Campaign] = {}
 
-    def select(self, selected: Iterable[Probe | ClaimProbe]) -> None:
+    def select(self, selected: Iterable[Selected]) -> None:
         """Tell what this process is to measure; the gate's error rates depend on how much it is.
 
         Raises:
@@ -43,16 +48,16 @@ class Suite:
         tests = 0
         for one in selected:
             tests += 1 if isinstance(one, ClaimProbe) else len(one.gating_metrics())
-            for probe in one.probes if isinstance(one, ClaimProbe) else (one,):
+            for probe in probes_of(one):
                 inject(probe.scenario, self.session.injections)
                 group = self._probes.setdefault(probe.scenario.id, [])
                 if probe not in group:
                     group.append(probe)
         self.session = replace(self.session, rule=rule_for(max(1, tests)))
 
-    def unable(self, one: Probe | ClaimProbe) -> str | None:
+    def unable(self, one: Selected) -> str | None:
         """Why this machine cannot run it; None if it can."""
-        for probe in one.probes if isinstance(one, ClaimProbe) else (one,):
+        for probe in probes_of(one):
             reason = self._lacking(probe.scenario)
             if reason is not None:
                 return reason
@@ -67,7 +72,7 @@ class Suite:
             return None
         return f"a rehearsal has no stand-in for {scenario.engine.name}"
 
-    def outcome(self, one: Probe | ClaimProbe) -> Outcome:
+    def outcome(self, one: Selected) -> Outcome:
         """What became of it; measures its scenario's campaign when first asked.
 
         Raises:
@@ -75,14 +80,17 @@ class Suite:
             InputError: the scenario names something unknown, or cannot be honoured.
         """
         if isinstance(one, ClaimProbe):
-            return claim_outcome(one, self._measured, self._again)
+            return claim_outcome(one, self._measured, lambda probe: self._again([probe]))
+        if isinstance(one, SweepProbe):
+            campaign = self._campaign(one.scenario)
+            return sweep_outcome(one, self._measured, lambda: campaign.curve(one), self._again)
         return self._measured(one)
 
     def _measured(self, probe: Probe) -> Outcome:
         return self._campaign(probe.scenario).outcome(probe)
 
-    def _again(self, probe: Probe) -> bool:
-        return self._campaign(probe.scenario).measure_again(probe)
+    def _again(self, probes: Sequence[Probe]) -> bool:
+        return self._campaign(probes[0].scenario).measure_again(probes)
 
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:
@@ -99,6 +107,11 @@ class Suite:
         if self.session.synthetic and self._override.version is None:
             return replace(self._override, version=scenario.source.engine_version)
         return self._override
+
+
+def probes_of(one: Selected) -> tuple[Probe, ...]:
+    """What must be measured for it."""
+    return (one,) if isinstance(one, Probe) else one.probes
 
 
 def _out_of_reach(scenario: Scenario) -> str | None:

@@ -40,6 +40,19 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="commit of the engine, which names its baseline (default: ask the program)",
     )
     group.addoption(
+        "--engine-repo",
+        type=Path,
+        metavar="FOLDER",
+        help="a clone of the engine's repository: without a baseline of the commit under test, "
+        "that of its nearest ancestor is compared with",
+    )
+    group.addoption(
+        "--waivers",
+        type=Path,
+        metavar="FILE",
+        help="the losses that are let through for a while (default: waivers.yaml)",
+    )
+    group.addoption(
         "--shape",
         action="append",
         default=[],

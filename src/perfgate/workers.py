@@ -13,6 +13,7 @@ import pytest
 
 from perfgate.probe import all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.sweeps import sweep_probes
 from perfgate.usage import usage_errors
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[
     of_probes = {
         probe.id: group[scenario.id] for scenario in scenarios for probe in all_probes(scenario)
     }
-    return of_probes | {claim.id: group[claim.scenario] for claim in claims}
+    of_sweeps = {
+        sweep.id: group[scenario.id] for scenario in scenarios for sweep in sweep_probes(scenario)
+    }
+    return of_probes | of_sweeps | {claim.id: group[claim.scenario] for claim in claims}
 
 
 def scheduler_by_scenario(

@@ -23,6 +23,7 @@ STANDINS = ROOT / "tests" / "standins"
 # Plugins of other installed packages take three seconds to import in each session.
 ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_benchmark.plugin")
+PASSED = {"c1": "PASS", "c2": "PASS", "sweep": "PASS", "sums": "PASS"}
 METRIC = "accuracy:sums:exact_match:strict-match"
 
 
@@ -122,8 +123,10 @@ def suite(tmp_path: Path) -> Suite:
     shutil.copy(STANDINS / "standin.yaml", tmp_path / "scenarios")
     shutil.copy(ROOT / "scenarios" / "scenario.schema.json", tmp_path / "scenarios")
     (tmp_path / "baselines").mkdir()
-    shutil.copy(ROOT / "baselines" / "baseline.schema.json", tmp_path / "baselines")
+    for schema in (ROOT / "baselines").glob("*.schema.json"):
+        shutil.copy(schema, tmp_path / "baselines")
     shutil.copytree(ROOT / "perf_tests", tmp_path / "perf_tests")
+    shutil.copy(ROOT / "waivers.schema.json", tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     plugins = ["perfgate.plugin", "fixtures.measuring", "standin"]
     (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
@@ -154,7 +157,7 @@ def with_baseline(suite: Suite) -> Suite:
 
 def test_an_unchanged_build_passes_and_every_record_is_there(with_baseline: Suite) -> None:
     done = with_baseline.run("--gate", "--benchmark-json", "benchmark.json")
-    assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sums": "PASS"}, done.output
+    assert done.verdicts == PASSED, done.output
     assert done.status == 0, done.output
     roles = [line["role"] for line in done.records("measurement")]
     assert roles.count("reference") == 8
@@ -189,7 +192,7 @@ def test_a_slowed_build_is_a_regression_against_the_stored_reference(with_baseli
     with_baseline.run()
     done = with_baseline.run("--inject", "engine.settings.cpu_threads=1")
     assert done.status == 1, done.output
-    assert done.verdicts == {"c1": "REGRESSION", "c2": "REGRESSION", "sums": "PASS"}
+    assert done.verdicts == {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}
     assert {line["role"] for line in done.records("measurement")} == {"new"}
     for expected in ("baseline", "measured", "-50", "artifacts:", "again: pytest "):
         assert expected in done.output
@@ -199,7 +202,7 @@ def test_a_slowed_build_is_a_regression_against_the_stored_reference(with_baseli
 def test_worse_answers_are_a_regression_though_speed_is_fine(with_baseline: Suite) -> None:
     done = with_baseline.run("--inject", "accuracy.temperature=2")
     assert done.status == 1, done.output
-    assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sums": "REGRESSION"}
+    assert done.verdicts == {**PASSED, "sums": "REGRESSION"}
 
 
 def test_a_changed_build_never_becomes_a_baseline(with_baseline: Suite) -> None:
@@ -237,7 +240,7 @@ def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file
     if not path.exists():
         path.parent.mkdir(parents=True)
         shutil.copy(with_baseline.folder / "baselines/cpu/standin-serve/1.0.json", path)
-    path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 99'))
     done = with_baseline.run(test)
     assert done.status == 11, done.output
     assert set(done.verdicts.values()) == {"ERROR"}
@@ -263,7 +266,7 @@ def test_what_this_machine_lacks_is_skipped_with_the_reason_and_fails_the_gate(
     done = suite.run("-rs")
     assert done.status == 0, done.output
     assert "needs 8×B200, found none" in done.output
-    assert len(done.records("skipped")) == 3
+    assert len(done.records("skipped")) == 4
     assert suite.run("--gate").status == 12
 
 
@@ -400,7 +403,7 @@ def test_under_xdist_a_scenario_stays_on_one_worker_and_nothing_is_lost(
     with_baseline: Suite,
 ) -> None:
     done = with_baseline.run("-n", "2", "--gate")
-    assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sums": "PASS"}, done.output
+    assert done.verdicts == PASSED, done.output
     assert done.status == 0, done.output
     assert len([line for line in done.records("measurement") if line["role"] == "new"]) >= 3
 

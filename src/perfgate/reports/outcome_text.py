@@ -23,7 +23,7 @@ def number(value: float | None) -> str:
 
 def change(judgement: Judgement) -> str:
     """The change as a signed percentage; of an accuracy as points."""
-    return "-" if judgement.change is None else _signed(judgement.metric, judgement.change)
+    return "-" if judgement.change is None else signed(judgement.metric, judgement.change)
 
 
 def interval(judgement: Judgement) -> str:
@@ -31,7 +31,7 @@ def interval(judgement: Judgement) -> str:
     if judgement.interval is None:
         return "-"
     low, high = judgement.interval
-    return f"{100 * low:+.1f} … {_signed(judgement.metric, high)}"
+    return f"{100 * low:+.1f} … {signed(judgement.metric, high)}"
 
 
 def band(judgement: Judgement) -> str:
@@ -42,7 +42,8 @@ def band(judgement: Judgement) -> str:
     return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
 
 
-def _signed(metric: str, value: float) -> str:
+def signed(metric: str, value: float) -> str:
+    """A change as a signed percentage; of an accuracy as points."""
     return f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
 
 
@@ -54,16 +55,22 @@ def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
     """One row per metric: metric, baseline, measured, change, interval, band, verdict."""
     return [
         (
-            f"{one.metric} [{lookup(one.metric).unit}]",
+            _named(one),
             number(one.baseline),
             number(one.measured),
             change(one),
             interval(one),
             band(one),
-            one.verdict.value,
+            "waived" if one.waiver else one.verdict.value,
         )
         for one in judgements
     ]
+
+
+def _named(judgement: Judgement) -> str:
+    """The metric with its unit, and what it is compared with where that is not the baseline."""
+    name = f"{judgement.metric} [{lookup(judgement.metric).unit}]"
+    return f"{name} since the anchor" if judgement.against == "anchor" else name
 
 
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
@@ -95,9 +102,11 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
         lines += ["", table(outcome.judgements), ""]
         lines += [f"{one.metric}: {one.reason}" for one in outcome.judgements]
         lines += [f"  note: {note}" for one in outcome.judgements for note in one.notes]
+        lines += [f"  waived: {one.waiver}" for one in outcome.judgements if one.waiver]
         lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
     elif outcome.reason:
         lines.append(outcome.reason)
+    lines += [f"  note: {note}" for note in outcome.notes]
     if outcome.folder is not None:
         lines.append(f"artifacts: {outcome.folder}")
     if reproduce:
@@ -107,7 +116,13 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
 
 def brief(judgements: Sequence[Judgement]) -> str:
     """The metrics and their changes in one line."""
-    return ", ".join(f"{one.metric} {change(one)}" for one in judgements if one.change is not None)
+    return ", ".join(
+        f"{one.metric} {change(one)}"
+        + (" since the anchor" if one.against == "anchor" else "")
+        + (" (waived)" if one.waiver else "")
+        for one in judgements
+        if one.change is not None
+    )
 
 
 def resolution(judgements: Sequence[Judgement]) -> str:

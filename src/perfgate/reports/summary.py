@@ -8,6 +8,7 @@ from perfgate.exit_status import ExitStatus, meaning
 from perfgate.gate.verdict import Judgement, Verdict, counted
 from perfgate.records import name_of
 from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
 
 
 def summary(
@@ -42,6 +43,15 @@ def summary(
         + f". Started {facts['started']}.",
         "",
     ]
+    if told := suspicion(records):
+        lines += [f"**Suspicion:** {told}", ""]
+    for title, found in (
+        ("Waivers that do not hold", waiver_faults(records)),
+        ("Waived losses", waived(records)),
+        ("Probably worse, though nothing depends on it", warnings(records)),
+    ):
+        if found:
+            lines += [f"## {title}", "", *(f"- {one}" for one in found), ""]
     for record in verdicts:
         lines += _verdict(record)
     if skipped:
@@ -68,6 +78,8 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines.append("")
         lines += [f"- {one.metric}: {one.reason}" for one in judgements]
         lines += [f"- note: {note}" for one in judgements for note in one.notes]
+        lines += [f"- waived: {one.waiver}" for one in judgements if one.waiver]
+        lines += [f"- note: {note}" for note in record["notes"]]
         lines += [
             "",
             f"{counted(record['starts'], 'fresh start')}, compared with {record['compared_with']}.",

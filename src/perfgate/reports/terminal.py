@@ -8,6 +8,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.records import name_of
 from perfgate.reports.outcome_text import brief, resolution
 from perfgate.reports.summary import as_judgement
+from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
 
 
 def terminal_lines(
@@ -37,6 +38,14 @@ def terminal_lines(
             f"compared with itself, this machine now shows no loss smaller than: {smallest}",
             False,
         )
+    for told in waived(records):
+        yield f"{'waived':14} {told}", False
+    for told in waiver_faults(records):
+        yield f"{'waiver':14} {told}", False
+    if worse := warnings(records):
+        yield f"probably worse, though nothing depends on it: {', '.join(worse)}", False
+    if told := suspicion(records):
+        yield f"suspicion: {told}", False
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         yield f"exit status {status.value}: {meaning(status, ends)}", False

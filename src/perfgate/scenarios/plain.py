@@ -11,6 +11,7 @@ from perfgate.scenarios.scenario import (
     Claim,
     Container,
     CudaGraphs,
+    DisturbanceLimits,
     EngineChoice,
     EngineSettings,
     Floor,
@@ -104,8 +105,17 @@ def _workload(plain: Plain) -> Workload:
 
 
 def _gate(plain: Plain) -> GatePolicy:
+    values = _floats(plain, "budget_s")
     bands = {name: float(band) for name, band in plain.get("bands", {}).items()}
-    return GatePolicy(**{**plain, "metrics": tuple(plain["metrics"]), "bands": bands})
+    limits = {name: float(limit) for name, limit in plain.get("disturbance", {}).items()}
+    return GatePolicy(
+        **{
+            **values,
+            "metrics": tuple(plain["metrics"]),
+            "bands": bands,
+            "disturbance": DisturbanceLimits(**limits),
+        }
+    )
 
 
 def _floats(plain: Plain, *names: str) -> dict[str, Any]:

@@ -251,6 +251,25 @@ class Floor:
 
 
 @dataclass(frozen=True)
+class DisturbanceLimits:
+    """How much may disturb a measurement before it is not used; shares from 0 to 1.
+
+    Attributes:
+        others_cpu: load of processes that are not ours, as a share of the usable cores.
+        steal: CPU time that the hypervisor gave to other machines, as a share of the usable cores.
+        cpu_clock: lowest median clock of the cores that worked, as a share of the highest that the
+            CPU names.
+        slowdown: samples in which a GPU's clocks were held down by heat, power brake or hardware
+            fault, as a share of all.
+    """
+
+    others_cpu: float = 0.2
+    steal: float = 0.05
+    cpu_clock: float = 0.4
+    slowdown: float = 0.05
+
+
+@dataclass(frozen=True)
 class GatePolicy:
     """How the scenario is judged.
 
@@ -263,6 +282,9 @@ class GatePolicy:
         max_starts: fresh starts of the build under test, at most.
         noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
             that this machine showed decides, and widens the band where it must.
+        budget_s: no further fresh start of the build under test once so many seconds have gone
+            into this scenario's starts; None: only `max_starts` counts.
+        disturbance: what may disturb a measurement that is used.
     """
 
     metrics: tuple[str, ...]
@@ -271,6 +293,8 @@ class GatePolicy:
     reference_starts: int = 5
     max_starts: int = 5
     noise: Literal["prior", "measured"] = "prior"
+    budget_s: float | None = None
+    disturbance: DisturbanceLimits = DisturbanceLimits()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,98 @@
+"""Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfgate.baselines import BaselineRun
+from perfgate.environment.watch import Watch
+from perfgate.errors import RunError
+from perfgate.fresh_start import FreshStart
+from perfgate.gate.verdict import Verdict
+from perfgate.judging import Judged
+from perfgate.measurement import Measurement
+from perfgate.probe import Probe
+from perfgate.references import Comparison
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A fresh start that is ready to be measured.
+
+    Attributes:
+        start: the start.
+        watch: what watches the machine since before it; None: nothing does.
+        share_s: seconds until it was ready, divided among the probes that it serves.
+    """
+
+    start: FreshStart
+    watch: Watch | None
+    share_s: float
+
+
+@dataclass
+class ProbeState:
+    """How far one probe is.
+
+    Attributes:
+        measured: number of the fresh start → what it gave, nothing disturbed.
+        own_reference: what the reference's starts gave, nothing disturbed.
+        disturbed: what disturbed a start so that its numbers are not used, each in words.
+    """
+
+    measured: dict[int, Measurement] = field(default_factory=dict)
+    own_reference: list[BaselineRun] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    judged: Judged | None = None
+    comparison: Comparison | None = None
+    error: RunError | None = None
+    folder: Path | None = None
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        return list(self.measured.values())
+
+    @property
+    def open(self) -> bool:
+        """Whether another start of the build under test would serve it."""
+        if self.error is not None:
+            return False
+        return self.judged is None or self.judged.needs_more_runs
+
+
+def why_not_used(disturbed: Sequence[str]) -> str:
+    """Why starts were not used."""
+    return f"disturbed, so not used: {'; '.join(disturbed)}"
+
+
+def of_broken_answers(judged: Judged, fault: str) -> Judged:
+    """A speed that proves nothing, since what was produced so fast is not worth having."""
+    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
+        return judged
+    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
+    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
+
+
+def ends_the_start(probe: Probe, error: RunError) -> bool:
+    """Whether it would be a waste to measure anything else on the same start.
+
+    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
+    limit too.
+    """
+    return probe.is_smoke or error.failure in ("hang", "total_timeout")
+
+
+def not_measured(probe: Probe, error: RunError) -> RunError:
+    """What becomes of the other probes of a start that `error` made useless."""
+    return RunError(
+        error.failure,
+        f"not measured, as {probe.label} failed before it: {error.message}",
+        evidence=error.evidence,
+        hint=error.hint,
+    )
+
+
+def answered(measured: Measurement) -> str:
+    """What a smoke test saw."""
+    facts = measured.facts
+    return f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"

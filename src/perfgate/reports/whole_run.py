@@ -1,0 +1,65 @@
+"""What only the whole run shows: waived losses, likely ones beside the gate, a host that moved."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perfgate.gate.multiplicity import false_discoveries
+from perfgate.gate.together import Moved, moved_together
+from perfgate.metrics import is_accuracy, lookup
+from perfgate.records import name_of
+from perfgate.reports.outcome_text import signed
+from perfgate.waivers import in_force
+
+Records = Sequence[Mapping[str, Any]]
+
+# Of the metrics on the warning list one in ten moved by chance (Benjamini and Hochberg 1995).
+FALSE_DISCOVERIES = 0.10
+
+
+def waived(records: Records) -> list[str]:
+    """Every loss that a waiver let through, with that waiver."""
+    return [
+        f"{one.name}: {one.metric} {signed(one.metric, one.change)}: {one.waiver}"
+        for one in in_force(_verdicts(records))
+    ]
+
+
+def waiver_faults(records: Records) -> list[str]:
+    """Waivers that do not hold."""
+    return [line["message"] for line in records if line["record"] == "waiver_fault"]
+
+
+def warnings(records: Records) -> list[str]:
+    """Metrics that are only reported and probably got worse, over the whole run."""
+    observed = [
+        (name_of(line), one) for line in _verdicts(records) for one in line.get("observed", ())
+    ]
+    found = false_discoveries([one["p_value"] for _, one in observed], FALSE_DISCOVERIES)
+    return [
+        f"{name}: {one['metric']} {signed(one['metric'], one['change'])}"
+        for (name, one), worse in zip(observed, found, strict=True)
+        if worse
+    ]
+
+
+def suspicion(records: Records) -> str:
+    """That the host moved and not the build, if nearly everything did; empty: nothing of it."""
+    return moved_together(
+        [
+            Moved(line["scenario"], one["metric"], one["change"], _lost(one))
+            for line in _verdicts(records)
+            if not line["synthetic"]
+            for one in line["judgements"]
+            if one["against"] == "baseline" and one["interval"] and not is_accuracy(one["metric"])
+        ]
+    )
+
+
+def _lost(judgement: Mapping[str, Any]) -> bool:
+    """Whether its interval leaves nothing but a loss."""
+    low, high = judgement["interval"]
+    return bool(high < 0 if lookup(judgement["metric"]).direction == "higher" else low > 0)
+
+
+def _verdicts(records: Records) -> list[Mapping[str, Any]]:
+    return [line for line in records if line["record"] == "verdict"]

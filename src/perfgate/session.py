@@ -1,0 +1,46 @@
+"""Session: what all campaigns of one pytest process share."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from perfgate.engine_repo import EngineRepo
+from perfgate.gate.performance import Rule
+from perfgate.hardware import Machine
+from perfgate.injection import Injection
+from perfgate.launchers.base import Launcher
+from perfgate.paths import machine_store
+from perfgate.records import RunFolder
+from perfgate.references import ReferencePolicy
+from perfgate.waivers import Waiver
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all campaigns of a session share.
+
+    Attributes:
+        run: the run folder.
+        machine: the machine's facts.
+        launcher: how programs are started.
+        rule: error rates of the gate.
+        reference: where scenarios that measure their own reference take it from.
+        injections: settings changed on purpose in the build under test.
+        cache: where what can be used again is kept.
+        synthetic: whether stand-ins make the numbers.
+        waivers: the losses that people let through for a while.
+        today: the day that waivers are held against.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
+    """
+
+    run: RunFolder
+    machine: Machine
+    launcher: Launcher
+    rule: Rule
+    reference: ReferencePolicy = "auto"
+    injections: tuple[Injection, ...] = ()
+    cache: Path = field(default_factory=lambda: machine_store() / "cache")
+    synthetic: bool = False
+    waivers: tuple[Waiver, ...] = ()
+    today: date = date.min
+    repo: EngineRepo | None = None

@@ -1,0 +1,63 @@
+"""What only the whole run shows: waived losses, warnings, a host that moved altogether."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from building import SCENARIO, judgement, outcome
+
+from perfgate.exit_status import ExitStatus
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Verdict
+from perfgate.outcome import Outcome
+from perfgate.probe import load_probes
+from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
+
+
+def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
+    return [
+        json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()}))
+        for one in outcomes
+    ]
+
+
+def of(number: int, **changes: Any) -> Outcome:
+    scenario = replace(SCENARIO, id=f"scenario-{number}")
+    return outcome(probe=load_probes(scenario)[0], **changes)
+
+
+def moved(metric: str, p_value: float) -> Change:
+    return Change(metric, 10.0, 12.0, 0.2, (0.1, 0.3), 1, p_value)
+
+
+def test_of_many_metrics_beside_the_gate_only_the_unlikely_ones_are_warned_of() -> None:
+    chance = tuple(moved("itl_p99_ms", p / 20) for p in range(1, 20))
+    records = recorded(outcome(observed=(*chance, moved("ttft_p99_ms", 1e-6))))
+    assert warnings(records) == ["small-serve-c4: ttft_p99_ms +20.0 %"]
+    assert warnings(recorded(outcome(observed=chance))) == []
+    assert warnings(recorded(outcome())) == []
+
+
+def test_a_waived_loss_is_listed_with_its_waiver() -> None:
+    records = recorded(outcome(judgements=(judgement(waiver="let through by Ada"),)))
+    assert waived(records) == ["small-serve-c4: output_throughput -12.3 %: let through by Ada"]
+    assert waived(recorded(outcome())) == []
+    (line, _) = next(terminal_lines(records, ExitStatus.PASSED))
+    assert "(waived)" in line
+
+
+def test_waivers_that_do_not_hold_are_told() -> None:
+    fault = {"record": "waiver_fault", "kind": "expired", "message": "waivers.yaml:4: expired"}
+    assert waiver_faults([fault]) == ["waivers.yaml:4: expired"]
+    assert any("waivers.yaml:4" in text for text, _ in terminal_lines([fault], ExitStatus.WAIVERS))
+
+
+def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
+    slower = [of(number) for number in range(5)]
+    assert "5 of 5 scenarios" in suspicion(recorded(*slower))
+    steady = judgement(verdict=Verdict.PASS, change=0.001, interval=(-0.01, 0.01))
+    mixed = [*slower[:2], *(of(number, judgements=(steady,)) for number in range(2, 5))]
+    assert suspicion(recorded(*mixed)) == ""
+    played = [replace(one, synthetic=True) for one in slower]
+    assert suspicion(recorded(*played)) == ""
