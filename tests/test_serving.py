@@ -24,7 +24,7 @@ from perfgate.paths import repository
 from perfgate.probe import load_probes
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Limits, Scenario
-from perfgate.serving import answers, free_port, listens, run_to_end, wait_until_ready
+from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
 from perfgate.tools import Tools, tools_for
 
 LIMITS = Limits(start_s=20, silence_s=2, total_s=20)
@@ -70,7 +70,7 @@ def python(folder: Path, code: str, name: str = "server") -> Job:
 def test_another_servers_health_is_not_taken_for_ours(tmp_path: Path) -> None:
     with stranger() as port, python(tmp_path, "import time; time.sleep(60)") as job:
         assert answers("127.0.0.1", port)
-        assert not listens(job, port)
+        assert not job.listens(port)
         with pytest.raises(RunError) as caught:
             wait_until_ready(job, _AnyEngine(), Endpoint("127.0.0.1", port, STRANGER), 20)
     assert caught.value.failure == "port_in_use"

@@ -51,9 +51,9 @@ class EngineRepo:
         answer = self._git("rev-parse", "--git-dir")
         if answer.returncode != 0:
             raise InputError(
-                "not a git clone that git will read",
+                f"{path}: not a git clone that git will read",
                 field="--engine-repo",
-                found=answer.stderr.strip() or path,
+                found=answer.stderr.strip() or None,
                 expected="a folder with a clone of the engine's repository",
             )
         self.is_shallow = self._git("rev-parse", "--is-shallow-repository").stdout.strip() == "true"

@@ -1,7 +1,7 @@
 """A stand-in for a load client and for an evaluator: asks the stand-in server for its speed.
 
 PERFGATE_STANDIN_FAULT puts in a fault: failed-requests, zeros, cut, no-result, client-hangs,
-client-fails.
+client-fails; takes-time is none: the load lasts as long as a real one's shares of the CPU need.
 """
 
 import argparse
@@ -32,6 +32,8 @@ except OSError as error:
 
 if fault == "client-hangs":
     time.sleep(3600)
+if fault == "takes-time":
+    time.sleep(1.0)
 if fault == "client-fails":
     print("stand-in client: it went wrong", file=sys.stderr)
     sys.exit(1)
