@@ -75,7 +75,7 @@ def test_notes_are_kept() -> None:
     (probe,) = accuracy_probes(SCENARIO)
     text = summary(FACTS, recorded(outcome(probe=probe, judgements=(lower_accuracy(),))), None)
     lines = section(text, "REGRESSION: `small-serve-sums`")
-    assert "- note: 60 questions can show no less than 5 points" in lines
+    assert "  - note: 60 questions can show no less than 5 points" in lines
 
 
 def test_every_table_row_has_as_many_cells_as_columns() -> None:

@@ -13,7 +13,7 @@ from scipy.special import betainc, ndtri
 
 from perfgate.errors import InputError
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.gate.verdict import Judgement, Verdict, counted, points
 from perfgate.metrics import is_accuracy
 
 Answers = Mapping[str, bool]
@@ -183,8 +183,8 @@ def _decide(
 def _reason(
     verdict: Verdict, table: _Table, high: float, margin: float, alpha: float, max_runs: int
 ) -> str:
-    seen = f"changed by {-100 * table.drop:+.1f} points, at worst {-100 * high:+.1f}"
-    band = f"{-100 * margin:+.1f}"
+    seen = f"changed by {points(-table.drop)} points, at worst {points(-high)}"
+    band = f"{points(-margin)}"
     counts = (
         f"of {table.questions} questions {table.lost} answers lost and {table.gained} gained "
         f"(p = {table.p_value():.2g}) in {counted(table.runs, 'evaluation')}"

@@ -35,7 +35,7 @@ from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.noise import t_quantile
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.gate.verdict import Judgement, Verdict, counted, points
 from perfgate.metrics import ACCURACY, Metric, is_accuracy, lookup
 
 Expect = Literal["better", "worse", "not_worse"]
@@ -242,7 +242,7 @@ def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    loss = _Loss(-judged.change, -high, -low, lambda drop: f"{-100 * drop:+.1f} points")
+    loss = _Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
     margin = judged.band if expect == "not_worse" else None
     verdict, why, notes = _decide(expect, loss, margin or 0.0)
     return replace(

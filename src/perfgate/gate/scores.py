@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from perfgate.errors import InputError
 from perfgate.gate.accuracy import check
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Judgement, Verdict, points
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def judge_unpaired(
         runs_used=1,
         needs_more_runs=False,
         reason=(
-            f"changed by {-100 * drop:+.1f} points, between {-100 * low:+.1f} and "
-            f"{-100 * high:+.1f} where {-100 * margin:+.1f} counts, so {why}, on {new.questions:g} "
+            f"changed by {points(-drop)} points, between {points(-low)} and "
+            f"{points(-high)} where {points(-margin)} counts, so {why}, on {new.questions:g} "
             "questions whose answers cannot be paired"
         ),
         notes=tuple(notes),

@@ -103,3 +103,9 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def counted(number: int, noun: str) -> str:
     """``1 fresh start``, ``2 fresh starts``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def points(share: float) -> str:
+    """A signed share as points, ``-1.5``; never ``-0.0``."""
+    told = f"{100 * share:+.1f}"
+    return "+0.0" if told == "-0.0" else told

@@ -100,9 +100,10 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     if outcome.judgements:
         starts = len(outcome.measurements)
         lines += ["", table(outcome.judgements), ""]
-        lines += [f"{one.metric}: {one.reason}" for one in outcome.judgements]
-        lines += [f"  note: {note}" for one in outcome.judgements for note in one.notes]
-        lines += [f"  waived: {one.waiver}" for one in outcome.judgements if one.waiver]
+        for one in outcome.judgements:
+            lines.append(f"{one.metric}: {one.reason}")
+            lines += [f"  note: {note}" for note in one.notes]
+            lines += [f"  waived: {one.waiver}"] if one.waiver else []
         lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
     elif outcome.reason:
         lines.append(outcome.reason)

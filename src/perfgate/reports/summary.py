@@ -76,9 +76,10 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += ["| " + " | ".join(COLUMNS) + " |", "|---|--:|--:|--:|--:|--:|---|"]
         lines += ["| " + " | ".join(row) + " |" for row in rows(judgements)]
         lines.append("")
-        lines += [f"- {one.metric}: {one.reason}" for one in judgements]
-        lines += [f"- note: {note}" for one in judgements for note in one.notes]
-        lines += [f"- waived: {one.waiver}" for one in judgements if one.waiver]
+        for one in judgements:
+            lines.append(f"- {one.metric}: {one.reason}")
+            lines += [f"  - note: {note}" for note in one.notes]
+            lines += [f"  - waived: {one.waiver}"] if one.waiver else []
         lines += [f"- note: {note}" for note in record["notes"]]
         lines += [
             "",
