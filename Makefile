@@ -21,7 +21,7 @@ endif
 SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
 BROKEN := --inject accuracy.temperature=2
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse test lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -73,6 +73,12 @@ rehearse: $(VENV)/.stamp-base ## every GPU scenario with stand-ins for the engin
 	@echo "== rehearsing what B200, H200 and GB200 would run; no number of it is a measurement"
 	@$(PYTEST) -m "b200 or h200 or gb200" --rehearse -n 2; status=$$?; \
 	if [ $$status -eq 13 ]; then exit 0; fi; exit $$status
+
+slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm, its tests, the embedded default through its jobs
+	@echo "== a real Slurm on this machine: the launcher's tests, then the embedded default in its jobs"
+	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) tests/slurm
+	@ci/slurm/with.sh $(PYTEST) -m local --launcher slurm --self-reference fresh; status=$$?; \
+	if [ $$status -eq 10 ]; then echo "INCONCLUSIVE is an answer, not a failure"; exit 0; fi; exit $$status
 
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage
 	@echo "== tests"

@@ -1,12 +1,20 @@
-"""What a fresh start adds to a client's measurement: cost in CPU time, throughput per GPU."""
+"""What a fresh start adds to a client's measurement, and makes of a place that is lost."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import building
 import pytest
 
-from perfgate.fresh_start import _cpu_cost, _per_gpu
-from perfgate.measurement import Measurement
+from perfgate.errors import RunError
+from perfgate.fresh_start import FreshStart, Place, _cpu_cost, _per_gpu
+from perfgate.launchers.here import Here
+from perfgate.launchers.local import LocalLauncher
+from perfgate.measurement import Json, Measurement
+from perfgate.probe import Probe
 from perfgate.scenarios.scenario import Hardware, LoadPoint
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
@@ -21,7 +29,7 @@ def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens() -> None:
 @pytest.mark.parametrize(
     ("facts", "cpu_s"),
     [({"requests_completed": 16}, 6.4), ({"osl": 32.0}, 6.4)]
-    + [({"osl": 32.0, "requests_completed": 16}, 0.0)],
+    + [({"osl": 32.0, "requests_completed": 16}, cpu_s) for cpu_s in (0.0, math.nan)],
 )
 def test_an_unknown_cpu_cost_is_left_out_and_never_zero(
     facts: dict[str, float], cpu_s: float
@@ -35,3 +43,63 @@ def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
     none = replace(building.SCENARIO, hardware=Hardware("none", 0))
     assert _per_gpu(measured, eight) == {"output_throughput_per_gpu": 100.0}
     assert _per_gpu(measured, none) == {}
+
+
+class Lost(Here):
+    """A place whose server's node is lost while it measures."""
+
+    facts: Mapping[str, Json] = {"nodes": ["n1"]}
+
+    def __init__(self, *, lost: bool) -> None:
+        super().__init__(lambda *_: pytest.fail("nothing is started"))
+        self.lost = lost
+
+    def require(self) -> None:
+        if self.lost:
+            raise RunError("node_failed", "n1 failed")
+
+    def explained(self, error: RunError) -> RunError:
+        return RunError("node_failed", f"n1 failed; {error.message}") if self.lost else error
+
+
+class Measuring(FreshStart):
+    """A start that measures, or fails, without any program."""
+
+    error: RunError | None = None
+
+    def _measure(self, probe: Probe, folder: Path) -> Measurement:
+        if self.error:
+            raise self.error
+        return Measurement({"output_throughput": 800.0}, {"osl": 32})
+
+
+def start_on(placement: Lost, folder: Path, error: RunError | None = None) -> Measuring:
+    tools: Any = None
+    place = Place(LocalLauncher(), folder, folder)
+    start = Measuring(building.SCENARIO, tools, place, placement)
+    object.__setattr__(start, "error", error)
+    return start
+
+
+def test_a_measurement_says_where_it_was_made(tmp_path: Path) -> None:
+    start = start_on(Lost(lost=False), tmp_path)
+    measured = start.measure(Probe(building.SCENARIO, POINT))
+    assert measured.facts == {"osl": 32, "nodes": ["n1"]}
+
+
+@pytest.mark.parametrize("error", [None, RunError("server_died", "server ended by itself")])
+def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
+    tmp_path: Path, error: RunError | None
+) -> None:
+    start = start_on(Lost(lost=True), tmp_path, error)
+    with pytest.raises(RunError, match="n1 failed") as caught:
+        start.measure(Probe(building.SCENARIO, POINT))
+    assert caught.value.failure == "node_failed"
+
+
+def test_a_failure_on_a_place_that_is_well_stays_what_it_is(tmp_path: Path) -> None:
+    error = RunError("server_died", "server ended by itself")
+    start = start_on(Lost(lost=False), tmp_path, error)
+    with pytest.raises(RunError) as caught:
+        start.measure(Probe(building.SCENARIO, POINT))
+    assert caught.value is error

@@ -14,6 +14,7 @@ from typing import Literal
 
 from perfgate.baselines import as_run
 from perfgate.errors import PerfgateError, RunError, as_run_error
+from perfgate.failures import FAILURES
 from perfgate.fresh_start import Place, fresh_start
 from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
 from perfgate.gate.performance import Rule
@@ -46,6 +47,8 @@ Role = Literal["reference", "new"]
 
 # Fresh starts made again because something disturbed them, of either role, at most.
 _MOST_REPEATS = 2
+# Fresh starts made again, elsewhere if possible, because the machine failed and not the build.
+_MOST_LOST = 1
 
 
 class Campaign:
@@ -71,6 +74,7 @@ class Campaign:
         self._folder = session.run.path / scenario.id
         self._starts: list[Role] = []
         self._disturbed_starts = 0
+        self._lost_starts = 0
         self._spent_s = 0.0
         self._ran = False
         self._reference_saved = False
@@ -232,7 +236,9 @@ class Campaign:
         self._starts.append(role)
         number = len(self._starts)
         folder = self._folder / f"start-{number}-{role}"
-        place = Place(self.session.launcher, folder, self.session.cache, number)
+        place = Place(
+            self.session.launcher, folder, self.session.cache, number, self._progress.note
+        )
         disturbed = False
         began = time.monotonic()
         try:
@@ -240,7 +246,7 @@ class Campaign:
             if role == "new":
                 scenario = inject(scenario, self.session.injections)
             with ExitStack() as stack:
-                watching = not self.session.synthetic
+                watching = self.session.launcher.here and not self.session.synthetic
                 before = stack.enter_context(watch_over(scenario, wanted=watching))
                 with self._progress.step("start", f"start {number} ({role})"):
                     start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
@@ -255,7 +261,7 @@ class Campaign:
                     if start.has_ended:
                         break  # it died; what is left gets another start
         except PerfgateError as error:
-            self._fail(probes, error, folder)
+            disturbed |= self._met(probes, error, folder, number)
         if role == "new":
             self._spent_s += time.monotonic() - began
             self._disturbed_starts += disturbed
@@ -270,8 +276,7 @@ class Campaign:
             with self._progress.step(probe.label, f"start {number} ({role}): {probe.label}"):
                 measured = measure_guarded(start, probe, ready.watch)
         except PerfgateError as error:
-            self._fail([probe], error, start.place.folder / probe.label)
-            return False
+            return self._met([probe], error, start.place.folder / probe.label, number)
         seconds = round(ready.share_s + time.monotonic() - began, 1)
         state.folder = start.place.folder / probe.label if role == "new" else state.folder
         if measured.disturbed:
@@ -305,6 +310,24 @@ class Campaign:
             },
         )
         return bool(measured.disturbed)
+
+    def _met(
+        self, probes: Sequence[Probe], error: PerfgateError, folder: Path, number: int
+    ) -> bool:
+        """Give `probes` the error; if the machine failed, not the build, another start instead.
+
+        Returns:
+            whether there will be another start.
+        """
+        met = as_run_error(error)
+        if not FAILURES[met.failure].of_machine or self._lost_starts >= _MOST_LOST:
+            self._fail(probes, error, folder)
+            return False
+        self._lost_starts += 1
+        for probe in probes:
+            told = f"fresh start {number}: {met.failure}: {met.message}"
+            self._states[probe].disturbed.append(told)
+        return True
 
     def _fail(self, probes: Sequence[Probe], error: PerfgateError, folder: Path) -> None:
         """Give `probes` the error, unless they already have one."""

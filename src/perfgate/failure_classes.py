@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Failure:
-    """One class of failure: its name, what it means, what to do next."""
+    """One class of failure.
+
+    Attributes:
+        name: its name.
+        meaning: what it means.
+        next_step: what a person does next.
+        of_machine: whether the machine failed rather than what ran on it, so that another try on
+            other nodes makes sense.
+    """
 
     name: str
     meaning: str
     next_step: str
+    of_machine: bool = False
 
 
 FAILURES: dict[str, Failure] = {
@@ -134,6 +143,57 @@ FAILURES: dict[str, Failure] = {
             "client_failed",
             "the load client or evaluator ended with an error",
             "look at the program's last log lines",
+        ),
+        Failure(
+            "node_failed",
+            "a node of the job failed",
+            "look at `scontrol show node` and the node's own log; other nodes are tried once",
+            of_machine=True,
+        ),
+        Failure(
+            "boot_failed",
+            "a node did not come up, or could not start the job",
+            "look at `sinfo -R` and the node's own log; does the node see the run folder? other "
+            "nodes are tried once",
+            of_machine=True,
+        ),
+        Failure(
+            "preempted",
+            "a job of higher priority took the nodes",
+            "ask for a quality of service that is not preempted (site.yaml: qos), or run later",
+            of_machine=True,
+        ),
+        Failure(
+            "requeued",
+            "Slurm put the job back into the queue",
+            "look at `scontrol show job` for who did, and at `sinfo -R` for a failed node",
+            of_machine=True,
+        ),
+        Failure(
+            "job_time_limit",
+            "the job reached its time limit",
+            "raise the scenario's limits, or most_time_s in site.yaml where that cut them",
+        ),
+        Failure(
+            "job_cancelled",
+            "somebody cancelled the job",
+            "ask who did: a person, a script or an administrator; then run again",
+        ),
+        Failure(
+            "job_ended",
+            "the job that holds the nodes ended",
+            "look at allocation.job.err in the start's folder and at `scontrol show job`",
+        ),
+        Failure(
+            "pending_too_long",
+            "Slurm gave no nodes in time",
+            "look at the reason that Slurm gives (`man squeue`, JOB REASON CODES), or raise "
+            "pending_limit_s in site.yaml",
+        ),
+        Failure(
+            "slurm_unreachable",
+            "Slurm's programs failed",
+            "try `sinfo` in the same shell: is SLURM_CONF right, does the controller answer?",
         ),
         Failure("unknown", "nothing known matches", "look at the program's log"),
     ]

@@ -4,8 +4,8 @@ A server is started where a probe needs one; an offline program has the engine i
 that each of its measurements is a start of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,16 +16,18 @@ from perfgate.errors import RunError
 from perfgate.evaluators.base import Evaluator
 from perfgate.first_answer import ANSWER_WITHIN_S, ask
 from perfgate.kept_files import made_once
-from perfgate.launchers.base import Job, Launcher
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
-from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
+from perfgate.serving import answers, run_to_end, wait_until_ready
 from perfgate.steps import Step
 from perfgate.tools import Tools
 from perfgate.wrapping import wrapped
 
-_HOST = "127.0.0.1"
+
+def _to_nobody(text: str) -> None:
+    """Nobody watches."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,14 @@ class Place:
         folder: where this start's files go.
         cache: where what can be used again is kept: tokenizers, synthetic datasets.
         number: which start of the campaign it is, from 1.
+        tell: says what is waited for, to whoever watches the run.
     """
 
     launcher: Launcher
     folder: Path
     cache: Path
     number: int = 1
+    tell: Callable[[str], None] = _to_nobody
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class FreshStart:
     Attributes:
         scenario: the scenario as it was started, injections included.
         tools: the programs.
-        place: where it runs.
+        place: where its files are, and how it was started.
+        placement: the machine or the nodes that it runs on.
         server: the running server; None where the programs are offline.
         target: where clients find the server.
     """
@@ -60,6 +65,7 @@ class FreshStart:
     scenario: Scenario
     tools: Tools
     place: Place
+    placement: Placement
     server: Job | None = None
     target: Target | None = None
 
@@ -77,6 +83,12 @@ class FreshStart:
         """
         folder = self.place.folder / probe.label
         folder.mkdir(parents=True)
+        with _explained_by(self.placement):
+            measured = self._measure(probe, folder)
+        self.placement.require()
+        return replace(measured, facts={**measured.facts, **self.placement.facts})
+
+    def _measure(self, probe: Probe, folder: Path) -> Measurement:
         program = self.tools.program_of(probe)
         what = self._as_started(probe)
         if isinstance(program, Offline):
@@ -103,9 +115,11 @@ class FreshStart:
         name = probe.what.task
         return next(task for task in self.scenario.accuracy if task.task == name)
 
-    def _start(self, command: Command, folder: Path, name: str, probe: Probe) -> Job:
-        marked = _marked(command, self.scenario, probe.label, self.place.number)
-        return self.place.launcher.start(marked, folder, name)
+    def _start_client(self, command: Command, folder: Path, name: str, probe: Probe) -> Job:
+        return self.placement.start_client(self._marked(command, probe), folder, name)
+
+    def _marked(self, command: Command, probe: Probe) -> Command:
+        return _marked(command, self.scenario, probe.label, self.place.number)
 
     def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
         load, server = self.scenario.workload, self.server
@@ -113,7 +127,7 @@ class FreshStart:
             raise ValueError(f"{self.scenario.id} has no workload")
         command = client.command(self._target, load, point, folder)
         before = server.cpu_seconds()
-        with self._start(command, folder, "client", probe) as job:
+        with self._start_client(command, folder, "client", probe) as job:
             run_to_end(job, server, self.scenario.limits)
         used = server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
@@ -124,7 +138,7 @@ class FreshStart:
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
     ) -> Measurement:
         command = evaluator.command(self._target, task, folder)
-        with self._start(command, folder, "evaluator", probe) as job:
+        with self._start_client(command, folder, "evaluator", probe) as job:
             try:
                 run_to_end(job, self.server, self.scenario.limits)
             except RunError as error:
@@ -146,7 +160,8 @@ class FreshStart:
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
         command = wrapped(steps[-1].command, self.scenario, self.tools.places)
-        with self._start(command, folder, "benchmark", probe) as job:
+        marked = self._marked(command, probe)
+        with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
         derived = {**_per_gpu(measured, self.scenario), **measured.metrics}
@@ -154,7 +169,7 @@ class FreshStart:
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         def run() -> None:
-            with self._start(step.command, folder, step.role, probe) as job:
+            with self._start_client(step.command, folder, step.role, probe) as job:
                 run_to_end(job, None, self.scenario.limits)
 
         if step.produces is None:
@@ -185,11 +200,13 @@ def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[
     """CPU seconds per 1,000 output tokens, warm-up requests counted in both.
 
     Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
-    known where the client tells the true output length and the server runs on this machine.
+    known where the client tells the true output length.
     """
+    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
+        return {}
     osl = measured.facts.get("osl")
     completed = measured.facts.get("requests_completed")
-    if not isinstance(osl, int | float) or not isinstance(completed, int | float) or cpu_s <= 0:
+    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
         return {}
     tokens = osl * (completed + point.warmup_requests)
     return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}
@@ -205,16 +222,44 @@ def fresh_start(
         RunError: it did not become ready.
     """
     place.folder.mkdir(parents=True)
-    if all(tools.is_offline(probe) for probe in probes):
-        yield FreshStart(scenario, tools, place)
-        return
-    endpoint = Endpoint(_HOST, free_port(_HOST), tools.engine.served_model(scenario, tools.places))
+    limits = scenario.limits
+    seconds = limits.start_s + len(probes) * limits.total_s
+    with (
+        place.launcher.placed(Wanted(scenario, place.folder, seconds, place.tell)) as placement,
+        ExitStack() as running,
+    ):
+        if all(tools.is_offline(probe) for probe in probes):
+            start = FreshStart(scenario, tools, place, placement)
+        else:
+            with _explained_by(placement):
+                start = _serving(scenario, tools, place, placement, running)
+        yield start
+
+
+def _serving(
+    scenario: Scenario, tools: Tools, place: Place, placement: Placement, running: ExitStack
+) -> FreshStart:
+    """A start with a server that is ready; `running` stops it."""
+    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
+    served = tools.engine.served_model(scenario, tools.places)
+    endpoint = Endpoint(placement.host, placement.free_port(), served)
     if answers(endpoint.host, endpoint.port):
         raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
-    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
     command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
     marked = _marked(wrapped(command, scenario, tools.places), scenario, "", place.number)
-    with place.launcher.start(marked, place.folder, "server") as server:
-        wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
-        target = Target(endpoint, tokenizer, tools.places)
-        yield FreshStart(scenario, tools, place, server, target)
+    server = running.enter_context(placement.start(marked, place.folder, "server"))
+    wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
+    target = Target(endpoint, tokenizer, tools.places)
+    return FreshStart(scenario, tools, place, placement, server, target)
+
+
+@contextmanager
+def _explained_by(placement: Placement) -> Iterator[None]:
+    """Turn a failure into what happened to the place, if that is what caused it."""
+    try:
+        yield
+    except RunError as error:
+        cause = placement.explained(error)
+        if cause is error:
+            raise
+        raise cause from error

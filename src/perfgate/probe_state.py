@@ -14,6 +14,8 @@ from perfgate.measurement import Measurement
 from perfgate.probe import Probe
 from perfgate.references import Comparison
 
+_ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -77,9 +79,9 @@ def ends_the_start(probe: Probe, error: RunError) -> bool:
     """Whether it would be a waste to measure anything else on the same start.
 
     An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
-    limit too.
+    limit too; and who cancels a job does not want the next one.
     """
-    return probe.is_smoke or error.failure in ("hang", "total_timeout")
+    return probe.is_smoke or error.failure in _ENDING
 
 
 def not_measured(probe: Probe, error: RunError) -> RunError:

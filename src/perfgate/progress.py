@@ -40,6 +40,10 @@ class Progress:
         finally:
             self._write({"event": "end", "kind": kind})
 
+    def note(self, text: str) -> None:
+        """Tell what the step that runs is waiting for."""
+        self._write({"event": "note", "text": text})
+
     def _write(self, event: dict[str, object]) -> None:
         if self._file is not None:
             append_line(self._file, {"who": self._who, "clock": time.time(), **event})
@@ -65,6 +69,8 @@ class ProgressState:
         if event["event"] == "plan":
             campaign.plan = list(event["steps"])
             return None
+        if event["event"] == "note":
+            return f"{event['who']}: {event['text']}"
         if event["event"] == "begin":
             campaign.now = event
             if event["kind"] in campaign.plan:

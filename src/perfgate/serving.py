@@ -12,8 +12,6 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
-
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.errors import RunError
 from perfgate.failures import classify
@@ -57,7 +55,7 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
     while time.monotonic() < deadline:
         require_alive(job, "before it was ready")
         if answers(endpoint.host, endpoint.port):
-            if not listens(job, endpoint.port):
+            if not job.listens(endpoint.port):
                 _refuse_stranger(job, endpoint)
                 missing = "its socket is not its own yet"
             else:
@@ -89,21 +87,6 @@ def require_alive(job: Job, when: str) -> None:
         f"{job.name} ended by itself {when}, {status}",
         evidence=evidence or job.tail(5),
     )
-
-
-def listens(job: Job, port: int) -> bool:
-    """Whether a process of `job` holds a listening socket on `port`."""
-    for process in job.processes():
-        try:
-            connections = process.net_connections(kind="tcp")
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-        if any(
-            connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-            for connection in connections
-        ):
-            return True
-    return False
 
 
 def run_to_end(
@@ -186,7 +169,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:
     """Raise unless the listener turns out to be our own, just opened."""
-    if listens(job, endpoint.port):
+    if job.listens(endpoint.port):
         return
     require_alive(job, "before it was ready")
     raise RunError(

@@ -65,6 +65,8 @@ class Suite:
 
     def _lacking(self, scenario: Scenario) -> str | None:
         if not self.session.synthetic:
+            if not self.session.launcher.here:
+                return None  # what its nodes lack is told when a start is placed
             return self.session.machine.lacks(scenario.hardware, scenario.launch) or _out_of_reach(
                 scenario
             )

@@ -16,7 +16,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.errors import InputError, RunError
 from perfgate.fresh_start import Place
 from perfgate.gate.rule import Rule
-from perfgate.launchers.base import Launcher
+from perfgate.launchers.local import LocalLauncher
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe, load_probes
 from perfgate.records import RunFolder
@@ -83,7 +83,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     run = RunFolder.create(tmp_path / "run", {})
-    return Session(run, building.MACHINE, cast(Launcher, None), Rule(), cache=tmp_path)
+    return Session(run, building.MACHINE, LocalLauncher(), Rule(), cache=tmp_path)
 
 
 def collected(engine: Engine, session: Session, starts: int = 6, repeats: int = 2) -> Collected:

@@ -105,8 +105,8 @@ def test_a_documented_standard_error_widens_the_bounds() -> None:
     ("right", "points", "says"),
     [
         (1253, "+0.0", "between +1.2 and -1.1 where -2.0 counts, so it is not as bad"),
-        (1239, "-1.1", "between +0.3 and -2.2 where -2.0 counts, so neither that nor its absence is "
-               "proved"),
+        (1239, "-1.1", "between +0.3 and -2.2 where -2.0 counts, so neither that nor its "
+                       "absence is proved"),
         (1230, "-1.7", "between -0.3 and -3.0 where -2.0 counts, so a loss is real"),
     ],
 )  # fmt: skip

@@ -164,11 +164,12 @@ def _start(
     """One fresh start; its numbers count only when all of it went through."""
     scenario = tools.scenario
     folder = session.run.path / scenario.id / f"start-{number}-calibration"
-    place = Place(session.launcher, folder, session.cache, number)
+    place = Place(session.launcher, folder, session.cache, number, progress.note)
     given: dict[str, list[Mapping[str, float]]] = {probe.label: [] for probe in probes}
     told = []
     with ExitStack() as stack:
-        watch = stack.enter_context(watch_over(scenario, wanted=not session.synthetic))
+        watching = session.launcher.here and not session.synthetic
+        watch = stack.enter_context(watch_over(scenario, wanted=watching))
         with progress.step("start", f"start {number}"):
             start = stack.enter_context(fresh_start(scenario, tools, place, probes))
         for repeat in range(1, repeats + 1):

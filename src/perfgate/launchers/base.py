@@ -1,7 +1,8 @@
 """Launcher: how a command reaches the machine that runs it, and how it ends for certain."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,10 @@ from typing import Literal, Self
 import psutil
 
 from perfgate.command import Command
+from perfgate.errors import RunError
+from perfgate.measurement import Json
 from perfgate.registry import Registry
+from perfgate.scenarios.scenario import Scenario
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
@@ -82,7 +86,10 @@ class Job(ABC):
         """The program and all its living descendants, re-parented ones included."""
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by the living processes and their reaped children, in seconds."""
+        """CPU time used so far by the living processes and their reaped children, in seconds.
+
+        NaN where it cannot be known.
+        """
         total = 0.0
         for process in self.processes():
             try:
@@ -91,6 +98,20 @@ class Job(ABC):
                 continue
             total += times.user + times.system + times.children_user + times.children_system
         return total
+
+    def listens(self, port: int) -> bool:
+        """Whether one of its processes holds a listening TCP socket on `port`."""
+        for process in self.processes():
+            try:
+                connections = process.net_connections(kind="tcp")
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+            if any(
+                connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+                for connection in connections
+            ):
+                return True
+        return False
 
     def tail(self, lines: int = 20) -> tuple[str, ...]:
         """The last lines of its output, standard error last."""
@@ -112,20 +133,83 @@ class Job(ABC):
         self.stop()
 
 
-class Launcher(ABC):
-    """One way to start commands."""
+@dataclass(frozen=True)
+class Wanted:
+    """What a fresh start needs a place for.
 
-    name: str
+    Attributes:
+        scenario: what is started: its hardware, and how its document launches it.
+        folder: where the start's files go; every node must see it under this path.
+        seconds: the longest that all of it may take by the scenario's limits.
+        tell: says what is waited for, to whoever watches the run.
+    """
+
+    scenario: Scenario
+    folder: Path
+    seconds: float
+    tell: Callable[[str], None]
+
+
+class Placement(ABC):
+    """Where one fresh start runs: the machine or the nodes, for as long as it lasts.
+
+    Attributes:
+        host: name or address that the server listens at, and that clients reach it under.
+        facts: what the record says of the place; empty for this machine.
+    """
+
+    host: str
+    facts: Mapping[str, Json]
 
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:
-        """Start `command`; its files, script and logs go into `folder`.
+        """Start a program of the engine there; its files, script and logs go into `folder`.
 
         Leaves ``<name>.sh`` (the call as a script), ``<name>.out`` (or the file that the command
         names for its standard output) and ``<name>.err`` in `folder`.
 
         Raises:
             MissingProgram: argv[0] cannot be found or executed.
+        """
+
+    @abstractmethod
+    def start_client(self, command: Command, folder: Path, name: str) -> Job:
+        """Start a program that puts load on the server, or prepares that; as `start` does."""
+
+    @abstractmethod
+    def free_port(self) -> int:
+        """A TCP port of `host`, asked there, that nothing listens on now."""
+
+    def require(self) -> None:  # noqa: B027 - this machine is always there
+        """Check that the place is still there.
+
+        Raises:
+            RunError: it was lost, so that what was just measured on it is not trusted.
+        """
+
+    def explained(self, error: RunError) -> RunError:
+        """The error, or what happened to the place and so caused it."""
+        return error
+
+
+class Launcher(ABC):
+    """One way to start commands.
+
+    Attributes:
+        here: whether what it starts runs on this machine, so that this machine's GPUs and load
+            matter.
+    """
+
+    name: str
+    here = True
+
+    @abstractmethod
+    def placed(self, wanted: Wanted) -> AbstractContextManager[Placement]:
+        """A place for one fresh start; nothing of it is left after the block.
+
+        Raises:
+            RunError: there is none, or it was lost.
+            InputError: what is asked for cannot be had here.
         """
 
 

@@ -13,14 +13,15 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from perfgate.command import Command
 from perfgate.errors import InputError, MissingProgram, PerfgateError, RunError
-from perfgate.launchers.base import Launcher, launcher
+from perfgate.launchers.base import Launcher, Placement, Wanted, launcher
+from perfgate.launchers.here import Here
 from perfgate.launchers.local_job import LocalJob
 from perfgate.launchers.run_folder import explain_disk_errors, stdout_of, write_files
 from perfgate.launchers.survivors import MARK
@@ -51,7 +52,12 @@ class LocalLauncher(Launcher):
     def __init__(self, orphan_grace_s: float = 5.0) -> None:
         self.orphan_grace_s = orphan_grace_s
 
+    @contextlib.contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:  # noqa: ARG002
+        yield Here(self.start)
+
     def start(self, command: Command, folder: Path, name: str) -> LocalJob:
+        """Start `command`. See `Placement.start`."""
         folder = folder.resolve()
         cwd = (command.cwd or folder).resolve()
         if command.cwd is not None and not cwd.is_dir():

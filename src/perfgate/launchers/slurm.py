@@ -1,0 +1,191 @@
+"""slurm: run each fresh start on nodes that Slurm gives, from a login node or in an allocation.
+
+On a login node each fresh start is a job of its own that only holds the nodes; `slurm_keeper.py`
+submits and cancels it. In an allocation (SLURM_JOB_ID) there is no further job. Either way every
+program is a step, started through an srun under this machine's wardens: so signals, logs and exit
+statuses are those of the local launcher, and nothing outlives perfgate.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from perfgate.command import Command
+from perfgate.durable import write_text
+from perfgate.errors import InputError, RunError
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.local import LocalLauncher
+from perfgate.launchers.slurm_calls import bad_nodes, job_facts, node_names
+from perfgate.launchers.slurm_facts import JobFacts, cause_of
+from perfgate.launchers.slurm_placement import SlurmPlacement
+from perfgate.launchers.slurm_script import (
+    BEAT,
+    SCRIPT,
+    RenderedJob,
+    beat_every_s,
+    render_job,
+    request_for,
+)
+from perfgate.site import SlurmSite, load_site
+
+KEEPER = Path(__file__).with_name("slurm_keeper.py")
+SUBMITTED_S = 90.0
+GONE_S = 120.0  # a node that must kill its processes and run an epilog takes its time
+TELL_EVERY_S = 30.0
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0
+
+
+@launcher("slurm")
+class SlurmLauncher(Launcher):
+    """Start programs on a cluster's nodes.
+
+    Args:
+        site: the cluster's settings; None: those of the site's file, read when first needed.
+    """
+
+    name = "slurm"
+    here = False
+
+    def __init__(self, site: SlurmSite | None = None) -> None:
+        self._site = site
+        self._local = LocalLauncher()
+        self._bad: set[str] = set()  # nodes that failed in this session are not asked for again
+
+    @contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+        site = self._site = self._site or load_site()
+        launch = wanted.scenario.launch
+        if launch is not None and launch.by == "sbatch":
+            raise InputError(
+                "a scenario that submits a job of its own cannot run inside another",
+                found=f"{wanted.scenario.id} is launched by sbatch",
+                hint="run it with --launcher local on the login node",
+            )
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+        job = os.environ.get("SLURM_JOB_ID")
+        if job:
+            facts = job_facts(job)
+            if not facts.runs:
+                raise cause_of(facts)
+            with self._placement(facts, wanted, site, own=False) as placement:
+                yield placement
+            return
+        with (
+            self._held(wanted, site) as facts,
+            self._placement(facts, wanted, site, own=True) as placement,
+        ):
+            yield placement
+
+    @contextmanager
+    def _placement(
+        self, facts: JobFacts, wanted: Wanted, site: SlurmSite, *, own: bool
+    ) -> Iterator[Placement]:
+        needed = wanted.scenario.hardware.nodes
+        nodes = node_names(facts.nodes)
+        if len(nodes) < needed:
+            raise InputError(
+                "the allocation is too small",
+                found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
+                expected=f"{needed}, as {wanted.scenario.id} needs",
+            )
+        folder = wanted.folder.resolve()
+        placement = SlurmPlacement(
+            self._local, facts.job, nodes[:needed], site, folder, own=own, failed=self._note_bad
+        )
+        try:
+            yield placement
+        finally:
+            if not own:  # what is left in a job of ours ends with it
+                with suppress(RunError):
+                    placement.clear()
+
+    @contextmanager
+    def _held(self, wanted: Wanted, site: SlurmSite) -> Iterator[JobFacts]:
+        """A running job of our own; cancelled, and gone, after the block."""
+        folder = wanted.folder.resolve()
+        rendered = render_job(
+            request_for(wanted.scenario, site, folder, wanted.seconds, self._bad), site
+        )
+        with self._keeper(rendered, folder, site) as keeper:
+            job = _submitted(keeper)
+            try:
+                yield _wait_for_nodes(job, wanted, site)
+            finally:
+                keeper.stop()
+                _wait_until_gone(job)
+
+    def _keeper(self, rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
+        write_text(folder / SCRIPT, rendered.script_text)
+        call = {"sbatch": rendered.argv, "beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
+        return self._local.start(Command(argv), folder, "allocation")
+
+    def _note_bad(self, nodes: Sequence[str]) -> None:
+        with suppress(RunError):
+            self._bad.update(bad_nodes(nodes) or nodes)
+
+
+def _submitted(keeper: Job) -> str:
+    """The number of the job that the keeper submitted.
+
+    Raises:
+        RunError: sbatch refused, or gave no answer.
+    """
+    deadline = time.monotonic() + SUBMITTED_S
+    while time.monotonic() < deadline:
+        ended = keeper.poll()
+        line = keeper.stdout.read_text()
+        if line.endswith("\n"):
+            return str(json.loads(line.splitlines()[0])["job"])
+        if ended is not None:
+            said = keeper.tail(5)
+            reached = not any("Unable to contact" in one for one in said)
+            raise RunError(
+                "config_error" if reached else "slurm_unreachable",
+                f"sbatch refused the job with status {ended.status}",
+                evidence=said,
+            )
+        time.sleep(0.02)
+    raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
+
+
+def _wait_for_nodes(job: str, wanted: Wanted, site: SlurmSite) -> JobFacts:
+    """The job when it runs.
+
+    Raises:
+        RunError: it waited too long, or ended.
+    """
+    began = time.monotonic()
+    told, pause = began, _FIRST_LOOK_S
+    while True:
+        facts, now = job_facts(job), time.monotonic()
+        if facts.runs:
+            return facts
+        if facts.restarts or not (facts.waits or facts.is_changing):
+            raise cause_of(facts)
+        why = facts.reason or facts.state
+        if now - began >= site.pending_limit_s:
+            raise RunError(
+                "pending_too_long",
+                f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}",
+            )
+        if now - told >= TELL_EVERY_S:
+            told = now
+            wanted.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK_S)
+
+
+def _wait_until_gone(job: str) -> None:
+    """Wait until the job has ended and its nodes are free for the next start."""
+    deadline = time.monotonic() + GONE_S
+    with suppress(RunError):  # the job is cancelled; that nobody tells is no reason to fail
+        while time.monotonic() < deadline:
+            facts = job_facts(job)
+            if not (facts.runs or facts.waits or facts.is_changing):
+                return
+            time.sleep(_FIRST_LOOK_S)

@@ -1,0 +1,136 @@
+"""A checkout of stand-ins whose pytest sessions measure through a Slurm cluster."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from clusters import Cluster
+
+ROOT = Path(__file__).parents[2]
+STANDINS = ROOT / "tests" / "standins"
+PLUGINS = ("-p", "pytest_benchmark.plugin")
+PROBES = {"c1", "c2"}
+
+
+@dataclass
+class Road:
+    """The checkout."""
+
+    folder: Path
+    cluster: Cluster
+
+    @property
+    def environment(self) -> dict[str, str]:
+        known = {name: value for name, value in self.cluster.env.items() if "PYTEST" not in name}
+        paths = (str(ROOT), str(ROOT / "src"), str(STANDINS), str(ROOT / "tests" / "slurm"))
+        return {
+            **known,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PERFGATE_ROOT": str(self.folder),
+            "PERFGATE_HOME": str(self.folder / "home"),
+            "PERFGATE_STANDIN_COUNTER": str(self.folder / "starts"),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+
+    def site(self, text: str) -> None:
+        """Write the site file's slurm section: ``field: value`` lines."""
+        lines = "\n".join(f"  {line}" for line in text.splitlines())
+        (self.folder / "site.yaml").write_text(f"schema_version: 1\nslurm:\n{lines}\n")
+
+    def command(self, *options: str, run: str = "run") -> list[str]:
+        return [
+            *(sys.executable, "-m", "pytest", *PLUGINS, "-q", "--launcher", "slurm"),
+            *("--run-dir", str(self.folder / run), "perf_tests/test_serving.py", *options),
+        ]
+
+    @contextmanager
+    def session(
+        self, *options: str, before: tuple[str, ...] = (), fault: str = "", run: str = "run"
+    ) -> Iterator["subprocess.Popen[str]"]:
+        """A session on the login node, killed at the end of the block if it is still there."""
+        argv = (*self.cluster.login, *before, *self.command(*options, run=run))
+        with subprocess.Popen(
+            argv,
+            cwd=self.folder,
+            env={**self.environment, "PERFGATE_STANDIN_FAULT": fault},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as started:
+            try:
+                yield started
+            finally:
+                started.kill()
+
+    def records(self, kind: str, run: str = "run") -> list[dict[str, Any]]:
+        lines = (self.folder / run / "records.jsonl").read_text().splitlines()
+        return [line for line in map(json.loads, lines) if line["record"] == kind]
+
+    def verdicts(self, run: str = "run") -> dict[str, str]:
+        return {line["probe"]: line["verdict"] for line in self.records("verdict", run)}
+
+    def failures(self) -> set[str]:
+        ends = self.records("verdict")
+        return {line["error"]["class"] for line in ends if line["error"] is not None}
+
+    @property
+    def starts(self) -> int:
+        """Starts of the stand-in server so far."""
+        counter = self.folder / "starts"
+        return int(counter.read_text() or 0) if counter.exists() else 0
+
+    def client_runs(self) -> bool:
+        """Whether the stand-in client is at work on a node."""
+        return any("standin_client.py" in " ".join(one.cmdline()) for one in self._ours())
+
+    def processes(self) -> list[str]:
+        """What is left of this checkout's sessions, on whatever node."""
+        return [f"{one.pid} {' '.join(one.cmdline())}" for one in self._ours()]
+
+    def _ours(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            try:
+                home = process.environ().get("PERFGATE_HOME")
+                if home == str(self.folder / "home") and process.status() != psutil.STATUS_ZOMBIE:
+                    process.cmdline()
+                    yield process
+            except psutil.Error:
+                continue
+
+    def jobs(self) -> list[str]:
+        """Numbers and states of the jobs that have not ended."""
+        return self.cluster.run(("squeue", "-h", "-o", "%A %T %j")).stdout.splitlines()
+
+    def steps(self) -> list[str]:
+        """Steps that have not ended."""
+        return self.cluster.run(("squeue", "-h", "-s", "-o", "%i %j")).stdout.splitlines()
+
+    def job_id(self) -> str:
+        """The number of the only job."""
+        (line,) = self.jobs()
+        return line.split()[0]
+
+
+def make_road(folder: Path, cluster: Cluster) -> Road:
+    """A checkout of its own in `folder`."""
+    (folder / "scenarios").mkdir()
+    (folder / "baselines").mkdir()
+    shutil.copy(STANDINS / "standin.yaml", folder / "scenarios")
+    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", folder / "scenarios")
+    for schema in (ROOT / "baselines").glob("*.schema.json"):
+        shutil.copy(schema, folder / "baselines")
+    shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
+    shutil.copy(ROOT / "waivers.schema.json", folder)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    plugins = ["perfgate.plugin", "fixtures.measuring", "standin", "hosted_standin"]
+    (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
+    return Road(folder, cluster)

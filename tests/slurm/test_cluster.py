@@ -1,0 +1,256 @@
+"""The Slurm of ci/slurm: what tests and CI rely on, from the first start to the last process."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from clusters import (
+    SCRIPTS,
+    Cluster,
+    client_environment,
+    down,
+    eventually,
+    processes_below,
+    running,
+    sockets_below,
+    up,
+)
+
+pytestmark = pytest.mark.slow
+
+EATER = "python3 -c 'import time; eaten = bytearray(6 * 10**8); time.sleep(30)'"
+
+
+@pytest.fixture
+def state() -> Iterator[Path]:
+    """A folder for a cluster that the test itself starts and ends."""
+    state = Path(tempfile.mkdtemp(prefix="pgs", dir="/var/tmp"))
+    yield state
+    down(state, "--purge")
+    shutil.rmtree(state, ignore_errors=True)
+
+
+def daemons(slurm: Cluster) -> dict[str, int]:
+    """The processes of the cluster's own, by the name of their pid file."""
+    files = (slurm.state / "run").glob("*.pid")
+    return {file.stem: int(file.read_text()) for file in files}
+
+
+class TestUp:
+    def test_again_changes_nothing(self, slurm: Cluster) -> None:
+        before = daemons(slurm)
+        done = up(slurm.state, SLURM_WITH_SSHD="1")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("up already: 4 nodes")
+        assert daemons(slurm) == before
+        assert set(before) == {"munged", "slurmctld"} | {
+            f"{daemon}.{node}" for daemon in ("slurmd", "sshd") for node in slurm.nodes
+        }
+
+    def test_mends_what_is_broken(self, slurm: Cluster) -> None:
+        before = daemons(slurm)
+        slurm.run(("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=test"))
+        for name in ("slurmd.n3", "munged", "sshd.n1"):
+            os.kill(before[name], signal.SIGKILL)
+        assert up(slurm.state, SLURM_WITH_SSHD="1").returncode == 0
+        after = daemons(slurm)
+        changed = {name for name in before if before[name] != after[name]}
+        assert changed == {"slurmd.n3", "munged", "sshd.n1"}
+        assert slurm.run(("srun", "-N4", "true")).returncode == 0
+
+    def test_says_that_it_cannot(self, state: Path) -> None:
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        done = subprocess.run(
+            (*nobody, SCRIPTS / "up.sh", state), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 3
+        assert "must run as root" in done.stderr
+
+    def test_keeps_off_a_folder_that_is_not_its_own(self, state: Path) -> None:
+        (state / "letter").write_text("dear")
+        assert up(state).returncode == 2
+        assert down(state, "--purge").returncode == 0
+        assert [path.name for path in state.iterdir()] == ["letter"]
+
+
+class TestNodes:
+    def test_have_their_own_names_and_know_each_other(self, slurm: Cluster) -> None:
+        done = slurm.run(("srun", "-N2", "-w", "n1,n2", "sh", "-c", "hostname; getent hosts n4"))
+        words = done.stdout.split()
+        assert sorted(words) == sorted(["n1", "n2", *2 * ["n4", slurm.nodes["n4"]]])
+
+    def test_are_known_on_the_login_node(self, slurm: Cluster) -> None:
+        done = slurm.run(
+            (*slurm.login, "sh", "-c", "hostname; getent hosts n2; srun -w n1 hostname")
+        )
+        assert done.stdout.split() == ["login", slurm.nodes["n2"], "n2", "n1"]
+
+    def test_have_eight_gpus(self, slurm: Cluster) -> None:
+        done = slurm.run(("srun", "-N1", "--gres=gpu:8", "printenv", "CUDA_VISIBLE_DEVICES"))
+        assert done.stdout.strip() == "0,1,2,3,4,5,6,7"
+        part = slurm.run(("srun", "-N1", "--gres=gpu:2", "printenv", "CUDA_VISIBLE_DEVICES"))
+        assert len(part.stdout.strip().split(",")) == 2
+        assert slurm.run(("srun", "-N1", "--gres=gpu:9", "true")).returncode == 1
+
+    def test_start_ranks_by_pmix(self, slurm: Cluster) -> None:
+        script = 'echo "$(hostname) $PMIX_RANK $PMIX_NAMESPACE"'
+        argv = ("srun", "--mpi=pmix", "-w", "n1,n2", "--ntasks-per-node=1", "sh", "-c", script)
+        done = slurm.run(argv)
+        hosts, ranks, spaces = zip(*map(str.split, done.stdout.splitlines()), strict=True)
+        assert set(hosts) == {"n1", "n2"}
+        assert set(ranks) == {"0", "1"}
+        assert len(set(spaces)) == 1, done.stdout
+        without = slurm.run(("srun", "-N1", "printenv", "PMIX_RANK"))
+        assert without.returncode == 1
+
+    def test_are_reached_by_mpirun_over_ssh(self, slurm: Cluster) -> None:
+        argv = (
+            *("mpirun", "--allow-run-as-root", "-H", "n1:2,n3:2", "-n", "4"),
+            *("-mca", "plm_rsh_args", "-p 2233"),
+            *("sh", "-c", 'echo "$(hostname) $OMPI_COMM_WORLD_RANK"'),
+        )
+        done = slurm.run(argv)
+        assert sorted(done.stdout.splitlines()) == ["n1 0", "n1 1", "n3 2", "n3 3"], done.stderr
+
+
+class TestJobs:
+    def test_completed(self, slurm: Cluster) -> None:
+        facts = slurm.wait_for(slurm.submit("exit 0"))
+        assert (facts["JobState"], facts["ExitCode"]) == ("COMPLETED", "0:0")
+
+    def test_failed(self, slurm: Cluster) -> None:
+        facts = slurm.wait_for(slurm.submit("exit 7"))
+        assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "7:0")
+
+    def test_cancelled(self, slurm: Cluster) -> None:
+        job = slurm.submit("sleep 60")
+        slurm.wait_for(job, "RUNNING")
+        slurm.run(("scancel", job))
+        assert slurm.wait_for(job)["JobState"] == "CANCELLED"
+
+    def test_node_fails(self, slurm: Cluster) -> None:
+        job = slurm.submit("sleep 60", "--nodelist=n2")
+        slurm.wait_for(job, "RUNNING")
+        slurm.run(("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"))
+        facts = slurm.wait_for(job)
+        slurm.resume("n2")
+        assert (facts["JobState"], facts["Reason"]) == ("NODE_FAIL", "NodeDown")
+
+    def test_more_memory_than_asked_for(self, slurm: Cluster) -> None:
+        job = slurm.submit(EATER, "--mem=100")
+        facts = slurm.wait_for(job)
+        assert facts["JobState"] in {"FAILED", "OUT_OF_MEMORY"}
+        assert "exceeded memory limit" in Path(facts["StdOut"]).read_text()
+
+    def test_what_a_job_leaves_behind_ends_with_it(self, slurm: Cluster) -> None:
+        stray = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & echo $!"
+        facts = slurm.wait_for(slurm.submit(stray))
+        pid = int(Path(facts["StdOut"]).read_text())
+        eventually(lambda: not lives(pid))
+
+
+def test_out_of_memory_with_cgroups_beside_another_cluster(slurm: Cluster) -> None:
+    if not os.access("/sys/fs/cgroup/memory/tasks", os.W_OK):
+        pytest.skip("needs a writable cgroup v1")
+    with running(SLURM_WITH_CGROUP="1", SLURM_WITH_NODES="1") as other:
+        facts = other.wait_for(other.submit(EATER, "--mem=100"))
+        assert (facts["JobState"], facts["ExitCode"]) == ("OUT_OF_MEMORY", "0:125")
+        assert slurm.run(("srun", "-N4", "true")).returncode == 0
+
+
+class TestDown:
+    # Without host names of their own, processes are known by other marks.
+    @pytest.mark.parametrize("uts", ["1", "0"])
+    def test_leaves_nothing(self, state: Path, uts: str) -> None:
+        done = up(state, SLURM_WITH_SSHD="1", SLURM_WITH_NODES="2", SLURM_WITH_UTS=uts)
+        if done.returncode == 3:
+            pytest.skip(done.stderr)
+        assert done.returncode == 0, done.stderr
+        cluster = Cluster(state, client_environment(state), {})
+        pids = state / "tmp" / "pids"
+        bare = "env -i " if uts == "1" else ""  # a process that no environment gives away
+        stray = f"{bare}setsid sleep 1234 </dev/null >/dev/null 2>&1 & echo $! >> {pids}"
+        cluster.wait_for(cluster.submit(f"{stray}; sleep 60"), "RUNNING")
+        over_ssh = ("ssh", "-F", state / "etc" / "ssh_config", "-p", "2233", "n2", stray)
+        assert cluster.run(over_ssh).returncode == 0
+        waiting = subprocess.Popen(
+            ("srun", "-N1", "sleep", "60"), env=cluster.env, stderr=subprocess.DEVNULL
+        )
+        eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+        strays = [int(pid) for pid in pids.read_text().split()]
+        assert all(map(lives, strays))
+        assert sockets_below(state)
+
+        assert down(state).returncode == 0
+        assert waiting.wait(timeout=20) != 0
+        assert not any(map(lives, strays))
+        assert processes_below(state) == []
+        assert sockets_below(state) == []
+        assert not list(state.rglob("*.pid"))
+        assert down(state, "--purge").returncode == 0
+        assert not state.exists()
+        assert down(state, "--purge").returncode == 0
+
+    @pytest.mark.parametrize("file", ["etc/munge.key", "run/slurmctld.pid"])
+    def test_after_a_start_that_was_killed(self, state: Path, file: str) -> None:
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen((SCRIPTS / "up.sh", state), stdout=quiet, stderr=quiet) as starting:
+            eventually(lambda: starting.poll() is not None or (state / file).exists())
+            starting.kill()
+        assert down(state, "--purge").returncode == 0
+        assert processes_below(state) == []
+        assert not state.exists()
+
+
+class TestWith:
+    def test_gives_the_commands_exit_status_and_leaves_nothing(self) -> None:
+        before = set(Path("/var/tmp").glob("pgs*"))
+        script = "hostname && srun -N2 true && dirname $(dirname $SLURM_CONF) && exit 5"
+        done = subprocess.run(
+            (SCRIPTS / "with.sh", "sh", "-c", script), capture_output=True, text=True, check=False
+        )
+        if done.returncode == 3:
+            pytest.skip(done.stderr)
+        assert done.returncode == 5, done.stderr
+        *_, host, state = done.stdout.split()
+        assert host == "login"
+        assert not Path(state).exists()
+        assert processes_below(Path(state)) == []
+        assert Path(state) not in before
+
+    @pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+    def test_passes_a_signal_on_and_leaves_nothing(
+        self, tmp_path: Path, sent: str, status: int
+    ) -> None:
+        said = tmp_path / "said"
+        heeding = f"trap 'echo heard >> {said}; exit' INT TERM"
+        script = f"{heeding}; echo $SLURM_CONF > {said}; while :; do sleep 0.2; done"
+        with subprocess.Popen(
+            (SCRIPTS / "with.sh", "sh", "-c", script),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as running:
+            eventually(lambda: running.poll() is not None or (said.exists() and said.read_text()))
+            if running.poll() == 3:
+                pytest.skip(running.stderr.read().decode())
+            running.send_signal(getattr(signal, sent))
+            running.communicate(timeout=60)
+        assert running.returncode == status
+        conf, heard = said.read_text().split()
+        assert heard == "heard"
+        assert not Path(conf).parents[1].exists()
+        assert processes_below(Path(conf).parents[1]) == []
+
+
+def lives(pid: int) -> bool:
+    """Is there a process with this number that is no zombie?"""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,389 @@
+"""The texts that the slurm launcher gives to Slurm, and what it makes of Slurm's answers."""
+
+import dataclasses
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from clusters import Cluster, eventually
+
+from perfgate.command import Command
+from perfgate.errors import InputError, RunError
+from perfgate.failures import FAILURES
+from perfgate.launchers.base import Exit, Wanted, launcher
+from perfgate.launchers.slurm import SlurmLauncher
+from perfgate.launchers.slurm_calls import job_facts
+from perfgate.launchers.slurm_facts import JobFacts, cause_of, of_sacct, of_scontrol
+from perfgate.launchers.slurm_script import (
+    SCRIPT,
+    JobRequest,
+    render_job,
+    request_for,
+    srun_argv,
+    within_job,
+)
+from perfgate.launchers.slurm_step import Step
+from perfgate.paths import repository
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Hardware, Launch, Scenario
+from perfgate.serving import run_to_end
+from perfgate.site import SlurmContainer, SlurmSite
+
+RUNNING = (
+    "JobId=7 JobName=perfgate-x UserId=root(0) JobState=RUNNING Reason=None Dependency=(null) "
+    "Requeue=0 Restarts=0 BatchFlag=1 ExitCode=0:0 ReqNodeList=n9 ExcNodeList=n8 NodeList=n[1-2] "
+    "BatchHost=n1 NumNodes=2 StdErr=/x.err"
+)
+REQUEST = JobRequest("perfgate-x", Path("/runs/x/start-1"), 2, 4, "GB200", 3000)
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    (found,) = load_scenarios(repository() / "scenarios" / "local")
+    return found
+
+
+def test_it_is_registered_as_slurm() -> None:
+    assert launcher["slurm"] is SlurmLauncher
+
+
+class TestFacts:
+    def test_of_scontrol(self) -> None:
+        assert of_scontrol("7", RUNNING) == JobFacts("7", "RUNNING", "", "0:0", "n[1-2]", 0)
+        waiting = RUNNING.replace("RUNNING Reason=None", "PENDING Reason=Resources")
+        facts = of_scontrol("7", waiting.replace("n[1-2]", "(null)"))
+        assert (facts.state, facts.reason, facts.nodes) == ("PENDING", "Resources", "")
+        assert facts.waits
+        assert not facts.runs
+
+    def test_of_sacct(self) -> None:
+        facts = of_sacct("7", "CANCELLED by 1000|0:15|n1\n")
+        assert facts == JobFacts("7", "CANCELLED", "", "0:15", "n1")
+        assert of_sacct("7", "") is None
+
+    @pytest.mark.parametrize(
+        ("state", "reason", "failure", "of_machine"),
+        [
+            ("NODE_FAIL", "NodeDown", "node_failed", True),
+            ("BOOT_FAIL", "", "boot_failed", True),
+            ("FAILED", "JobLaunchFailure", "boot_failed", True),
+            ("PREEMPTED", "", "preempted", True),
+            ("PENDING", "BeginTime", "requeued", True),
+            ("TIMEOUT", "TimeLimit", "job_time_limit", False),
+            ("DEADLINE", "", "job_time_limit", False),
+            ("CANCELLED", "", "job_cancelled", False),
+            ("OUT_OF_MEMORY", "OutOfMemory", "oom", False),
+            ("FAILED", "NonZeroExitCode", "job_ended", False),
+            ("COMPLETED", "", "job_ended", False),
+        ],
+    )
+    def test_every_end_has_its_class(
+        self, state: str, reason: str, failure: str, of_machine: bool
+    ) -> None:
+        met = RunError("killed", "server ended by itself", evidence=("a line",))
+        error = cause_of(JobFacts("7", state, reason, "0:15", "n1"), met)
+        assert (error.failure, FAILURES[failure].of_machine) == (failure, of_machine)
+        assert error.evidence == ("a line",)
+        assert f"job 7 is {state}" in error.message
+        assert "server ended by itself" in error.message
+
+    def test_a_job_that_runs_again_was_put_back(self) -> None:
+        assert cause_of(JobFacts("7", "RUNNING", restarts=1)).failure == "requeued"
+
+
+class TestRendered:
+    def test_site_options_stand_in_the_script_and_the_rest_on_the_command_line(self) -> None:
+        site = SlurmSite(
+            partition="batch", account="perf", gres="gpu:{gpu}:{gpus}", segment=2, memory="500G"
+        )
+        rendered = render_job(replace(REQUEST, exclude=("n3",)), site)
+        assert rendered.argv == (
+            *("sbatch", "--parsable", "--no-requeue", "--job-name=perfgate-x", "--nodes=2"),
+            *("--ntasks-per-node=4", "--output=/runs/x/start-1/allocation.job.out"),
+            *("--error=/runs/x/start-1/allocation.job.err", "--chdir=/runs/x/start-1"),
+            *("--exclude=n3", "/runs/x/start-1/allocation.sbatch"),
+        )
+        told = [line for line in rendered.script_text.splitlines() if line.startswith("#SBATCH")]
+        assert told == [
+            "#SBATCH --time=50",
+            "#SBATCH --partition=batch",
+            "#SBATCH --account=perf",
+            "#SBATCH --gres=gpu:gb200:4",
+            "#SBATCH --exclusive",
+            "#SBATCH --mem=500G",
+            "#SBATCH --segment=2",
+        ]
+
+    def test_without_gpus_none_are_asked_for(self, scenario: Scenario) -> None:
+        request = request_for(scenario, SlurmSite(), Path("/runs"), 600)
+        assert "--gres" not in render_job(request, SlurmSite()).script_text
+
+    def test_the_time_has_a_margin_and_a_most(self, scenario: Scenario) -> None:
+        site = SlurmSite(time_margin_s=100)
+        assert request_for(scenario, site, Path("/runs"), 600).seconds == 700
+        most = replace(site, most_time_s=300)
+        assert request_for(scenario, most, Path("/runs"), 600).seconds == 300
+
+    def test_gpus_are_those_of_a_node(self, scenario: Scenario) -> None:
+        needs = replace(scenario, hardware=Hardware("GB200", 16, 4))
+        request = request_for(needs, SlurmSite(), Path("/runs"), 600)
+        assert (request.nodes, request.gpus_per_node) == (4, 4)
+
+    def test_a_second_line_is_refused(self) -> None:
+        with pytest.raises(InputError):
+            render_job(REQUEST, SlurmSite(options=("--comment=a\n#SBATCH --mail-user=b",)))
+
+    def test_a_percent_sign_is_no_pattern(self) -> None:
+        rendered = render_job(replace(REQUEST, folder=Path("/runs/5%j")), SlurmSite())
+        assert "--output=/runs/5%%j/allocation.job.out" in rendered.argv
+
+    def test_steps_leave_the_jobs_own_options_behind(self) -> None:
+        names = ("SLURM_NTASKS", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_TASKS_PER_NODE", "HOME")
+        argv = srun_argv("7", "n1", "server", Path("/runs"), SlurmSite(), names)
+        assert argv[:6] == ("env", "-u", "SLURM_NTASKS", "-u", "SLURM_TASKS_PER_NODE", "srun")
+        assert {"--jobid=7", "--overlap", "--nodelist=n1", "--chdir=/runs"} <= set(argv)
+
+    def test_only_what_is_contained_runs_in_the_container(self) -> None:
+        site = SlurmSite(container=SlurmContainer("nvcr.io#x:1", ("/models:/models",)))
+        inside = srun_argv("7", "n1", "server", Path("/runs"), site, contained=True)
+        assert inside[-3:] == (
+            "--container-image=nvcr.io#x:1",
+            "--container-mounts=/models:/models,/runs:/runs",
+            "--container-workdir=/runs",
+        )
+        beside = srun_argv("7", "n1", "client", Path("/runs"), site)
+        assert not [word for word in beside if "container" in word]
+
+    def test_a_documented_srun_becomes_a_step_of_the_job(self) -> None:
+        argv = within_job(("srun", "-N", "2", "--mpi=pmix", "trtllm-serve"), "7")
+        assert argv == ("srun", "--jobid=7", "--overlap", "-N", "2", "--mpi=pmix", "trtllm-serve")
+
+
+class _Ended:
+    """An srun call that has ended."""
+
+    name, mark = "server", "m"
+    folder = stdout = stderr = Path("/nowhere")
+
+    def __init__(self, status: int | None) -> None:
+        self.status = status
+
+    def poll(self) -> Exit:
+        return Exit(self.status, "exited", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"), [(0, 0), (7, 7), (128, 128), (137, -9), (143, -15), (255, 255), (None, None)]
+)
+def test_a_tasks_signal_is_told_as_a_signal(told: int | None, meant: int | None) -> None:
+    ended = Step(_Ended(told), lambda *_: "").poll()  # type: ignore[arg-type]
+    assert ended is not None
+    assert ended.status == meant
+
+
+# With the real Slurm. ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def wanted(
+    tmp_path: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, scenario: Scenario
+) -> Wanted:
+    """A start of the embedded default's, asked for by a client of the cluster."""
+    for name in [name for name in os.environ if name.startswith(("SLURM", "SBATCH"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLURM_CONF", slurm.env["SLURM_CONF"])
+    return Wanted(scenario, tmp_path / "start", 60.0, lambda _: None)
+
+
+@pytest.fixture
+def unseen() -> Iterator[Path]:
+    """A folder of this machine's shared memory, where each node has its own."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def python(code: str) -> Command:
+    return Command((sys.executable, "-c", code))
+
+
+@pytest.mark.slow
+class TestOnTheCluster:
+    @pytest.mark.parametrize(
+        ("command", "status"),
+        [
+            (python("pass"), 0),
+            (python("raise SystemExit(3)"), 3),
+            (python("import os; os.kill(os.getpid(), 9)"), -9),
+            (python("import os; os.kill(os.getpid(), 11)"), -11),
+            (Command(("/no/such/program",)), 2),
+        ],
+    )
+    def test_statuses(self, wanted: Wanted, command: Command, status: int) -> None:
+        with (
+            SlurmLauncher().placed(wanted) as placement,
+            placement.start(command, wanted.folder, "one") as job,
+        ):
+            assert job.wait(total_s=30).status == status
+        facts = job_facts(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
+        assert facts.state == "CANCELLED"
+
+    def test_what_a_program_prints_and_writes_is_here(self, wanted: Wanted) -> None:
+        command = dataclasses.replace(
+            python("import os; print(open('in').read(), os.environ['A'], os.uname().nodename)"),
+            files={"in": "text"},
+            env={"A": "a b"},
+            stdout="told.txt",
+        )
+        with (
+            SlurmLauncher().placed(wanted) as placement,
+            placement.start(command, wanted.folder, "one") as job,
+        ):
+            assert job.wait(total_s=30).status == 0
+        assert (wanted.folder / "told.txt").read_text() in [f"text a b n{n}\n" for n in range(5)]
+
+    def test_port_and_cpu_time_are_those_of_the_node(self, wanted: Wanted) -> None:
+        with SlurmLauncher().placed(wanted) as placement:
+            port = placement.free_port()
+            code = (
+                "import socket, time\n"
+                f"s = socket.create_server(('{placement.host}', {port}))\n"
+                "end = time.process_time() + 0.5\n"
+                "while time.process_time() < end: pass\n"
+                "time.sleep(60)"
+            )
+            with placement.start(python(code), wanted.folder, "server") as job:
+                eventually(lambda: job.listens(port))
+                assert not job.listens(port + 1)
+                eventually(lambda: 0.5 <= job.cpu_seconds() < 5)
+
+    def test_a_node_that_does_not_see_the_folder_is_told(
+        self, wanted: Wanted, unseen: Path
+    ) -> None:
+        nowhere = replace(wanted, folder=unseen)
+        with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
+            placement.free_port()
+        assert caught.value.failure == "boot_failed"
+        assert "does the node see the run folder?" in str(caught.value)
+
+    def test_a_node_of_an_allocation_that_does_not_see_the_folder_is_told(
+        self, wanted: Wanted, slurm: Cluster, unseen: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
+        slurm.wait_for(job, "RUNNING")
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        nowhere = replace(wanted, folder=unseen)
+        with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
+            placement.free_port()
+        slurm.run(("scancel", job))
+        slurm.wait_for(job)
+        assert caught.value.failure == "config_error"
+        assert f"does not see {unseen}" in str(caught.value)
+        assert "same path on every node" in str(caught.value)
+
+    def test_a_place_that_is_lost_is_not_there(self, wanted: Wanted, slurm: Cluster) -> None:
+        with SlurmLauncher().placed(wanted) as placement:
+            placement.require()
+            job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
+            slurm.run(("scancel", job))
+            slurm.wait_for(job)
+            with pytest.raises(RunError) as caught:
+                placement.require()
+        assert caught.value.failure == "job_cancelled"
+
+    def test_what_a_step_leaves_behind_in_an_allocation_ends(
+        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
+        slurm.wait_for(job, "RUNNING")
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        stray = Command(("sh", "-c", "setsid sleep 4321 </dev/null >/dev/null 2>&1 & echo $!"))
+        with (
+            SlurmLauncher().placed(wanted) as placement,
+            placement.start(stray, wanted.folder, "one") as step,
+        ):
+            step.wait(total_s=30)
+            pid = int(step.stdout.read_text())
+            assert Path(f"/proc/{pid}").exists()
+        assert not Path(f"/proc/{pid}/cmdline").exists() or _is_zombie(pid)
+        assert slurm.job_state(job) == "RUNNING"
+        slurm.run(("scancel", job))
+        slurm.wait_for(job)
+
+    def test_a_documented_srun_reaches_all_nodes_of_the_job(self, wanted: Wanted) -> None:
+        two = replace(wanted, scenario=replace(wanted.scenario, hardware=Hardware("none", 0, 2)))
+        ranks = Command(("srun", "-N", "2", "--ntasks", "2", "--ntasks-per-node=1", "hostname"))
+        with (
+            SlurmLauncher().placed(two) as placement,
+            placement.start(ranks, wanted.folder, "one") as job,
+        ):
+            assert job.wait(total_s=30).status == 0
+        nodes = placement.facts["slurm"]["nodes"]  # type: ignore[index,call-overload]
+        assert sorted(job.stdout.read_text().split()) == nodes
+        assert len(nodes) == 2
+
+    def test_a_program_over_its_memory_is_told_as_such(self, wanted: Wanted) -> None:
+        eater = python("import time; eaten = bytearray(6 * 10**8); time.sleep(30)")
+        with (
+            SlurmLauncher(SlurmSite(memory="100M")).placed(wanted) as placement,
+            placement.start(eater, wanted.folder, "one") as job,
+            pytest.raises(RunError) as caught,
+        ):
+            run_to_end(job, None, wanted.scenario.limits)
+        assert caught.value.failure == "oom"
+
+    def test_an_allocation_that_is_too_small_is_told(
+        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        job = slurm.submit("sleep 60")
+        slurm.wait_for(job, "RUNNING")
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        two = replace(wanted, scenario=replace(wanted.scenario, hardware=Hardware("none", 0, 2)))
+        with pytest.raises(InputError, match="allocation is too small"):
+            SlurmLauncher().placed(two).__enter__()
+        slurm.run(("scancel", job))
+        slurm.wait_for(job)
+        with pytest.raises(RunError) as caught:
+            SlurmLauncher().placed(wanted).__enter__()
+        assert caught.value.failure == "job_cancelled"
+
+    def test_a_scenario_that_submits_by_itself_is_refused(self, wanted: Wanted) -> None:
+        submits = replace(wanted.scenario, launch=Launch("sbatch"))
+        with pytest.raises(InputError, match="launched by sbatch"):
+            SlurmLauncher().placed(replace(wanted, scenario=submits)).__enter__()
+
+    def test_a_bad_node_is_not_asked_for_again(self, wanted: Wanted, slurm: Cluster) -> None:
+        start = SlurmLauncher(SlurmSite())
+        with start.placed(wanted) as placement:
+            node = placement.facts["slurm"]["nodes"][0]  # type: ignore[index,call-overload]
+            slurm.run(("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"))
+            cause = placement.explained(RunError("killed", "it ended"))
+        assert cause.failure == "node_failed"
+        slurm.resume(str(node))
+        again = replace(wanted, folder=wanted.folder.parent / "again")
+        with start.placed(again) as placement:
+            assert placement.facts["slurm"]["nodes"] != [node]  # type: ignore[index,call-overload]
+
+    def test_the_environment_goes_before_the_site_file(
+        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        site = SlurmSite(options=("--comment=the site's # own",), time_margin_s=600)
+        monkeypatch.setenv("SBATCH_TIMELIMIT", "7")
+        with SlurmLauncher(site).placed(wanted) as placement:
+            job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
+            line = slurm.run(("scontrol", "show", "job", job, "-o")).stdout
+        assert "TimeLimit=00:07:00" in line
+        assert "Comment=the site's # own" in line
+        assert (wanted.folder / SCRIPT).read_text().startswith("#!/bin/sh\n#SBATCH --time=11\n")
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return ") Z" in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
