@@ -1,6 +1,7 @@
 """What many tests share: a checkout of their own."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,14 @@ ROOT = Path(__file__).parents[1]
 # A busy machine is no reason for a test to fail.
 settings.register_profile("perfgate", deadline=None)
 settings.load_profile("perfgate")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _leases_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Locks of their own: tests wait for nobody who measures here, and nobody for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PERFGATE_LEASES", str(tmp_path_factory.mktemp("leases")))
+        yield
 
 
 @pytest.fixture

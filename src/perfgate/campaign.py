@@ -20,9 +20,10 @@ from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
 from perfgate.gate.performance import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.gate.verdict import Verdict
-from perfgate.guarding import measure_guarded, watch_over
+from perfgate.guarding import measure_guarded
 from perfgate.injection import inject
 from perfgate.judging import Judged, judge, with_waivers
+from perfgate.leasing import leased, watch_start
 from perfgate.outcome import Outcome
 from perfgate.probe import Probe
 from perfgate.probe_state import (
@@ -236,9 +237,6 @@ class Campaign:
         self._starts.append(role)
         number = len(self._starts)
         folder = self._folder / f"start-{number}-{role}"
-        place = Place(
-            self.session.launcher, folder, self.session.cache, number, self._progress.note
-        )
         disturbed = False
         began = time.monotonic()
         try:
@@ -246,8 +244,11 @@ class Campaign:
             if role == "new":
                 scenario = inject(scenario, self.session.injections)
             with ExitStack() as stack:
-                watching = self.session.launcher.here and not self.session.synthetic
-                before = stack.enter_context(watch_over(scenario, wanted=watching))
+                session, tell = self.session, self._progress.note
+                lease = stack.enter_context(leased(scenario, session, tell))
+                began = time.monotonic()  # waiting for others costs no budget
+                place = Place(session.launcher, folder, session.cache, number, tell, lease)
+                before = stack.enter_context(watch_start(scenario, session, lease))
                 with self._progress.step("start", f"start {number} ({role})"):
                     start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
                 ready = Ready(start, before, (time.monotonic() - began) / len(probes))
@@ -305,7 +306,8 @@ class Campaign:
                 "answers": {name: dict(given) for name, given in measured.answers.items()},
                 "folder": str(start.place.folder / probe.label),
                 "injected": [str(one) for one in self.session.injections] if role == "new" else [],
-                "synthetic": self.session.synthetic,
+                "synthetic": self.session.synthetic or start.place.lease.synthetic,
+                "lease": start.place.lease.plain(),
                 "disturbed": list(measured.disturbed),
             },
         )

@@ -24,8 +24,8 @@ the suite itself is run with pytest:
   pytest -m "b200 and throughput"    what scenarios are marked with
   pytest --gate -m h200              for a release: no verdict is a failure
 
-exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here; parse: a file holds no
-usable result; judge, compare: a regression; calibrate: no usable starts);
+exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
+parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
 2 wrong usage or unusable input; judge, compare and plan also have some of those of a pytest run:
 docs/verdicts.md
 """

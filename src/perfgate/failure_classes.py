@@ -34,6 +34,18 @@ FAILURES: dict[str, Failure] = {
             "stop that program, or let perfgate choose a free port",
         ),
         Failure(
+            "unfit_machine",
+            "the machine is not fit to measure on",
+            "run `perfgate doctor --scenario ID` there and mend what failed",
+            of_machine=True,
+        ),
+        Failure(
+            "gpus_busy",
+            "the GPUs that a test needs, or the CPU, were in use for longer than it may wait",
+            "the message names who has them: wait until they are done, ask whose they are, or "
+            "raise --lease-wait",
+        ),
+        Failure(
             "model_file",
             "the model's files are missing or damaged",
             "check its folder in PERFGATE_MODELS; for the embedded model remove its package and "

@@ -6,7 +6,7 @@ that each of its measurements is a start of its own.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target
@@ -17,6 +17,7 @@ from perfgate.evaluators.base import Evaluator
 from perfgate.first_answer import ANSWER_WITHIN_S, ask
 from perfgate.kept_files import made_once
 from perfgate.launchers.base import Job, Launcher, Placement, Wanted
+from perfgate.leases import Lease
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
@@ -40,6 +41,7 @@ class Place:
         cache: where what can be used again is kept: tokenizers, synthetic datasets.
         number: which start of the campaign it is, from 1.
         tell: says what is waited for, to whoever watches the run.
+        lease: the GPUs, or the CPU, that it has for itself.
     """
 
     launcher: Launcher
@@ -47,6 +49,7 @@ class Place:
     cache: Path
     number: int = 1
     tell: Callable[[str], None] = _to_nobody
+    lease: Lease = field(default_factory=Lease)
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,7 @@ class FreshStart:
         return self.placement.start_client(self._marked(command, probe), folder, name)
 
     def _marked(self, command: Command, probe: Probe) -> Command:
-        return _marked(command, self.scenario, probe.label, self.place.number)
+        return _marked(command, self.scenario, probe.label, self.place)
 
     def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
         load, server = self.scenario.workload, self.server
@@ -178,14 +181,14 @@ class FreshStart:
             made_once(step, folder, self.place.cache / "datasets", run)
 
 
-def _marked(command: Command, scenario: Scenario, probe: str, start: int) -> Command:
+def _marked(command: Command, scenario: Scenario, probe: str, place: Place) -> Command:
     """The command whose processes say in their environment what they were started for."""
     marks = {
         "PERFGATE_SCENARIO": scenario.id,
         "PERFGATE_PROBE": probe,
-        "PERFGATE_START": str(start),
+        "PERFGATE_START": str(place.number),
     }
-    return replace(command, env={**command.env, **marks})
+    return replace(command, env={**command.env, **place.lease.env, **marks})
 
 
 def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
@@ -246,7 +249,7 @@ def _serving(
     if answers(endpoint.host, endpoint.port):
         raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
     command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
-    marked = _marked(wrapped(command, scenario, tools.places), scenario, "", place.number)
+    marked = _marked(wrapped(command, scenario, tools.places), scenario, "", place)
     server = running.enter_context(placement.start(marked, place.folder, "server"))
     wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
     target = Target(endpoint, tokenizer, tools.places)

@@ -1,9 +1,12 @@
 """Guarding: measurements that know what disturbed them, so that a disturbed one is not judged."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from types import MappingProxyType
 
 from perfgate.environment.disturbance import disturbances
+from perfgate.environment.nvml import VISIBLE
 from perfgate.environment.watch import Watch, watched
 from perfgate.fresh_start import FreshStart
 from perfgate.measurement import Measurement
@@ -17,20 +20,29 @@ _RARELY_S = 10.0
 _OFTEN_S = 1.0
 
 
-def watch_over(scenario: Scenario, since: Watch | None = None, *, wanted: bool = True) -> Watched:
+def watch_over(
+    scenario: Scenario,
+    since: Watch | None = None,
+    *,
+    wanted: bool = True,
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> Watched:
     """A block in which this node is watched, with as many of its GPUs as the scenario uses here.
 
     Args:
         scenario: what runs in the block.
         since: the watch of the whole start, when this one is of a measurement on it.
         wanted: False: nothing is watched, as where stand-ins make the numbers.
+        env: the environment of what runs there, which names its GPUs.
     """
     launch = scenario.launch
     if not wanted or (launch is not None and launch.by in ("srun", "sbatch")):
         return nullcontext()  # the engine is on nodes that Slurm chose, not here
     hardware = scenario.hardware
     gpus = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
-    return watched(gpus, interval_s=_RARELY_S if since is None else _OFTEN_S, since=since)
+    interval_s = _RARELY_S if since is None else _OFTEN_S
+    visible = env.get(VISIBLE)
+    return watched(gpus, interval_s=interval_s, since=since, visible=visible)
 
 
 def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Measurement:
@@ -45,7 +57,7 @@ def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Mea
         RunError, InputError: as `FreshStart.measure`.
     """
     wanted = since is not None and probe.is_load
-    with watch_over(start.scenario, since, wanted=wanted) as watch:
+    with watch_over(start.scenario, since, wanted=wanted, env=start.place.lease.env) as watch:
         measured = start.measure(probe)
     return guarded(measured, watch, probe.scenario)
 

@@ -52,7 +52,7 @@ class Machine:
             if needed.nodes > 1
             else (f"needs {wanted}×{needed.gpu}")
         )
-        matching = [gpu for gpu in self.gpus if _is_model(gpu.name, needed.gpu)]
+        matching = [gpu for gpu in self.gpus if is_model(gpu.name, needed.gpu)]
         if len(matching) >= wanted:
             return None
         if not self.gpus:
@@ -69,7 +69,7 @@ class Machine:
         return facts
 
 
-def _is_model(name: str, wanted: str) -> bool:
+def is_model(name: str, wanted: str) -> bool:
     """Whether a driver's GPU name is of model `wanted`: "NVIDIA B200" is B200, "GB200" is not."""
     return re.search(rf"(?<![A-Za-z0-9]){re.escape(wanted)}(?![A-Za-z0-9])", name) is not None
 

@@ -26,6 +26,7 @@ from perfgate.gate.performance import Rule
 from perfgate.hardware import Machine, detect
 from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
+from perfgate.leases import GpuPool
 from perfgate.outcome import Outcome
 from perfgate.parameters import CLAIM_MARKER, PARAMETERS, has_nothing, parameters, selected_by
 from perfgate.paths import machine_store, repository
@@ -215,6 +216,8 @@ class SuiteSession:
                 waivers=self.waivers,
                 today=run.day(),
                 repo=None if repo is None else EngineRepo(repo),
+                pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
+                lease_wait_s=option("--lease-wait"),
             ),
             BuildOverride(option("--engine-version"), option("--engine-commit")),
         )

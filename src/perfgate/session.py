@@ -9,10 +9,13 @@ from perfgate.gate.performance import Rule
 from perfgate.hardware import Machine
 from perfgate.injection import Injection
 from perfgate.launchers.base import Launcher
+from perfgate.leases import GpuPool
 from perfgate.paths import machine_store
 from perfgate.records import RunFolder
 from perfgate.references import ReferencePolicy
 from perfgate.waivers import Waiver
+
+LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Session:
         waivers: the losses that people let through for a while.
         today: the day that waivers are held against.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
+        pool: the GPUs that may be leased; None: nothing is leased.
+        lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
     """
 
     run: RunFolder
@@ -44,3 +49,5 @@ class Session:
     waivers: tuple[Waiver, ...] = ()
     today: date = date.min
     repo: EngineRepo | None = None
+    pool: GpuPool | None = None
+    lease_wait_s: float = LEASE_WAIT_S

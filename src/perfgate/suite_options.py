@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.session import LEASE_WAIT_S
+
 
 def add_options(group: pytest.OptionGroup) -> None:
     """Add every option of the suite to `group`."""
@@ -14,6 +16,18 @@ def add_options(group: pytest.OptionGroup) -> None:
     )
     group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
     group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
+    group.addoption(
+        "--lease-wait",
+        type=float,
+        default=LEASE_WAIT_S,
+        metavar="SECONDS",
+        help="how long a start waits for GPUs, or the CPU, that others use (default: 8 hours)",
+    )
+    group.addoption(
+        "--share-cpu",
+        action="store_true",
+        help="scenarios without a GPU do not wait for each other, nor for measurements on GPUs",
+    )
     group.addoption("--launcher", default="local", help="how programs are started")
     group.addoption(
         "--self-reference",

@@ -70,7 +70,7 @@ class Start(SimpleNamespace):
 def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = Engine()
     monkeypatch.setattr(measuring, "fresh_start", made.start)
-    monkeypatch.setattr(measuring, "watch_over", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(measuring, "watch_start", lambda *_: nullcontext())
     monkeypatch.setattr(measuring, "measure_guarded", lambda start, probe, _: start.measure(probe))
 
     def replaced(one: Any, **changes: Any) -> Any:

@@ -214,7 +214,7 @@ class TestRecordAndPromote:
     ) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
         assert main([*words, "--engine-repo", str(tmp_path / "none")]) == 2
-        assert "--engine-repo: not a git clone" in capsys.readouterr().err
+        assert "not a git clone that git will read" in capsys.readouterr().err
         assert suite_store().list() == [stores["suite"]]
 
     def test_a_regression_is_refused_until_it_is_accepted(

@@ -14,7 +14,8 @@ from perfgate.environment.watch import Watch
 from perfgate.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.fresh_start import FreshStart, Place, fresh_start
 from perfgate.gate.verdict import counted
-from perfgate.guarding import measure_guarded, watch_over
+from perfgate.guarding import measure_guarded
+from perfgate.leasing import leased, watch_start
 from perfgate.metrics import METRICS
 from perfgate.probe import Probe, load_probes
 from perfgate.progress import Progress
@@ -164,12 +165,12 @@ def _start(
     """One fresh start; its numbers count only when all of it went through."""
     scenario = tools.scenario
     folder = session.run.path / scenario.id / f"start-{number}-calibration"
-    place = Place(session.launcher, folder, session.cache, number, progress.note)
     given: dict[str, list[Mapping[str, float]]] = {probe.label: [] for probe in probes}
     told = []
     with ExitStack() as stack:
-        watching = session.launcher.here and not session.synthetic
-        watch = stack.enter_context(watch_over(scenario, wanted=watching))
+        lease = stack.enter_context(leased(scenario, session, progress.note))
+        place = Place(session.launcher, folder, session.cache, number, progress.note, lease)
+        watch = stack.enter_context(watch_start(scenario, session, lease))
         with progress.step("start", f"start {number}"):
             start = stack.enter_context(fresh_start(scenario, tools, place, probes))
         for repeat in range(1, repeats + 1):
@@ -219,7 +220,7 @@ def _once(
             "facts": dict(measured.facts),
             "disturbed": list(measured.disturbed),
             "folder": str(folder / probe.label),
-            "synthetic": session.synthetic,
+            "synthetic": session.synthetic or here.place.lease.synthetic,
         },
     )
     return measured.metrics, measured.disturbed

@@ -150,17 +150,25 @@ def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tup
     from perfgate.gate.rule import Rule
     from perfgate.hardware import detect
     from perfgate.launchers.base import launcher
+    from perfgate.leases import GpuPool
     from perfgate.paths import repository
     from perfgate.plan import commands_to_verify
     from perfgate.records import RunFolder
-    from perfgate.session import Session
+    from perfgate.session import LEASE_WAIT_S, Session
     from perfgate.suite import Suite
     from perfgate.tools import BuildOverride, tools_for
 
     stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     folder = arguments.run_dir or repository() / "runs" / f"{stamp}-{os.getpid()}"
     start_with = launcher[arguments.launcher]()
-    session = Session(RunFolder(folder.absolute()), detect(), start_with, Rule())
+    session = Session(
+        RunFolder(folder.absolute()),
+        detect(),
+        start_with,
+        Rule(),
+        pool=GpuPool.of_machine(),
+        lease_wait_s=LEASE_WAIT_S,
+    )
     unable = Suite(session).unable(probes[0])
     if unable is not None:
         raise InputError(

@@ -161,10 +161,10 @@ class Gpus:
             self.notes.append(note)
 
 
-def open_gpus(wanted: int, notes: list[str]) -> Gpus | None:
+def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus | None:
     """The GPUs that a program on `wanted` of them will use; None, and a note, when there is no way.
 
-    Those of ``CUDA_VISIBLE_DEVICES`` in its order, else the first.
+    Those of `visible`, else of ``CUDA_VISIBLE_DEVICES``, in its order; else the first.
     """
     if wanted <= 0:
         return None
@@ -178,7 +178,9 @@ def open_gpus(wanted: int, notes: list[str]) -> Gpus | None:
         notes.append(f"GPUs not watched: {why}")
         return None
     try:
-        gpus = [_described(nvml, handle, notes) for handle in handles_of(nvml, wanted, notes)]
+        gpus = [
+            _described(nvml, handle, notes) for handle in handles_of(nvml, wanted, notes, visible)
+        ]
     except BaseException:
         answer(nvml, "nvmlShutdown")
         raise

@@ -24,13 +24,13 @@ def answer(nvml: Any, name: str, *arguments: Any) -> tuple[Any, str]:
         return None, str(error) or type(error).__name__
 
 
-def handles_of(nvml: Any, wanted: int, notes: list[str]) -> list[Any]:
+def handles_of(nvml: Any, wanted: int, notes: list[str], visible: str | None = None) -> list[Any]:
     """Handles of the GPUs to be watched, at most `wanted`."""
     count, why = answer(nvml, "nvmlDeviceGetCount")
     if why:
         notes.append(f"GPUs not watched: {why}")
         return []
-    visible = os.environ.get(VISIBLE)
+    visible = os.environ.get(VISIBLE) if visible is None else visible
     if visible is None:
         return _found(nvml, "nvmlDeviceGetHandleByIndex", range(min(count, wanted)), notes)
     handles: list[Any] = []

@@ -49,7 +49,13 @@ class Watch:
 
 
 @contextmanager
-def watched(gpus: int, *, interval_s: float = 1.0, since: Watch | None = None) -> Iterator[Watch]:
+def watched(
+    gpus: int,
+    *,
+    interval_s: float = 1.0,
+    since: Watch | None = None,
+    visible: str | None = None,
+) -> Iterator[Watch]:
     """Watch this machine while the block runs.
 
     The first look is over before the block begins, and the last is made when it has ended, however
@@ -60,10 +66,11 @@ def watched(gpus: int, *, interval_s: float = 1.0, since: Watch | None = None) -
         interval_s: from one look to the next, at least.
         since: the watch that began before the engine was started, when this one begins later. It
             knows who was on the GPUs already.
+        visible: CUDA_VISIBLE_DEVICES of the watched program; None: as this process has it.
     """
     watch = Watch()
     over, looked = threading.Event(), threading.Event()
-    lookout = _Lookout(gpus, watch, since)
+    lookout = _Lookout(gpus, watch, since, visible)
     thread = threading.Thread(
         target=lookout.run, args=(interval_s, looked, over), name="perfgate-watch", daemon=True
     )
@@ -86,10 +93,11 @@ def watched(gpus: int, *, interval_s: float = 1.0, since: Watch | None = None) -
 class _Lookout:
     """What the thread does, and what only it may touch."""
 
-    def __init__(self, wanted: int, watch: Watch, since: Watch | None) -> None:
+    def __init__(self, wanted: int, watch: Watch, since: Watch | None, visible: str | None) -> None:
         self.wanted = wanted
         self.watch = watch
         self.since = since
+        self.visible = visible
         self.notes: list[str] = []
         self.cpu = CpuAccount()
         self.gpus: Gpus | None = None
@@ -126,7 +134,7 @@ class _Lookout:
                 self.notes.append(note)
 
     def _open(self) -> None:
-        self.gpus = open_gpus(self.wanted, self.notes)
+        self.gpus = open_gpus(self.wanted, self.notes, self.visible)
 
     def _ask_gpus(self) -> None:
         if self.gpus is not None:

@@ -25,6 +25,7 @@ from perfgate.launchers.here import Here
 from perfgate.launchers.local_job import LocalJob
 from perfgate.launchers.run_folder import explain_disk_errors, stdout_of, write_files
 from perfgate.launchers.survivors import MARK
+from perfgate.leases import kept_open
 
 WARDEN = Path(__file__).with_name("warden.py")
 # What execve(2) answers about the program, rather than about the machine.
@@ -109,6 +110,7 @@ class LocalLauncher(Launcher):
             ours.enter_context(hearing := io.FileIO(hear, "rb"))
             out = theirs.enter_context(stdout.open("ab"))
             err = theirs.enter_context((folder / f"{name}.err").open("ab"))
+            locks = theirs.enter_context(kept_open())  # held until the last of the program is gone
             numbers = map(str, (control, status, os.getpid(), self.orphan_grace_s))
             warden = subprocess.Popen(
                 # Isolated, without site: starts in 30 ms and obeys no PYTHON* variable.
@@ -116,7 +118,7 @@ class LocalLauncher(Launcher):
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                pass_fds=(control, status),
+                pass_fds=(control, status, *locks),
                 start_new_session=True,
             )
             job = LocalJob(name, folder, warden, (sending, hearing), mark, self.ask)

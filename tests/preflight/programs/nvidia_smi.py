@@ -1,0 +1,67 @@
+"""Stands for nvidia-smi's boost-slider: keeps levels in a file, notes every call with its times.
+
+MADE_SMI names a folder with state.json: {"levels": {"0": 0}, "most": 4, "refuse": …, …}; every call
+is a line of calls.jsonl there, written when it begins and when it ends.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path(os.environ["MADE_SMI"])
+STATE = FOLDER / "state.json"
+
+
+def note(what: str) -> None:
+    with (FOLDER / "calls.jsonl").open("a") as file:
+        line = {"pid": os.getpid(), "what": what, "argv": sys.argv[1:], "at": time.monotonic()}
+        file.write(json.dumps(line) + "\n")
+
+
+def main() -> int:
+    state = json.loads(STATE.read_text())
+    arguments = sys.argv[1:]
+    assert arguments.pop(0) == "boost-slider"
+    if arguments == ["-l"]:
+        if state.get("list_fails_from") and count("-l") >= state["list_fails_from"]:
+            print("Unable to determine the device handle")
+            return 6
+        print("+" + "-" * 60 + "+")
+        print("| GPU   Boost Slider     Max Value    Current Value          |")
+        for gpu, level in state["levels"].items():
+            slider = state.get("name", "vboost")
+            print(f"|   {gpu}   {slider}            {state['most']}            {level}    |")
+        print("+" + "-" * 60 + "+")
+        return 0
+    chosen, level = arguments[1].split(","), int(arguments[3])
+    assert (arguments[0], arguments[2]) == ("-i", "--vboost")
+    time.sleep(state.get("seconds", 0))
+    for number, gpu in enumerate(chosen):
+        if state.get("refuse") == "permission":
+            print(f"Unable to set vboost slider for GPU {gpu}: Insufficient Permissions")
+            return 4
+        if number >= state.get("fails_after", 99):
+            print(f"Unable to set vboost slider for GPU {gpu}: Unknown Error")
+            return 9
+        if not state.get("pretends"):
+            state["levels"][gpu] = level
+        new = FOLDER / "state.new"
+        new.write_text(json.dumps(state))
+        new.rename(STATE)
+        print(f"Successfully set vboost slider with value {level} for GPU 0")
+    return 0
+
+
+def count(word: str) -> int:
+    lines = (FOLDER / "calls.jsonl").read_text().splitlines()
+    calls = [json.loads(line) for line in lines]
+    return sum(call["what"] == "begins" and word in call["argv"] for call in calls)
+
+
+if __name__ == "__main__":
+    note("begins")
+    status = main()
+    note("ends")
+    sys.exit(status)
