@@ -1,7 +1,8 @@
 """A stand-in for a load client and for an evaluator: asks the stand-in server for its speed.
 
 PERFGATE_STANDIN_FAULT puts in a fault: failed-requests, zeros, cut, no-result, client-hangs,
-client-fails; takes-time is none: the load lasts as long as a real one's shares of the CPU need.
+client-hangs-once (on the first start), client-fails. takes-time is none: the load then lasts long
+enough for shares of the CPU to mean something.
 """
 
 import argparse
@@ -30,7 +31,8 @@ except OSError as error:
     time.sleep(5 if fault == "die-on-load" else 0)
     sys.exit(1)
 
-if fault == "client-hangs":
+once = fault == "client-hangs-once" and os.environ.get("PERFGATE_START") == "1"
+if fault == "client-hangs" or once:
     time.sleep(3600)
 if fault == "takes-time":
     time.sleep(1.0)

@@ -106,6 +106,7 @@ class SlurmLauncher(Launcher):
     @contextmanager
     def _held(self, wanted: Wanted, site: SlurmSite) -> Iterator[JobFacts]:
         """A running job of our own; cancelled, and gone, after the block."""
+        self._refuse_bad_nodes(site)
         folder = wanted.folder.resolve()
         rendered = render_job(
             request_for(wanted.scenario, site, folder, wanted.seconds, self._bad), site
@@ -123,6 +124,17 @@ class SlurmLauncher(Launcher):
         call = {"sbatch": rendered.argv, "beat": str(folder / BEAT), "every_s": beat_every_s(site)}
         argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
         return self._local.start(Command(argv), folder, "allocation")
+
+    def _refuse_bad_nodes(self, site: SlurmSite) -> None:
+        """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
+        asked = set(node_names(site.nodelist)) if self._bad and site.nodelist else set()
+        if bad := sorted(self._bad & asked):
+            raise RunError(
+                "node_failed",
+                f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
+                f"site.yaml asks for {site.nodelist}",
+                hint="name other nodes, or leave nodelist out so that Slurm can choose",
+            )
 
     def _note_bad(self, nodes: Sequence[str]) -> None:
         with suppress(RunError):
