@@ -286,8 +286,8 @@ class Campaign:
         elif role == "new":
             state.measured[number] = measured
         else:
-            run = as_run(measured, self.session.run.id, started)
-            state.own_reference.append(replace(run, seconds=seconds, start=number))
+            run = as_run(measured, self.session.run.id, started, seconds, number)
+            state.own_reference.append(run)
         self.session.run.record(
             "measurement",
             {

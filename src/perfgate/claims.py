@@ -100,14 +100,7 @@ def claim_outcome(
         ends = [outcome(probe) for probe in claim_probe.probes]
         failed = next((end for end in ends if end.error is not None), None)
         if failed is not None:
-            return Outcome(
-                claim_probe,
-                failed.verdict,
-                error=failed.error,
-                folder=failed.folder,
-                injected=failed.injected,
-                synthetic=failed.synthetic,
-            )
+            return failed.failing(claim_probe)
         new, *others = (end.measurements for end in ends)
         judgement = judge_measured_claim(
             claim_probe.claim,

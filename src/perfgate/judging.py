@@ -125,9 +125,7 @@ def judge_metrics(
 ) -> tuple[Judgement, ...]:
     """Judge metrics against `reference.entry`, each with the scenario's band or else its own.
 
-    Performance metrics share the rule's alpha (Holm 1979): one regression is claimed wrongly, of
-    all of them, no more often than of a single one. A machine that measures its own noise has its
-    own alpha, made for several metrics.
+    Performance metrics share the rule's alpha (`sharing_alpha`).
     """
     if reference.entry is None:
         raise ValueError("no entry to judge against")
@@ -148,11 +146,7 @@ def judge_metrics(
         )
 
     speeds = [one for one in metrics if not is_accuracy(one) and measured[one]]
-    found = (
-        {metric: performance(metric, rule.alpha) for metric in speeds}
-        if policy.noise == "measured"
-        else holm(speeds, performance, rule.alpha)
-    )
+    found = sharing_alpha(speeds, performance, scenario, rule)
     for metric in metrics:
         if is_accuracy(metric):
             found[metric] = _judge_accuracy(metric, entry, measurements, band_of(metric, scenario))
@@ -160,6 +154,29 @@ def judge_metrics(
             why = f"the baseline has no {metric}"
             found[metric] = _unjudged(metric, measurements, band_of(metric, scenario), why)
     return tuple(with_gap(found[metric], reference.documented.get(metric)) for metric in metrics)
+
+
+def sharing_alpha(
+    metrics: Sequence[str],
+    judge_one: Callable[[str, float], Judgement],
+    scenario: Scenario,
+    rule: Rule,
+) -> dict[str, Judgement]:
+    """Judge performance metrics together: metric → judgement, in the order given.
+
+    They share the rule's alpha (Holm 1979): one regression is claimed wrongly, of all of them, no
+    more often than of a single one. A machine that measures its own noise has its own alpha, made
+    for several metrics.
+
+    Args:
+        metrics: canonical names.
+        judge_one: judges a metric at an error rate.
+        scenario: whose gate it is.
+        rule: error rates.
+    """
+    if scenario.gate.noise == "measured":
+        return {metric: judge_one(metric, rule.alpha) for metric in metrics}
+    return holm(metrics, judge_one, rule.alpha)
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:

@@ -60,6 +60,17 @@ class Outcome:
     notes: tuple[str, ...] = ()
     observed: tuple[Change, ...] = ()
 
+    def failing(self, subject: Subject) -> "Outcome":
+        """What becomes of a claim or a curve that needs this failed probe: its cause."""
+        return Outcome(
+            subject,
+            self.verdict,
+            error=self.error,
+            folder=self.folder,
+            injected=self.injected,
+            synthetic=self.synthetic,
+        )
+
     def as_record(self) -> dict[str, Any]:
         """The outcome as plain values for ``records.jsonl``."""
         error = self.error

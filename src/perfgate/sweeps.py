@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from perfgate.baselines import BaselineRun, Entry
-from perfgate.gate.multiplicity import holm
 from perfgate.gate.performance import Rule
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.judging import Judged, band_of, sigma_of, together
+from perfgate.judging import Judged, band_of, sharing_alpha, sigma_of, together
 from perfgate.measurement import Measurement
 from perfgate.metrics import is_accuracy
 from perfgate.outcome import Outcome
@@ -126,11 +125,7 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Judge
     ]
     if not metrics:
         return Judged(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
-    found = (
-        {metric: curve(metric, rule.alpha) for metric in metrics}
-        if policy.noise == "measured"
-        else holm(metrics, curve, rule.alpha)
-    )
+    found = sharing_alpha(metrics, curve, sweep.scenario, rule)
     return together(tuple(found[metric] for metric in metrics))
 
 
@@ -162,14 +157,7 @@ def sweep_outcome(
         ends = [outcome(probe) for probe in sweep.probes]
         failed = next((end for end in ends if end.error is not None), None)
         if failed is not None:
-            return Outcome(
-                sweep,
-                failed.verdict,
-                error=failed.error,
-                folder=failed.folder,
-                injected=failed.injected,
-                synthetic=failed.synthetic,
-            )
+            return failed.failing(sweep)
         found = judged()
         if not found.needs_more_runs or not again(sweep.probes):
             break

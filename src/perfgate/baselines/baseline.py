@@ -155,7 +155,12 @@ class Chosen:
 
 
 def as_run(
-    measurement: Measurement, run: str, started: str, seconds: float | None = None
+    measurement: Measurement,
+    run: str,
+    started: str,
+    seconds: float | None = None,
+    start: int | None = None,
 ) -> BaselineRun:
     """A measurement as one run of a baseline."""
-    return BaselineRun(run, started, dict(measurement.metrics), dict(measurement.answers), seconds)
+    metrics, answers = dict(measurement.metrics), dict(measurement.answers)
+    return BaselineRun(run, started, metrics, answers, seconds, start)

@@ -265,8 +265,9 @@ def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) ->
     margin = scale.margin(known, max(wanted, LEAST_TOLERANCE))
     prior = sigma_of(metric, probe.scenario) or known.family.sigma
     noise = Noise(prior, math.inf, f"prior {prior:.2%}, stipulated")
+    alpha, beta = DOCUMENTED_RULE.alpha, DOCUMENTED_RULE.beta
     most = min(most, DOCUMENTED_RULE.max_runs)
-    smallest = _smallest(metric, noise, 1, most, DOCUMENTED_RULE.alpha, ENVIRONMENT_SIGMA)
+    smallest = _smallest(metric, noise, 1, most, alpha, ENVIRONMENT_SIGMA)
     notes = [f"{ENVIRONMENT_SIGMA:.0%} between machines granted, so more starts hardly help"]
     if scale.band(known, margin) < smallest[-1]:
         notes.append(_MISSED_MORE)
@@ -279,9 +280,7 @@ def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) ->
         noise_from="prior",
         band=scale.band(known, margin),
         smallest=smallest,
-        test=SpeedTest(
-            margin, noise, 1, DOCUMENTED_RULE.alpha, DOCUMENTED_RULE.alpha, most, ENVIRONMENT_SIGMA
-        ),
+        test=SpeedTest(margin, noise, 1, alpha, beta, most, ENVIRONMENT_SIGMA),
         notes=tuple(notes),
     )
 
