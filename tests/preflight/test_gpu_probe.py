@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
-from made_gpus import REFUSED, WELL, MadeNvml, Refusal, gpu
+from made_gpus import REFUSED, WELL, Refusal, gpu
 
 from perfgate.errors import InputError
 from perfgate.leases.devices import Device
@@ -21,18 +21,6 @@ from perfgate.preflight.gpu_probe import look_at_gpus
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PERFGATE_FAKE_GPUS"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
-    """Puts a made-up machine in the place of pynvml."""
-
-    def install(*gpus: dict, **fields) -> MadeNvml:
-        nvml = MadeNvml(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return install
 
 
 def look(wanted: int = 1, model: str = "H200", **more) -> GpuLook:

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pynvml
 import pytest
 from building import MACHINE, SCENARIO, machine
-from made_gpus import MadeNvml, gpu
+from made_gpus import gpu
 from made_tools import Made, tools
 
 from perfgate.errors import RunError
@@ -34,16 +33,6 @@ QUICK_START = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
 def plain_environment(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CUDA_VISIBLE_DEVICES", "PERFGATE_FAKE_GPUS", "PERFGATE_CONTAINER_IMAGE"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
-    def install(*gpus: dict, **fields) -> MadeNvml:
-        nvml = MadeNvml(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return install
 
 
 @pytest.fixture
