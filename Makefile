@@ -21,6 +21,14 @@ endif
 SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
 BROKEN := --inject accuracy.temperature=2
 
+# What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.
+NEED_SLURM := tests/slurm tests/mpi
+SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
+# Each file on one worker, in the order of tests/conftest.py: those with slow tests first. The tests
+# that need a cluster mostly wait for it, so that there are more of them at once.
+SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
+COVERAGE := --cov --cov-report=term:skip-covered
+
 .PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test lint format \
         bench detection constraints clean
 
@@ -74,16 +82,22 @@ rehearse: $(VENV)/.stamp-base ## every GPU scenario with stand-ins for the engin
 	@$(PYTEST) -m "b200 or h200 or gb200" --rehearse -n 2; status=$$?; \
 	if [ $$status -eq 13 ]; then exit 0; fi; exit $$status
 
-slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm, its tests, the embedded default through its jobs
-	@echo "== a real Slurm on this machine: the launcher's tests, then the embedded default in its jobs"
-	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) tests/slurm
-	@ci/slurm/with.sh $(PYTEST) -m local --launcher slurm --self-reference fresh; status=$$?; \
-	if [ $$status -eq 10 ]; then echo "INCONCLUSIVE is an answer, not a failure"; exit 0; fi; exit $$status
+slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, their tests, the embedded default
+	@echo "== a real Slurm and Open MPI on this machine"
+	@$(SLURM) true || { status=$$?; \
+	  echo "make slurm-test needs Debian, root, and its packages or a way to them: ci/slurm/README.md"; \
+	  exit $$status; }
+	@echo "== the tests of the launchers slurm and mpirun"
+	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(COVERAGE) --cov-append
+	@$(SLURM) ci/local-through-slurm.sh $(abspath $(BIN)/python)
 
-test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage
+# Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
+test slurm-test: export PYTHONDONTWRITEBYTECODE =
+
+test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests -n 2 --dist loadfile --cov --cov-report=term:skip-covered
+	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n 2 $(SIDE_BY_SIDE) $(COVERAGE)
 
 lint: $(VENV)/.stamp-dev ## ruff and mypy
 	@echo "== format, lint, types"

@@ -9,42 +9,33 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
+from perfgate.accounts import Account
 from perfgate.baselines import as_run
-from perfgate.errors import PerfgateError, RunError, as_run_error
+from perfgate.errors import PerfgateError, as_run_error
 from perfgate.failures import FAILURES
+from perfgate.findings import Findings, Role
 from perfgate.fresh_start import Place, fresh_start
-from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
-from perfgate.gate.performance import Rule
-from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.gate.verdict import Verdict
 from perfgate.guarding import measure_guarded
+from perfgate.hardware import Machine
 from perfgate.injection import inject
-from perfgate.judging import Judged, judge, with_waivers
+from perfgate.judging import Judged
+from perfgate.launchers.base import Placement
+from perfgate.leases import Lease
 from perfgate.leasing import leased, watch_start
 from perfgate.outcome import Outcome
+from perfgate.preflighting import look_at, require_alike
 from perfgate.probe import Probe
-from perfgate.probe_state import (
-    ProbeState,
-    Ready,
-    answered,
-    ends_the_start,
-    not_measured,
-    of_broken_answers,
-    why_not_used,
-)
+from perfgate.probe_state import ProbeState, Ready, ends_the_start, not_measured
 from perfgate.progress import Progress
 from perfgate.records import now
 from perfgate.references import References, measures_itself
 from perfgate.scenarios.scenario import Scenario
 from perfgate.session import Session
-from perfgate.sweeps import Point, SweepProbe, judge_curve
+from perfgate.sweeps import SweepProbe
 from perfgate.tools import Tools
-from perfgate.waivers import waive
-
-Role = Literal["reference", "new"]
 
 # Fresh starts made again because something disturbed them, of either role, at most.
 _MOST_REPEATS = 2
@@ -61,9 +52,6 @@ class Campaign:
         self.scenario = scenario
         self.tools = tools
         self.session = session
-        # Does it answer at all; then load, as on the reference's starts, where there is only load.
-        ordered = sorted(probes, key=lambda probe: (not probe.is_smoke, not probe.is_load))
-        self._states = {probe: ProbeState() for probe in ordered}
         self._references = References(
             tools,
             session.machine,
@@ -71,6 +59,7 @@ class Campaign:
             measured=not session.synthetic,
             repo=session.repo,
         )
+        self._found = Findings(scenario, probes, self._references, session)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id
         self._starts: list[Role] = []
@@ -78,57 +67,39 @@ class Campaign:
         self._lost_starts = 0
         self._spent_s = 0.0
         self._ran = False
-        self._reference_saved = False
+        self._machine: Machine | None = None
+        self.account = Account()
+
+    @property
+    def has_run(self) -> bool:
+        """Whether its measurements were asked for."""
+        return self._ran
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether anything of the build under test was measured."""
+        return self._found.any_measured
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""
         self._run_once()
-        state = self._states[probe]
-        if state.judged is None and state.error is None and not state.disturbed:
-            state.error = RunError(
-                "incomplete", "not measured: other probes' failures used up the starts"
-            )
-        judged = state.judged or Judged(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
-        if probe.is_load and (fault := self._broken_answers()):
-            judged = of_broken_answers(judged, fault)
-        return Outcome(
-            probe,
-            Verdict.ERROR if state.error else judged.verdict,
-            () if state.error else judged.judgements,
-            state.measurements,
-            compared_with=state.comparison.in_words if state.comparison else "",
-            reason="" if state.error else judged.reason,
-            error=state.error,
-            folder=state.folder or self._folder,
-            injected=tuple(str(injection) for injection in self.session.injections),
-            synthetic=self.session.synthetic,
-            notes=() if state.error else (*judged.notes, *self._why_no_more(state)),
-            observed=() if state.error else judged.observed,
-        )
+        return self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
 
     def curve(self, sweep: SweepProbe) -> Judged:
         """The whole sweep, judged on what has been measured so far."""
         self._run_once()
-        points = []
-        for probe in sweep.probes:
-            state = self._states[probe]
-            entry = state.comparison.entry if state.comparison else None
-            fingerprint = self._references.fingerprint(probe)
-            different = entry.differences(fingerprint) if entry else ()
-            points.append(Point(probe, entry, different, state.measured))
-        judged = judge_curve(sweep, points, self._rule)
-        if fault := self._broken_answers():
-            judged = of_broken_answers(judged, fault)
-        return self._waived(sweep.label, judged)
+        judged = self._found.curve(sweep)
+        told = self._beyond_budget() if judged.needs_more_runs else None
+        return replace(judged, notes=(*judged.notes, told)) if told else judged
 
     def measure_again(self, probes: Sequence[Probe]) -> bool:
         """One more fresh start for `probes`, for a claim or a curve; False: none is left."""
         self._run_once()
-        states = [self._states[probe] for probe in probes]
+        states = [self._found.states[probe] for probe in probes]
         if any(state.error for state in states) or not self._may_start():
             return False
         self._make_start("new", probes)
-        self._judge()
+        self._found.judge()
         return not any(state.error for state in states)
 
     def _run_once(self) -> None:
@@ -138,11 +109,11 @@ class Campaign:
         try:
             self._run()
         except PerfgateError as error:  # e.g. a stored reference that cannot be read
-            unfinished = [one for one, state in self._states.items() if state.open]
-            self._fail(unfinished, error, self._folder)
+            self._found.fail(self._found.waiting_for("new"), error, self._folder)
 
     def _run(self) -> None:
         schedule = self._schedule()
+        self.account.planned = sum(self._engine_starts(role) for role in schedule)
         repeated = 0
         while schedule:
             role = schedule.pop(0)
@@ -153,34 +124,38 @@ class Campaign:
                 schedule.append("reference")
             if schedule:
                 continue
-            self._judge()
-            if self._any_open() and self._may_start():
+            self._found.judge()
+            if self._found.any_open and self._may_start():
                 schedule.append("new")
 
     def _schedule(self) -> list[Role]:
         """Reference starts, where they are due, around the first start of the new build."""
-        if not any(self._references.are_due(probe) for probe in self._states):
+        if not any(self._references.are_due(probe) for probe in self._found.states):
             return ["new"]
         starts = self.scenario.gate.reference_starts
         first: list[Role] = ["reference"] * (starts // 2)
         rest: list[Role] = ["reference"] * (starts - starts // 2)
         return [*first, "new", *rest]
 
-    @property
-    def _rule(self) -> Rule:
-        """The session's rule, with the most fresh starts that the scenario allows."""
-        most = min(self.scenario.gate.max_starts, self.session.rule.max_runs)
-        return replace(self.session.rule, max_runs=most)
+    def _engine_starts(self, role: Role) -> int:
+        """Starts of the engine in one of the schedule's: an offline program is one by itself."""
+        offline = [self.tools.is_offline(probe) for probe in self._found.waiting_for(role)]
+        return sum(offline) + (not all(offline))
 
     def _may_start(self) -> bool:
         """Whether another start of the build under test is allowed.
 
         A disturbed start does not count, unless there were too many of them.
         """
-        if self._out_of_time:
+        if self._out_of_time or self._beyond_budget():
             return False
         made_up_for = min(self._disturbed_starts, _MOST_REPEATS)
-        return self._starts.count("new") - made_up_for < self._rule.max_runs
+        return self._starts.count("new") - made_up_for < self._found.rule.max_runs
+
+    def _beyond_budget(self) -> str | None:
+        """Why the session's time allows no further start; None: it does."""
+        budget = self.session.budget
+        return None if budget is None else budget.no_more(self.account.mean_s())
 
     @property
     def _out_of_time(self) -> bool:
@@ -193,36 +168,14 @@ class Campaign:
         if state.judged is not None and state.judged.needs_more_runs and self._out_of_time:
             spent, budget = self._spent_s, self.scenario.gate.budget_s
             notes.append(f"no more starts: {spent:.0f} s used of gate.budget_s {budget:g}")
-        if state.judged is not None and state.disturbed:
-            notes.append(why_not_used(state.disturbed))
+        if state.open and (told := self._beyond_budget()):
+            notes.append(told)
         return tuple(notes)
-
-    def _broken_answers(self) -> str:
-        """Why the speed of this build says nothing: its answers are broken; empty: they are not."""
-        for probe, state in self._states.items():
-            for one in state.judged.judgements if state.judged else ():
-                if one.verdict == Verdict.REGRESSION and not one.waiver:
-                    for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
-                        if fault in one.notes:
-                            return f"{fault} in {probe.label}"
-        return ""
-
-    def _any_open(self) -> bool:
-        return any(state.open for state in self._states.values())
-
-    def _probes_of(self, role: Role) -> list[Probe]:
-        if role == "reference":
-            return [
-                probe
-                for probe, state in self._states.items()
-                if state.error is None and self._references.are_due(probe)
-            ]
-        return [probe for probe, state in self._states.items() if state.open]
 
     def _tell_plan(self, roles: Sequence[Role]) -> None:
         steps = []
         for role in roles:
-            steps += ["start", *(probe.label for probe in self._probes_of(role))]
+            steps += ["start", *(probe.label for probe in self._found.waiting_for(role))]
         self._progress.plan(steps)
 
     def _make_start(self, role: Role, probes: Sequence[Probe] | None = None) -> bool:
@@ -231,13 +184,13 @@ class Campaign:
         Returns:
             whether anything measured on it was disturbed.
         """
-        probes = self._probes_of(role) if probes is None else probes
+        probes = self._found.waiting_for(role) if probes is None else probes
         if not probes:
             return False
         self._starts.append(role)
         number = len(self._starts)
         folder = self._folder / f"start-{number}-{role}"
-        disturbed = False
+        disturbed, states = False, self._found.states
         began = time.monotonic()
         try:
             scenario = self.scenario
@@ -247,22 +200,35 @@ class Campaign:
                 session, tell = self.session, self._progress.note
                 lease = stack.enter_context(leased(scenario, session, tell))
                 began = time.monotonic()  # waiting for others costs no budget
-                place = Place(session.launcher, folder, session.cache, number, tell, lease)
+                serves = not all(self.tools.is_offline(probe) for probe in probes)
+                account = self.account.begin(role, serves=serves)
+                stack.callback(account.end, began)
+                self.account.synthetic |= lease.synthetic
+                check = partial(self._look_at, lease)
+                place = Place(session.launcher, folder, session.cache, number, tell, lease, check)
                 before = stack.enter_context(watch_start(scenario, session, lease))
                 with self._progress.step("start", f"start {number} ({role})"):
                     start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
                 ready = Ready(start, before, (time.monotonic() - began) / len(probes))
-                for probe in probes:
+                account.ready_s = time.monotonic() - began if serves else None
+                for done, probe in enumerate(probes, start=1):
+                    state = states[probe]
+                    if state.is_dropped:
+                        continue
+                    account.measured(offline=self.tools.is_offline(probe))
                     disturbed |= self._measure(ready, probe, role)
-                    error = self._states[probe].error
-                    if error is not None and ends_the_start(probe, error):
-                        never = [one for one in probes if not self._states[one].measured]
-                        self._fail(never, not_measured(probe, error), folder)
+                    error = state.error
+                    if error is not None and (start.has_ended or ends_the_start(probe, error)):
+                        never = [one for one in probes[done:] if not states[one].measured]
+                        self._found.fail(never, not_measured(probe, error), folder)
                         break
                     if start.has_ended:
-                        break  # it died; what is left gets another start
+                        break  # with its machine: what is left gets another start
+                    if role == "new" and not probe.is_load:
+                        self._found.stop_at_broken_answers(probe)
         except PerfgateError as error:
             disturbed |= self._met(probes, error, folder, number)
+        self.account.ended(wasted=disturbed)
         if role == "new":
             self._spent_s += time.monotonic() - began
             self._disturbed_starts += disturbed
@@ -270,7 +236,7 @@ class Campaign:
 
     def _measure(self, ready: Ready, probe: Probe, role: Role) -> bool:
         """Measure one probe; tells whether it was disturbed, so that it is not used."""
-        state, start = self._states[probe], ready.start
+        state, start = self._found.states[probe], ready.start
         number = start.place.number
         started, began = now(), time.monotonic()
         try:
@@ -313,6 +279,23 @@ class Campaign:
         )
         return bool(measured.disturbed)
 
+    def _look_at(self, lease: Lease, placement: Placement) -> None:
+        """Look at the place of a start: here once, on other nodes each time.
+
+        Raises:
+            RunError: it is not fit, or not of the kind that this campaign was measured on so far.
+        """
+        if self.session.synthetic or lease.synthetic:
+            return
+        if self._machine is not None and self.session.launcher.here:
+            return
+        machine = look_at(placement, self.tools, self.session, lease).machine
+        if self._machine is None:
+            self._references.measured_on(machine)
+        else:
+            require_alike(machine, self._machine)
+        self._machine = machine
+
     def _met(
         self, probes: Sequence[Probe], error: PerfgateError, folder: Path, number: int
     ) -> bool:
@@ -323,68 +306,10 @@ class Campaign:
         """
         met = as_run_error(error)
         if not FAILURES[met.failure].of_machine or self._lost_starts >= _MOST_LOST:
-            self._fail(probes, error, folder)
+            self._found.fail(probes, error, folder)
             return False
         self._lost_starts += 1
         for probe in probes:
             told = f"fresh start {number}: {met.failure}: {met.message}"
-            self._states[probe].disturbed.append(told)
+            self._found.states[probe].disturbed.append(told)
         return True
-
-    def _fail(self, probes: Sequence[Probe], error: PerfgateError, folder: Path) -> None:
-        """Give `probes` the error, unless they already have one."""
-        for probe in probes:
-            state = self._states[probe]
-            state.error = state.error or as_run_error(error)
-            state.folder = folder
-
-    def _judge(self) -> None:
-        """Judge what has been measured; a reference of this session is kept first."""
-        own = {
-            probe: state.own_reference
-            for probe, state in self._states.items()
-            if state.own_reference and state.error is None
-        }
-        if own and not self._reference_saved:
-            self._references.save(own)
-            self._reference_saved = True
-        for probe, state in self._states.items():
-            if state.error is not None or not state.measured:
-                continue
-            if probe.is_smoke:
-                state.judged = Judged(Verdict.PASS, reason=answered(state.measurements[-1]))
-                continue
-            try:
-                state.comparison = self._references.comparison(probe, state.own_reference)
-                if self._reference_is_too_disturbed(probe, state):
-                    state.judged = Judged(
-                        Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
-                    )
-                    continue
-                judged = judge(
-                    probe,
-                    state.comparison,
-                    state.measurements,
-                    self._references.fingerprint(probe),
-                    self._rule,
-                )
-                state.judged = self._waived(probe.label, judged)
-            except PerfgateError as error:
-                self._fail([probe], error, self._folder)
-
-    def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
-        due = self._references.are_due(probe) and bool(state.disturbed)
-        return due and len(state.own_reference) < FEWEST_TO_MEASURE_NOISE
-
-    def _waived(self, label: str, judged: Judged) -> Judged:
-        return with_waivers(
-            judged,
-            lambda judgements: waive(
-                judgements,
-                scenario=self.scenario.id,
-                hardware=self.scenario.hardware.label,
-                probe=label,
-                waivers=self.session.waivers,
-                today=self.session.today,
-            ),
-        )

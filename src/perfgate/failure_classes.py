@@ -43,7 +43,7 @@ FAILURES: dict[str, Failure] = {
             "gpus_busy",
             "the GPUs that a test needs, or the CPU, were in use for longer than it may wait",
             "the message names who has them: wait until they are done, ask whose they are, or "
-            "raise --lease-wait",
+            "raise --lease-wait (or --budget, where that ended the wait)",
         ),
         Failure(
             "model_file",
@@ -159,7 +159,8 @@ FAILURES: dict[str, Failure] = {
         Failure(
             "node_failed",
             "a node of the job failed",
-            "look at `scontrol show node` and the node's own log; other nodes are tried once",
+            "look at the node's own log, and at `scontrol show node` where Slurm gave it; other "
+            "nodes are tried once",
             of_machine=True,
         ),
         Failure(

@@ -47,6 +47,11 @@ SIGNATURES: tuple[Signature, ...] = (
         # /dev/shm of the container, not the disk of the run.
         r"shared memory segment.*No space left on device",
     ),
+    *_signatures(
+        "config_error",
+        "cause",
+        r"mpirun was unable to launch the specified application",
+    ),
     *_signatures("disk_full", "cause", r"No space left on device", r"Disk quota exceeded"),
     *_signatures(
         "kv_cache_too_small",
@@ -300,6 +305,7 @@ TELLING_WORDS = (
     "orte does",
     "spawn",
     "slots available",
+    "mpirun was unable",
     "already filled",
     "as root",
     "ssh:",

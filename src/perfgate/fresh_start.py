@@ -21,14 +21,22 @@ from perfgate.leases import Lease
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
-from perfgate.serving import answers, run_to_end, wait_until_ready
+from perfgate.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.steps import Step
 from perfgate.tools import Tools
-from perfgate.wrapping import wrapped
+
+# A server may still be busy with the last requests of a client that has ended.
+WELL_WITHIN_S = 60.0
+# A free port can be taken by another program before the server has it: no fault of the server.
+_TRIES_OF_PORTS = 2
 
 
 def _to_nobody(text: str) -> None:
     """Nobody watches."""
+
+
+def _unchecked(placement: Placement) -> None:
+    """Any place will do."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Place:
         number: which start of the campaign it is, from 1.
         tell: says what is waited for, to whoever watches the run.
         lease: the GPUs, or the CPU, that it has for itself.
+        check: looks at the place before anything is started there, and raises if it will not do.
     """
 
     launcher: Launcher
@@ -50,6 +59,7 @@ class Place:
     number: int = 1
     tell: Callable[[str], None] = _to_nobody
     lease: Lease = field(default_factory=Lease)
+    check: Callable[[Placement], None] = _unchecked
 
 
 @dataclass(frozen=True)
@@ -88,8 +98,15 @@ class FreshStart:
         folder.mkdir(parents=True)
         with _explained_by(self.placement):
             measured = self._measure(probe, folder)
+            self._require_well()
         self.placement.require()
         return replace(measured, facts={**measured.facts, **self.placement.facts})
+
+    def _require_well(self) -> None:
+        """Check that the server, if there is one, did not break by what was just measured."""
+        if self.server is not None:
+            within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
+            require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
 
     def _measure(self, probe: Probe, folder: Path) -> Measurement:
         program = self.tools.program_of(probe)
@@ -118,8 +135,11 @@ class FreshStart:
         name = probe.what.task
         return next(task for task in self.scenario.accuracy if task.task == name)
 
-    def _start_client(self, command: Command, folder: Path, name: str, probe: Probe) -> Job:
-        return self.placement.start_client(self._marked(command, probe), folder, name)
+    def _start_client(
+        self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
+    ) -> Job:
+        marked = self._marked(command, probe)
+        return self.placement.start_client(marked, folder, name, of_engine=of_engine)
 
     def _marked(self, command: Command, probe: Probe) -> Command:
         return _marked(command, self.scenario, probe.label, self.place)
@@ -130,7 +150,9 @@ class FreshStart:
             raise ValueError(f"{self.scenario.id} has no workload")
         command = client.command(self._target, load, point, folder)
         before = server.cpu_seconds()
-        with self._start_client(command, folder, "client", probe) as job:
+        with self._start_client(
+            command, folder, "client", probe, of_engine=client.of_engine
+        ) as job:
             run_to_end(job, server, self.scenario.limits)
         used = server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
@@ -141,7 +163,9 @@ class FreshStart:
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
     ) -> Measurement:
         command = evaluator.command(self._target, task, folder)
-        with self._start_client(command, folder, "evaluator", probe) as job:
+        with self._start_client(
+            command, folder, "evaluator", probe, of_engine=evaluator.of_engine
+        ) as job:
             try:
                 run_to_end(job, self.server, self.scenario.limits)
             except RunError as error:
@@ -162,7 +186,7 @@ class FreshStart:
         steps = program.steps(self.scenario, self.tools.build, what, self.tools.places)
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
-        command = wrapped(steps[-1].command, self.scenario, self.tools.places)
+        command = self.placement.launched(steps[-1].command, self.scenario, self.tools.places)
         marked = self._marked(command, probe)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
@@ -172,7 +196,7 @@ class FreshStart:
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         def run() -> None:
-            with self._start_client(step.command, folder, step.role, probe) as job:
+            with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:
                 run_to_end(job, None, self.scenario.limits)
 
         if step.produces is None:
@@ -222,7 +246,7 @@ def fresh_start(
     """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
     Raises:
-        RunError: it did not become ready.
+        RunError: it did not become ready, or the place will not do.
     """
     place.folder.mkdir(parents=True)
     limits = scenario.limits
@@ -231,6 +255,7 @@ def fresh_start(
         place.launcher.placed(Wanted(scenario, place.folder, seconds, place.tell)) as placement,
         ExitStack() as running,
     ):
+        place.check(placement)
         if all(tools.is_offline(probe) for probe in probes):
             start = FreshStart(scenario, tools, place, placement)
         else:
@@ -245,15 +270,33 @@ def _serving(
     """A start with a server that is ready; `running` stops it."""
     tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
     served = tools.engine.served_model(scenario, tools.places)
-    endpoint = Endpoint(placement.host, placement.free_port(), served)
-    if answers(endpoint.host, endpoint.port):
-        raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
-    command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
-    marked = _marked(wrapped(command, scenario, tools.places), scenario, "", place)
-    server = running.enter_context(placement.start(marked, place.folder, "server"))
-    wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
+    for left in reversed(range(_TRIES_OF_PORTS)):
+        endpoint = Endpoint(placement.host, placement.free_port(), served)
+        try:
+            if answers(endpoint.host, endpoint.port):
+                raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
+            server = _server(scenario, tools, place, placement, endpoint)
+            running.enter_context(server)
+            wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
+        except RunError as error:
+            if error.failure != "port_in_use" or not left:
+                raise
+            place.tell(f"port {endpoint.port} was taken before the server had it: another one")
+            running.close()
+        else:
+            break
     target = Target(endpoint, tokenizer, tools.places)
     return FreshStart(scenario, tools, place, placement, server, target)
+
+
+def _server(
+    scenario: Scenario, tools: Tools, place: Place, placement: Placement, endpoint: Endpoint
+) -> Job:
+    """The started server, which may not be ready yet."""
+    bound = replace(endpoint, host=placement.binds)
+    command = tools.engine.serve(scenario, tools.build, bound, tools.places)
+    launched = placement.launched(command, scenario, tools.places)
+    return placement.start(_marked(launched, scenario, "", place), place.folder, "server")
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def judge(
     against_anchor, notes = _against_anchor(probe, reference, measurements, fingerprint, rule)
     judged = together((*judgements, *against_anchor))
     if probe.is_load:
-        observed, untold = _observed(metrics, reference, measurements, rule)
+        observed, untold = _observed(probe.scenario, metrics, reference, measurements, rule)
         return replace(judged, observed=observed, notes=(*notes, *untold))
     return replace(judged, notes=notes)
 
@@ -251,11 +251,16 @@ def _of_anchor(judgement: Judgement) -> Judgement:
 
 
 def _observed(
-    gating: Sequence[str], reference: Reference, measurements: Sequence[Measurement], rule: Rule
+    scenario: Scenario,
+    gating: Sequence[str],
+    reference: Reference,
+    measurements: Sequence[Measurement],
+    rule: Rule,
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """How every other metric moved that both sides have on every start, and what cannot be told.
 
-    They are only reported: a value that the gate would refuse spoils no verdict.
+    With the noise that the gate itself would believe in, so that nodes or a noisy machine raise no
+    more suspicion than they should. A value that the gate would refuse spoils no verdict.
     """
     shared = set.intersection(*(set(one.metrics) for one in measurements))
     found, notes = [], []
@@ -271,8 +276,9 @@ def _observed(
                     metric,
                     before,
                     now,
-                    sigma=known.sigma if known else None,
+                    sigma=known.sigma if known else sigma_of(metric, scenario),
                     rule=replace(rule, prior_dof=known.dof) if known else rule,
+                    measured_noise=scenario.gate.noise == "measured",
                 )
             )
         except InputError as error:

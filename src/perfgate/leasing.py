@@ -33,11 +33,18 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1),
         owner=Owner(session.run.id, scenario.id),
-        wait_s=session.lease_wait_s,
+        wait_s=_wait_s(session),
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),
     ) as lease:
         yield lease
+
+
+def _wait_s(session: Session) -> float:
+    """How long to wait; never beyond the time that the session has."""
+    if session.budget is None:
+        return session.lease_wait_s
+    return min(session.lease_wait_s, max(0.0, session.budget.left_s()))
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:

@@ -1,6 +1,6 @@
 """Parameters: what each test function of the suite is run for, by the name of its parameter."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -50,6 +50,18 @@ def parameters(
         for scenario in scenarios
         for one in _OF_A_SCENARIO[name](scenario)
     ]
+
+
+def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:
+    """Everything about scenarios that a test can be run for, claims left out."""
+    for scenario in scenarios:
+        for found in _OF_A_SCENARIO.values():
+            yield from found(scenario)
+
+
+def named_in(test: str) -> str:
+    """What stands between the brackets of a test's id: for a test of the suite, its parameter."""
+    return test.partition("[")[2].removesuffix("]")
 
 
 def selected_by(item: pytest.Item) -> Selected | None:

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfgate.asking import Answer, Inside, ask_here
 from perfgate.errors import InputError
 from perfgate.programs import Program
 
@@ -27,6 +28,7 @@ class Places:
         datasets: folder with the person's own datasets.
         source: a checkout of TensorRT-LLM, for the example programs that its wheel lacks.
         hosts: the nodes of a multi-node run, in order; empty: the scheduler knows.
+        inside: the container that the engine's programs are in; None: they are here.
     """
 
     on_paper: bool = False
@@ -34,15 +36,35 @@ class Places:
     datasets: Path | None = None
     source: Path | None = None
     hosts: tuple[str, ...] = ()
+    inside: Inside | None = None
 
     def find(self, program: Program) -> tuple[str, ...]:
         """The argv prefix that calls `program`.
 
         Raises:
-            MissingProgram: it is not here (never on paper).
+            MissingProgram: it is not here (never on paper or for a program in a container).
             InputError: the environment variable that names it is wrong.
         """
-        return program.bare() if self.on_paper else program.find()
+        if self.on_paper:
+            return program.bare()
+        if self.inside is not None and program.of_engine:
+            return program.inside()
+        return program.find()
+
+    def ask(self, argv: tuple[str, ...], seconds: float, *, of_engine: bool = False) -> Answer:
+        """What a program says for itself, asked where it is.
+
+        Args:
+            argv: as `find` gives it, and what it is asked.
+            seconds: the longest that it may take.
+            of_engine: `Program.of_engine`, of the program that is asked.
+
+        Raises:
+            RunError, InputError, MissingProgram: the engine's container cannot be had.
+        """
+        if self.inside is not None and of_engine:
+            return self.inside.ask(argv, seconds)
+        return ask_here(argv, seconds)
 
 
 def here() -> Places:

@@ -4,12 +4,13 @@ It does nothing in a session that collects no test of the suite. What a test mea
 `campaign`; this module only translates between pytest and the rest.
 """
 
-import datetime
 import json
 import os
 import signal
 import sys
 import threading
+import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from types import FrameType
@@ -17,10 +18,11 @@ from typing import TextIO
 
 import pytest
 
+from perfgate.budget import Budget
 from perfgate.claims import ClaimProbe, claim_probes
 from perfgate.ending import ending
 from perfgate.engine_repo import EngineRepo
-from perfgate.errors import PerfgateError
+from perfgate.errors import PerfgateError, RunError
 from perfgate.exit_status import ExitStatus
 from perfgate.gate.performance import Rule
 from perfgate.hardware import Machine, detect
@@ -28,19 +30,28 @@ from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
 from perfgate.leases import GpuPool
 from perfgate.outcome import Outcome
-from perfgate.parameters import CLAIM_MARKER, PARAMETERS, has_nothing, parameters, selected_by
+from perfgate.parameters import (
+    CLAIM_MARKER,
+    PARAMETERS,
+    has_nothing,
+    parameters,
+    selected_by,
+)
 from perfgate.paths import machine_store, repository
 from perfgate.progress import ProgressView
-from perfgate.records import RunFolder, session_facts
+from perfgate.records import RunFolder
 from perfgate.rehearsal.scene import Scene
 from perfgate.rehearsal.stage import shortened
+from perfgate.reopening import needs, opened, resume
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
+from perfgate.resuming import Kept, kept_of
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.selection import all_markers
+from perfgate.secrets import mask_arguments
 from perfgate.session import Session
 from perfgate.suite import Selected, Suite
 from perfgate.suite_options import add_options
@@ -80,6 +91,8 @@ class SuiteSession:
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
         self._took_sigterm = False
+        self._unwritten: RunError | None = None
+        self._told_to_resume = False
         self._unusable: PerfgateError | None = None
         self.scene = Scene()
         # Output is not captured yet: this is the terminal's own error stream.
@@ -105,12 +118,17 @@ class SuiteSession:
                 "scenario": probe.scenario.id,
                 "probe": probe.label,
                 "reason": reason,
+                "why": "budget" if self.suite.was_refused(probe) else "lack",
             },
         )
+        self.suite.ended(node, measured=False)
 
     def record_outcome(self, node: str, outcome: Outcome) -> None:
-        """Write down what became of a probe."""
+        """Write down what became of a probe, unless a resumed run has it already."""
+        if self.suite.keeps(node):
+            return
         self.open_run().record("verdict", {"test": node, **outcome.as_record()})
+        self.suite.ended(node, measured=True)
 
     # What the rest is made of. --------------------------------------------------------------
 
@@ -174,13 +192,15 @@ class SuiteSession:
             worker = self._worker_input
             if worker is not None:
                 self.run = RunFolder(Path(worker["perfgate_run"]))
+                self.run.join()
                 self.scene.enter(json.loads(worker["perfgate_stage"]))
             else:
-                facts = session_facts(self.machine, sys.argv, self.config.rootpath)
-                facts["synthetic"] = self.rehearses
-                self.run = RunFolder.create(self._run_path(), facts)
+                _ = self.budget  # it counts from here, and a wrong one is told before any work
+                option = self.config.getoption
+                self.run = opened(option, self.config.rootpath, self.machine)
                 self._stream = os.fdopen(os.dup(self._terminal), "w")
-                self._view = ProgressView(self.run.path / "progress.jsonl", self._stream)
+                progress = self.run.path / "progress.jsonl"
+                self._view = ProgressView(progress, self._stream, from_now=self.resumes)
                 self._view.start()
                 if self.rehearses:
                     option = self.config.getoption
@@ -189,15 +209,56 @@ class SuiteSession:
                         self.scenarios,
                         option("--engine-version"),
                         option("--rehearse-fault"),
+                        launcher[option("--launcher")].starts_by,
                     )
         return self.run
 
-    def _run_path(self) -> Path:
-        given: Path | None = self.config.getoption("--run-dir")
-        if given is not None:
-            return given.absolute()
-        stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-        return self.config.rootpath / "runs" / f"{stamp}-{os.getpid()}"
+    @property
+    def resumes(self) -> bool:
+        """Whether this session goes on with an earlier one's run."""
+        return self.config.getoption("--resume") is not None
+
+    @cached_property
+    def budget(self) -> Budget | None:
+        """The time that the session may take; its workers have the same deadline.
+
+        Raises:
+            InputError: not a span of time.
+        """
+        worker, text = self._worker_input, self.config.getoption("--budget")
+        if text is None:
+            return None
+        if worker is not None:
+            return Budget(text, float(worker["perfgate_deadline"]))
+        return Budget.from_now(text)
+
+    def resume_once(self, tests: Sequence[str]) -> None:
+        """Write down that the run goes on, once it is known for which tests; else nothing.
+
+        Args:
+            tests: ids of the collected tests; those of others than the suite are left out.
+
+        Raises:
+            InputError: the run was started for something else; it is left as it is.
+        """
+        if not self.resumes or self._told_to_resume:
+            return
+        needed = needs(tests, self.scenarios, self.claims)
+        try:
+            suite = self._suite or self._open_suite()
+            resume(self.open_run(), suite, needed, mask_arguments(sys.argv))
+        except BaseException:
+            self._refuse()
+            raise
+        self._told_to_resume = True
+
+    def _refuse(self) -> None:
+        """Let go of a run that this session may not go on with."""
+        if self._view is not None:
+            self._view.stop()
+        if self.run is not None:
+            self.run.close()
+        self.run = self._suite = None
 
     def _open_suite(self) -> Suite:
         option = self.config.getoption
@@ -218,6 +279,8 @@ class SuiteSession:
                 repo=None if repo is None else EngineRepo(repo),
                 pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
                 lease_wait_s=option("--lease-wait"),
+                budget=self.budget,
+                kept=kept_of(run.records()) if self.resumes else Kept(),
             ),
             BuildOverride(option("--engine-version"), option("--engine-commit")),
         )
@@ -262,9 +325,13 @@ class SuiteSession:
             return
         with usage_errors():
             self._suite = self._open_suite()
-            self._suite.select(found.values())
+            self._suite.select(found)
         worker = self._worker_input
-        if worker is None or worker["workerid"] == "gw0":
+        if worker is None:
+            with usage_errors():
+                self.resume_once(tuple(found))
+        first = worker is None or worker["workerid"] == "gw0"
+        if first and not self.open_run().records("selected"):
             self.open_run().record("selected", {"tests": sorted(found)})
         self._end_on_sigterm()
 
@@ -291,17 +358,24 @@ class SuiteSession:
             return
         if self._view is not None:
             self._view.stop()
-        if not self.run.records() and self.config.getoption("--run-dir") is None:
+        named = self.resumes or self.config.getoption("--run-dir") is not None
+        if not named and not self.run.records():
             # Made for workers that then found no test of the suite.
             self.run.discard()
             self.run = None
             return
         selected = {test for line in self.run.records("selected") for test in line["tests"]}
-        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and selected:
-            self._end(self.run)
-            if self._failed <= selected:
-                session.exitstatus = self._status or exitstatus
-        self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
+        counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and bool(selected)
+        try:
+            if counts:
+                self._end(self.run)
+            self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
+        except RunError as error:  # the disk is full; else pytest would end as with a regression
+            self._unwritten = error
+            if counts and self._status != ExitStatus.REGRESSION:
+                self._status = ExitStatus.ERROR
+        if counts and self._failed <= selected:
+            session.exitstatus = self._status or exitstatus
 
     def _end(self, run: RunFolder) -> None:
         """Sum the run up, and write down which waivers do not hold."""
@@ -314,9 +388,9 @@ class SuiteSession:
             gate=self.config.getoption("--gate"),
             rehearsed=self.rehearses,
         )
+        self._status = end.status
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
-        self._status = end.status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self.run is None or self._worker_input is not None:
@@ -329,9 +403,13 @@ class SuiteSession:
             )
         for text, green in terminal_lines(self.run.records(), self._status):
             say(text, green=green)
+        if self._unwritten is not None:
+            say(f"summary.md could not be written: {self._unwritten}", red=True)
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:
+        # Else what a killed worker left open ends pytest in status 1, which means a regression.
+        warnings.filterwarnings("default", category=pytest.PytestUnraisableExceptionWarning)
         self.scene.leave()
         if self.run is not None:
             self.run.close()

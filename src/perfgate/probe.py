@@ -59,6 +59,19 @@ class Probe:
         )
 
 
+def order(probe: Probe) -> tuple[int, int]:
+    """The place of a probe among those of a start: what is cheap and can end it comes first.
+
+    Does it answer at all; are the first answers right; then load from low to high, as on the
+    reference's starts, where there is only load; all other answers last.
+    """
+    if isinstance(probe.what, LoadPoint):
+        return (2, probe.what.concurrency)
+    if isinstance(probe.what, AccuracyTask):
+        return (3, 0) if probe.what.limit is None else (1, probe.what.limit)
+    return (0, 0)
+
+
 def smoke_probes(scenario: Scenario) -> tuple[Probe, ...]:
     """The first answer, where the scenario asks for one."""
     return () if scenario.smoke is None else (Probe(scenario, scenario.smoke),)

@@ -40,6 +40,7 @@ class ProbeState:
         measured: number of the fresh start → what it gave, nothing disturbed.
         own_reference: what the reference's starts gave, nothing disturbed.
         disturbed: what disturbed a start so that its numbers are not used, each in words.
+        is_dropped: it is not measured, as other answers of the build were found to be broken.
     """
 
     measured: dict[int, Measurement] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class ProbeState:
     comparison: Comparison | None = None
     error: RunError | None = None
     folder: Path | None = None
+    is_dropped: bool = False
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -73,6 +75,11 @@ def of_broken_answers(judged: Judged, fault: str) -> Judged:
         return judged
     note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
     return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
+
+
+def not_worth_measuring(fault: str) -> Judged:
+    """A speed that was not measured, since the answers were found to be broken before."""
+    return of_broken_answers(Judged(Verdict.PASS), f"not measured, {fault}")
 
 
 def ends_the_start(probe: Probe, error: RunError) -> bool:

@@ -16,12 +16,21 @@ from perfgate.errors import InputError, MissingProgram
 
 @dataclass(frozen=True)
 class Program:
-    """A program's name, its default executable, what provides it, arguments it always gets."""
+    """A program that is called.
+
+    Attributes:
+        name: its name.
+        executable: its default executable.
+        provided_by: what provides it, for the person who lacks it.
+        arguments: what it always gets.
+        of_engine: whether it comes with the engine, so that it is in the engine's container.
+    """
 
     name: str
     executable: str
     provided_by: str
     arguments: tuple[str, ...] = ()
+    of_engine: bool = False
 
     @property
     def variable(self) -> str:
@@ -31,6 +40,20 @@ class Program:
     def bare(self) -> tuple[str, ...]:
         """The argv prefix as a person would type it, wherever the program is."""
         return (self.executable, *self.arguments)
+
+    def inside(self) -> tuple[str, ...]:
+        """The argv prefix that calls the program in a container, where nothing can be looked up.
+
+        Raises:
+            InputError: the environment variable is set but has no words.
+        """
+        setting = os.environ.get(self.variable)
+        if setting is None:
+            return self.bare()
+        words = _words(setting)
+        if not words:
+            raise self._wrong(setting)
+        return tuple(words)
 
     def find(self) -> tuple[str, ...]:
         """The argv prefix that calls the program; a setting replaces its own arguments too.
@@ -44,13 +67,7 @@ class Program:
             words = _words(setting)
             path = shutil.which(words[0]) if words else None
             if path is None:
-                raise InputError(
-                    f"no executable for {self.name}",
-                    field=self.variable,
-                    found=repr(setting),
-                    expected="a program and, if need be, its first arguments",
-                    hint=f"set it to where {self.executable} is, or unset it",
-                )
+                raise self._wrong(setting)
             return (_absolute(path), *words[1:])
         beside = Path(sys.executable).parent / self.executable
         if os.access(beside, os.X_OK):
@@ -63,6 +80,15 @@ class Program:
                 f"or say where it is with {self.variable}"
             )
         return (_absolute(path), *self.arguments)
+
+    def _wrong(self, setting: str) -> InputError:
+        return InputError(
+            f"no executable for {self.name}",
+            field=self.variable,
+            found=repr(setting),
+            expected="a program and, if need be, its first arguments",
+            hint=f"set it to where {self.executable} is, or unset it",
+        )
 
 
 def _words(setting: str) -> list[str]:
@@ -85,16 +111,19 @@ LLAMA_CPP_PYTHON = Program(
 )
 
 _TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
-TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM)
-TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM)
-TENSORRT_LLM_PYTHON = Program("tensorrt-llm", "python", _TENSORRT_LLM)
+TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM, of_engine=True)
+TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM, of_engine=True)
+TENSORRT_LLM_PYTHON = Program("tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True)
 BENCHMARK_SERVING = Program(
     "benchmark_serving",
     "python",
     _TENSORRT_LLM,
     ("-m", "tensorrt_llm.serve.scripts.benchmark_serving"),
+    of_engine=True,
 )
-TRTLLM_LAUNCH = Program("trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM)
+TRTLLM_LAUNCH = Program(
+    "trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM, of_engine=True
+)
 VLLM = Program("vllm", "vllm", "vLLM: `pip install vllm` in an environment of its own")
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")

@@ -46,7 +46,8 @@ class Progress:
 
     def _write(self, event: dict[str, object]) -> None:
         if self._file is not None:
-            append_line(self._file, {"who": self._who, "clock": time.time(), **event})
+            # One clock for all processes of a machine, which no change of the day's time moves.
+            append_line(self._file, {"who": self._who, "clock": time.monotonic(), **event})
 
 
 @dataclass
@@ -77,14 +78,14 @@ class ProgressState:
                 campaign.plan.remove(event["kind"])
             return self._line(event["who"], campaign, event["clock"])
         if campaign.now is not None:
-            took = event["clock"] - campaign.now["clock"]
+            took = max(0.0, event["clock"] - campaign.now["clock"])  # a machine may have restarted
             self._seconds.setdefault(campaign.now["kind"], []).append(took)
             campaign.done += 1
             campaign.now = None
         return None
 
     def lines(self, clock: float) -> list[str]:
-        """One line per campaign that is at work, for time `clock` (seconds since the epoch)."""
+        """One line per campaign that is at work, for time `clock` (of the monotonic clock)."""
         return [
             self._line(who, campaign, clock)
             for who, campaign in self._campaigns.items()
@@ -120,14 +121,20 @@ def _span(seconds: float) -> str:
 
 
 class ProgressView:
-    """A thread that shows the progress file: live in a terminal, plain lines elsewhere."""
+    """A thread that shows the progress file: live in a terminal, plain lines elsewhere.
 
-    def __init__(self, file: Path, stream: TextIO | None = None) -> None:
+    Args:
+        file: the file.
+        stream: where to; None: standard error.
+        from_now: whether what the file holds already, of a session before, is not shown.
+    """
+
+    def __init__(self, file: Path, stream: TextIO | None = None, *, from_now: bool = False) -> None:
         self._file = file
         self._stream = stream or sys.__stderr__ or sys.stderr
         self._live = not self._stream.closed and self._stream.isatty()
         self._state = ProgressState()
-        self._seen = 0
+        self._seen = len(read_lines(file)) if from_now else 0
         self._shown_at = time.monotonic()
         self._begun = False
         self._end = threading.Event()
@@ -153,7 +160,7 @@ class ProgressView:
         events = read_lines(self._file)
         fresh, self._seen = events[self._seen :], len(events)
         news = [line for event in fresh if (line := self._state.feed(event))]
-        lines = self._state.lines(time.time())
+        lines = self._state.lines(time.monotonic())
         if self._live:
             if lines:
                 # A line that wraps could not be replaced.

@@ -10,18 +10,28 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from perfgate.durable import append_line, read_json, read_lines, write_json, write_text
+from perfgate.durable import (
+    append_line,
+    disk_errors_named,
+    read_json,
+    read_lines,
+    write_json,
+    write_text,
+)
 from perfgate.errors import InputError
 from perfgate.hardware import Machine
 from perfgate.secrets import mask_arguments, mask_environment
+from perfgate.standing import standing
 
 SCHEMA_VERSION = 1
+_WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
@@ -36,6 +46,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: int | None = None
+        self._joined: int | None = None
+        self._groups: list[int] = []
 
     @property
     def id(self) -> str:
@@ -69,17 +81,89 @@ class RunFolder:
             raise
         return folder
 
-    def _hold(self) -> None:
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Hold the folder of an earlier session again, to go on with its run, until `close`.
+
+        Workers of that session that are still ending are waited for.
+
+        Raises:
+            InputError: no run is there, one of an unknown schema version, or a living session is
+                writing to it.
+        """
+        folder = cls(path)
+        folder.facts()
+        try:
+            folder._hold("--resume")
+            folder._wait_for_workers()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def _wait_for_workers(self) -> None:
+        """Wait until no worker of a killed session writes any more."""
+        deadline = time.monotonic() + _WORKERS_END_S
+        workers = _opened(self.path / "workers.lock")
+        try:
+            while not _locked(workers, fcntl.LOCK_EX):
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        "workers of the session before are still writing to this folder",
+                        field="--resume",
+                        found=self.path,
+                        hint="end them, or wait until they have ended",
+                    )
+                time.sleep(0.2)
+        finally:
+            os.close(workers)
+
+    def join(self) -> None:
+        """Tell whoever would resume the run that this worker is writing to it, until `close`."""
+        self._joined = _opened(self.path / "workers.lock")
+        fcntl.flock(self._joined, fcntl.LOCK_SH)
+
+    def begin_group(self, scenario: str) -> None:
+        """Make the folder of a scenario's starts, for this process alone until `close`.
+
+        What an ended process left of it is moved aside, and its measurements count no more.
+
+        Raises:
+            InputError: another worker of this session measures the scenario.
+            RunError: the disk is full (class ``disk_full``).
+        """
+        folder = self.path / scenario
+        if folder.exists():
+            left = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if not _locked(left, fcntl.LOCK_EX):
+                    raise InputError(
+                        f"another worker of this session measures {scenario}",
+                        field="--dist",
+                        expected="one worker for all tests of a scenario",
+                        hint="leave out --dist: perfgate spreads the tests itself",
+                    )
+                aside = _free_name(folder)
+                self.record("set_aside", {"scenario": scenario, "folder": aside.name})
+                folder.rename(aside)
+            finally:
+                os.close(left)
+        with disk_errors_named(folder):
+            folder.mkdir(parents=True)
+        held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        self._groups.append(held)
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+    def _hold(self, option: str = "--run-dir") -> None:
         """Make the folder, and lock it until `close`."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / "run.lock", flags, 0o644)
+            self._lock = _opened(self.path / "run.lock")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
                 "another run is writing to this folder",
-                field="--run-dir",
+                field=option,
                 found=self.path,
                 expected="a folder of its own for each run",
                 hint="wait for that run, or name another folder",
@@ -87,7 +171,7 @@ class RunFolder:
         except OSError as error:
             raise InputError(
                 f"cannot be a run folder: {error.strerror}",
-                field="--run-dir",
+                field=option,
                 found=self.path,
                 expected="a folder that this user may write to",
             ) from error
@@ -99,9 +183,11 @@ class RunFolder:
 
     def close(self) -> None:
         """Let go of the folder."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        held = [one for one in (self._lock, self._joined) if one is not None]
+        for handle in (*self._groups, *held):
+            os.close(handle)
+        self._lock = self._joined = None
+        self._groups = []
 
     def record(self, kind: str, value: Mapping[str, object]) -> None:
         """Append one record; it is on disk when this returns."""
@@ -109,8 +195,11 @@ class RunFolder:
         append_line(self.path / "records.jsonl", line)
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The records so far, all or of one kind; a line cut by a kill is left out."""
-        lines = read_lines(self.path / "records.jsonl")
+        """The records so far that count, all or of one kind; a line cut by a kill is left out.
+
+        What a resumed session measures again, or a replaced worker, counts once.
+        """
+        lines = standing(read_lines(self.path / "records.jsonl"))
         return [line for line in lines if kind is None or line.get("record") == kind]
 
     def facts(self) -> dict[str, Any]:
@@ -143,6 +232,27 @@ class RunFolder:
         path = self.path / "summary.md"
         write_text(path, text)
         return path
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def _locked(handle: int, how: int) -> bool:
+    """Whether the lock could be had at once."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free_name(folder: Path) -> Path:
+    """``<folder>.broken-1``, or the first number that is free."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.broken-{number}")).exists():
+        number += 1
+    return aside
 
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:

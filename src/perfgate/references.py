@@ -74,6 +74,10 @@ class References:
         self._chosen = cache(self._choose)
         self._due = cache(self._is_due)
 
+    def measured_on(self, machine: Machine) -> None:
+        """Tell which machine it is that measures, where it is another than perfgate's own."""
+        self._machine = machine
+
     def are_due(self, probe: Probe) -> bool:
         """Whether this session must measure the reference of `probe` itself."""
         return self._due(probe)

@@ -19,6 +19,7 @@ from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
 
 _POLL_S = 0.1
+_NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
@@ -51,9 +52,12 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
         RunError: it ended, another program has the port, or `start_s` went by.
     """
     deadline = time.monotonic() + start_s
-    missing = "the port is not open yet"
-    while time.monotonic() < deadline:
+    missing, look_at = "the port is not open yet", time.monotonic()
+    while (now := time.monotonic()) < deadline:
         require_alive(job, "before it was ready")
+        if now >= look_at:
+            job.note_shared_memory()
+            look_at = now + _NOTE_EVERY_S
         if answers(endpoint.host, endpoint.port):
             if not job.listens(endpoint.port):
                 _refuse_stranger(job, endpoint)
@@ -63,11 +67,39 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
                 if not missing:
                     return
         time.sleep(_POLL_S)
-    raise RunError(
-        "start_timeout",
-        f"{job.name} was not ready after {start_s:.0f} s: {missing}",
-        evidence=job.tail(5),
-    )
+    why = f"{job.name} was not ready after {start_s:.0f} s: {missing}"
+    job.keep_evidence(why)
+    raise RunError("start_timeout", why, evidence=job.tail(5))
+
+
+def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: float) -> None:
+    """Make sure, between two measurements, that the server is alive, ours, and well.
+
+    What was measured on a server that broke by it is not trusted, nor is anything after it.
+
+    Args:
+        job: the server.
+        engine: its engine.
+        endpoint: where it listens, and its model's name.
+        within_s: a server may be busy with requests that a client gave up; it gets this long.
+
+    Raises:
+        RunError: it has ended, another program has its port, or it does not answer (``hang``).
+    """
+    deadline = time.monotonic() + within_s
+    while True:
+        require_alive(job, "right after a measurement")
+        missing = "nothing listens on its port"
+        if answers(endpoint.host, endpoint.port):
+            _refuse_stranger(job, endpoint)
+            missing = _not_ready(engine, endpoint)
+        if not missing:
+            return
+        if time.monotonic() >= deadline:
+            why = f"{job.name} was not well for {within_s:.0f} s after a measurement: {missing}"
+            job.keep_evidence(why)
+            raise RunError("hang", why, evidence=job.tail(5))
+        time.sleep(_POLL_S)
 
 
 def require_alive(job: Job, when: str) -> None:
@@ -79,12 +111,14 @@ def require_alive(job: Job, when: str) -> None:
     ended = job.poll()
     if ended is None:
         return
-    otherwise = "killed" if ended.status in _KILLED else "server_died"
+    lost = ended.reason == "lost"
+    otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
+    how = "was lost, as what watched over it died" if lost else "ended by itself"
     raise RunError(
         failure,
-        f"{job.name} ended by itself {when}, {status}",
+        f"{job.name} {how} {when}, {status}",
         evidence=evidence or job.tail(5),
     )
 
@@ -118,18 +152,13 @@ def run_to_end(
         written=lambda: _bytes_written(job, server),
         watch=watch,
     )
-    if ended.reason == "silence":
-        raise RunError(
-            "hang",
-            f"{names} wrote nothing for {limits.silence_s:.0f} s",
-            evidence=job.tail(5),
-        )
-    if ended.reason == "total":
-        raise RunError(
-            "total_timeout",
-            f"{job.name} was not done after {limits.total_s:.0f} s",
-            evidence=job.tail(5),
-        )
+    if ended.reason in ("silence", "total"):
+        failure, why = "hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"
+        if ended.reason == "total":
+            failure, why = "total_timeout", f"{job.name} was not done after {limits.total_s:.0f} s"
+        if server is not None:  # a client that waits mostly waits for its server
+            server.keep_evidence(why)
+        raise RunError(failure, why, evidence=job.tail(5))
     watch()
     if ended.status == 0 and ended.reason == "exited":
         return ended

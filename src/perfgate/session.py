@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from perfgate.budget import Budget
 from perfgate.engine_repo import EngineRepo
 from perfgate.gate.performance import Rule
 from perfgate.hardware import Machine
@@ -13,6 +14,7 @@ from perfgate.leases import GpuPool
 from perfgate.paths import machine_store
 from perfgate.records import RunFolder
 from perfgate.references import ReferencePolicy
+from perfgate.resuming import Kept
 from perfgate.waivers import Waiver
 
 LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
@@ -36,6 +38,8 @@ class Session:
         repo: a clone of the engine's repository, which tells the nearest ancestor.
         pool: the GPUs that may be leased; None: nothing is leased.
         lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
+        budget: the time that the session may take; None: as long as it needs.
+        kept: what was measured before this session resumed the run.
     """
 
     run: RunFolder
@@ -51,3 +55,5 @@ class Session:
     repo: EngineRepo | None = None
     pool: GpuPool | None = None
     lease_wait_s: float = LEASE_WAIT_S
+    budget: Budget | None = None
+    kept: Kept = field(default_factory=Kept)

@@ -1,13 +1,13 @@
-"""Site: what is true of a cluster and not of a scenario: partition, account, container, limits.
+"""Site: what is true of a place and not of a scenario: hosts, partition, container, limits.
 
-Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, Slurm's
-own defaults hold. docs/slurm.md tells the fields, and how SBATCH_* variables go before them.
+Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
+defaults below hold. docs/slurm.md, docs/docker.md and docs/mpirun.md tell the fields.
 """
 
 import difflib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ _PROBLEMS = {
     "pattern": "malformed",
     "minLength": "empty",
     "minimum": "out of range",
+    "maximum": "out of range",
     "exclusiveMinimum": "out of range",
 }
 
@@ -84,7 +85,71 @@ class SlurmSite:
     lost_after_s: float = 180.0
 
 
-def load_site(path: Path | None = None) -> SlurmSite:
+@dataclass(frozen=True)
+class DockerSite:
+    """How the engine's programs are run in containers; docs/docker.md.
+
+    Attributes:
+        image: image of every scenario; None: the release image of the engine's version, or the
+            one that the scenario's document names.
+        gpus: the GPUs of a start that leases none, as ``--gpus`` takes them.
+        ipc: as ``--ipc`` takes it; None leaves it to Docker.
+        network: ``host``, or a network whose ports are published on this machine's loopback device.
+        user: as ``--user`` takes it; "me": the person that runs perfgate; None: the image's own.
+        cache: folder that is mounted as the image's ``~/.cache``; None: nothing is.
+        mounts: further mounts, ``SOURCE:TARGET[:ro]``.
+        pass_on: environment variables that are handed on from here, by name.
+        options: further options of ``docker run``.
+        pull_s: longest time that the image may take to arrive.
+    """
+
+    image: str | None = None
+    gpus: str = "all"
+    ipc: str | None = "host"
+    network: str = "host"
+    user: str | None = "me"
+    cache: str | None = "~/.cache"
+    mounts: tuple[str, ...] = ()
+    pass_on: tuple[str, ...] = ("HF_TOKEN", "HF_HUB_OFFLINE")
+    options: tuple[str, ...] = ()
+    pull_s: float = 3600.0
+
+
+@dataclass(frozen=True)
+class MpirunSite:
+    """How Open MPI reaches the nodes; docs/mpirun.md.
+
+    Attributes:
+        hosts: the nodes in order, the server's first; empty: those of PERFGATE_HOSTS.
+        ssh_port: port of their SSH daemons; None: the scenario's, else ssh's own default.
+        rsh_agent: the program that reaches them, with its options, as plm_rsh_agent takes it.
+        mca: further MCA parameters, name → value.
+        pass_on: environment variables that are handed on from here, by name.
+        options: further options of mpirun, each with its value after a blank.
+        clients: "beside": load clients run on the server's node; "here": where perfgate runs.
+        pending_limit_s: longest time that a start may wait for hosts that others measure on.
+    """
+
+    hosts: tuple[str, ...] = ()
+    ssh_port: int | None = None
+    rsh_agent: str | None = None
+    mca: Mapping[str, str] = field(default_factory=dict)
+    pass_on: tuple[str, ...] = ("HF_HOME", "HF_TOKEN", "HF_HUB_OFFLINE", "LD_LIBRARY_PATH", "PATH")
+    options: tuple[str, ...] = ()
+    clients: str = "here"
+    pending_limit_s: float = 4 * 3600.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """All of the site, one part for each launcher that needs one."""
+
+    slurm: SlurmSite = SlurmSite()
+    docker: DockerSite = DockerSite()
+    mpirun: MpirunSite = field(default_factory=MpirunSite)
+
+
+def load_site(path: Path | None = None) -> Site:
     """The site's settings.
 
     Args:
@@ -98,7 +163,7 @@ def load_site(path: Path | None = None) -> SlurmSite:
     if file is None:
         file = repository() / "site.yaml"
         if not file.exists():
-            return SlurmSite()
+            return Site()
     document, errors = read_document(file)
     if document is None:
         raise SeveralInputErrors([_of_site(error) for error in errors])
@@ -107,7 +172,7 @@ def load_site(path: Path | None = None) -> SlurmSite:
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
     whole: Any = document.value
-    return _site(whole.get("slurm", {}))
+    return _site(whole)
 
 
 def _from_environment() -> Path | None:
@@ -115,16 +180,19 @@ def _from_environment() -> Path | None:
     return Path(setting).absolute() if setting else None
 
 
-def _site(plain: dict[str, Any]) -> SlurmSite:
-    values = dict(plain)
-    for name in ("options", "step_options"):
-        if name in values:
-            values[name] = tuple(values[name])
-    if "container" in values:
-        container = values["container"]
-        mounts = tuple(container.get("mounts", ()))
-        values["container"] = SlurmContainer(container["image"], mounts)
-    return SlurmSite(**values)
+def _site(plain: dict[str, Any]) -> Site:
+    slurm = _with_tuples(plain.get("slurm", {}))
+    if "container" in slurm:
+        slurm["container"] = SlurmContainer(**_with_tuples(slurm["container"]))
+    return Site(
+        SlurmSite(**slurm),
+        DockerSite(**_with_tuples(plain.get("docker", {}))),
+        MpirunSite(**_with_tuples(plain.get("mpirun", {}))),
+    )
+
+
+def _with_tuples(plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in plain.items()}
 
 
 def _of_site(error: InputError) -> InputError:
@@ -133,7 +201,7 @@ def _of_site(error: InputError) -> InputError:
     return InputError(
         error.problem,
         file=error.file,
-        expected="schema_version and slurm",
+        expected="schema_version, and slurm, docker or mpirun",
         hint="begin with site.example.yaml, or delete the file",
     )
 
@@ -178,7 +246,7 @@ def _in_words(error: ValidationError) -> Iterator[tuple[Keys, str, str, str | No
                 yield (*path, name), "missing", rule["properties"][name]["description"], None
     else:
         is_bare = error.validator == "type" and isinstance(given, bool | int | float)
-        hint = "quote it" if is_bare and rule["type"] == "string" else None
+        hint = "quote it" if is_bare and "string" in rule["type"] else None
         problem = _PROBLEMS.get(str(error.validator), error.message)
         yield path, problem, rule["description"], hint
 

@@ -15,6 +15,19 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="a release depends on this run: a selected scenario without a verdict fails it",
     )
     group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
+    group.addoption(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="go on with a run that was killed or broken off: its folder, or its name under runs/; "
+        "scenarios that were finished are not measured again",
+    )
+    group.addoption(
+        "--budget",
+        metavar="TIME",
+        help="the time that the session may take (4h, 90m, 2h30m, 3600s): what would not be done "
+        "in the time left is not begun, and told",
+    )
     group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
     group.addoption(
         "--lease-wait",

@@ -56,7 +56,7 @@ class Tools:
         said = self.override
         if said.version is not None:
             return EngineBuild(self.engine.name, said.version, said.commit or said.version)
-        found = self.engine.build()
+        found = self.engine.build(self.places)
         return EngineBuild(found.name, found.version, said.commit or found.commit)
 
     @cached_property
@@ -68,7 +68,7 @@ class Tools:
     def versions(self) -> Mapping[str, str]:
         """Program name → version, of clients and evaluators."""
         programs = [*self.clients.values(), *self.evaluators.values()]
-        return {program.name: program.version(self.build) for program in programs}
+        return {program.name: program.version(self.build, self.places) for program in programs}
 
     def program_of(self, probe: Probe) -> Client | Evaluator | Offline | None:
         """What measures the probe; None: perfgate itself asks the server."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perfgate.parameters import named_in
 from perfgate.probe import all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.sweeps import sweep_probes
@@ -18,6 +19,9 @@ from perfgate.usage import usage_errors
 
 if TYPE_CHECKING:
     from perfgate.plugin import SuiteSession
+
+
+_FOLDERS = ("--run-dir", "--scenarios", "--resume", "--engine-repo")
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
@@ -49,8 +53,27 @@ def scheduler_by_scenario(
 
     class ByScenario(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            probe = nodeid.partition("[")[2].removesuffix("]")
-            return group_of.get(probe, nodeid)
+            return group_of.get(named_in(nodeid), nodeid)
+
+        # pytest-xdist 3.8 hangs after a worker has crashed: it hands that worker's finished groups
+        # out again, as work without a test, and gives one group at a time to workers that begin a
+        # test only when they know the next one.
+        def _assign_work_unit(self, node: Any) -> None:
+            while self.workqueue and all(next(iter(self.workqueue.values())).values()):
+                self.workqueue.popitem(last=False)
+            if self.workqueue:
+                super()._assign_work_unit(node)
+            else:
+                node.shutdown()
+
+        def _reschedule(self, node: Any) -> None:
+            super()._reschedule(node)
+            while (
+                self.workqueue
+                and not node.shutting_down
+                and self._pending_of(self.assigned_work[node]) < 2
+            ):
+                self._assign_work_unit(node)
 
     return ByScenario(config, log)
 
@@ -63,7 +86,7 @@ def joined(args: Sequence[str]) -> list[str]:
     """
     words: list[str] = []
     for word in args:
-        if words and words[-1] in ("--run-dir", "--scenarios"):
+        if words and words[-1] in _FOLDERS:
             words[-1] = f"{words[-1]}={word}"
         else:
             words.append(word)
@@ -81,12 +104,20 @@ class XdistHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: object) -> None:
-        """Tell a worker where the run folder is."""
+        """Tell a worker where the run folder is, and when the session's time is used up."""
         with usage_errors():
             run = self._session.open_run()
         told = node.workerinput  # type: ignore[attr-defined]
         told["perfgate_run"] = str(run.path)
         told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
+        budget = self._session.budget
+        told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
+        """Go on with a resumed run, or refuse to, before the first test is given to a worker."""
+        with usage_errors():
+            self._session.resume_once(ids)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

@@ -3,7 +3,6 @@
 Its results are read by `aiperf_results`.
 """
 
-import subprocess
 from pathlib import Path
 
 from perfgate.clients import aiperf_results
@@ -12,9 +11,11 @@ from perfgate.command import Command
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import MissingProgram
 from perfgate.measurement import Measurement
+from perfgate.places import Places
 from perfgate.programs import AIPERF
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
+_VERSION_WITHIN_S = 60
 ONE_WORKER = 32  # requests in flight that one worker of AIPerf keeps up with
 
 
@@ -24,14 +25,13 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self, build: EngineBuild) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
         """See `Client.version`."""
-        argv = (*AIPERF.find(), "--version")
-        try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise MissingProgram(f"aiperf does not tell its version: {error}") from error
-        return done.stdout.split()[-1]
+        answer = places.ask((*places.find(AIPERF), "--version"), _VERSION_WITHIN_S)
+        words = answer.stdout.split()
+        if not answer.is_good or not words:
+            raise MissingProgram(f"aiperf does not tell its version: {answer.trouble}")
+        return words[-1]
 
     def command(
         self, target: Target, workload: Workload, point: LoadPoint, folder: Path

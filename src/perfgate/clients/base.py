@@ -40,7 +40,7 @@ class Offline(ABC):
 
     name: str
 
-    def version(self, build: EngineBuild) -> str:
+    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
         """The program's version: that of the engine's build, as it comes with the engine."""
         return build.version
 
@@ -70,12 +70,17 @@ class Offline(ABC):
 
 
 class Client(ABC):
-    """One load client. Stateless."""
+    """One load client. Stateless.
+
+    Attributes:
+        of_engine: whether it comes with the engine, and so is where that is: in its container.
+    """
 
     name: str
+    of_engine = False
 
     @abstractmethod
-    def version(self, build: EngineBuild) -> str:
+    def version(self, build: EngineBuild, places: Places) -> str:
         """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:

@@ -12,6 +12,7 @@ from perfgate.command import Command
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import InputError
 from perfgate.measurement import Measurement
+from perfgate.places import Places
 from perfgate.programs import BENCHMARK_SERVING
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -23,8 +24,9 @@ class BenchmarkServing(Client):
     """Random prompts of one length, or ShareGPT's."""
 
     name = CLIENT
+    of_engine = True
 
-    def version(self, build: EngineBuild) -> str:
+    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
         """See `Client.version`; it is part of TensorRT-LLM."""
         return build.version
 

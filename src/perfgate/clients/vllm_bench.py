@@ -3,7 +3,6 @@
 Options as in the GPUStack H200 lab, section "Benchmark Script" (vLLM 0.11).
 """
 
-import subprocess
 from pathlib import Path
 
 from perfgate.clients import serving_client as serving
@@ -12,6 +11,7 @@ from perfgate.command import Command
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import MissingProgram
 from perfgate.measurement import Measurement
+from perfgate.places import Places
 from perfgate.programs import VLLM
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -25,16 +25,12 @@ class VllmBench(Client):
 
     name = CLIENT
 
-    def version(self, build: EngineBuild) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
         """See `Client.version`; the client's own, whatever engine it measures."""
-        argv = (*VLLM.find(), "--version")
-        try:
-            done = subprocess.run(
-                argv, capture_output=True, text=True, timeout=_VERSION_WITHIN_S, check=True
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise MissingProgram(f"vllm does not tell its version: {error}") from error
-        words = done.stdout.split()
+        answer = places.ask((*places.find(VLLM), "--version"), _VERSION_WITHIN_S)
+        if not answer.is_good:
+            raise MissingProgram(f"vllm does not tell its version: {answer.trouble}")
+        words = answer.stdout.split()
         if not words:
             raise MissingProgram("vllm does not tell its version: it printed nothing")
         return words[-1]

@@ -177,9 +177,11 @@ def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tup
             hint="`perfgate doctor` names what it can run",
         )
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    tools = tools_for(probes[0].scenario, places.here(), override)
+    where = start_with.places(places.here(), probes[0].scenario, override.version)
+    tools = tools_for(probes[0].scenario, where, override)
     tools.require()
-    tools.engine.verify(tools.build, commands_to_verify(tools.scenario, tools.build, tools.places))
+    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
+    tools.engine.verify(tools.build, commands, tools.places)
     return tools, session
 
 

@@ -12,8 +12,11 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from perfgate.commands.output import add_format, print_json, print_table
+from perfgate.commands.scenario_command import shaped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perfgate.hardware import Machine
     from perfgate.preflight import Check, Report
     from perfgate.scenarios.scenario import Scenario
@@ -34,6 +37,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     )
     command.add_argument("--scenarios", type=Path, help="folder of scenario files")
     command.add_argument(
+        "--shape",
+        metavar="ISL/OSL",
+        help="other lengths, for a scenario to explore with, e.g. 4096/512",
+    )
+    command.add_argument(
         "--run-dir", type=Path, metavar="DIR", help="where the run's files would go (default: runs)"
     )
     command.add_argument(
@@ -45,6 +53,30 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         metavar="LEVEL",
         help="set the GPUs' vboost slider, see that it is set, and put back what was there",
     )
+    command.add_argument(
+        "--launcher",
+        choices=["local", "docker", "slurm"],
+        default="local",
+        help="how its programs would be started (default: local)",
+    )
+    command.add_argument(
+        "--on-node",
+        action="store_true",
+        help="this is a node that a launcher found: look at its GPUs whatever starts the scenario",
+    )
+    command.add_argument(
+        "--contained",
+        action="store_true",
+        help="the engine's programs are in a container: do not look for them here",
+    )
+    command.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of engines or clients of your own; may be given again",
+    )
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -53,11 +85,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from perfgate.hardware import detect
     from perfgate.paths import repository
     from perfgate.scenarios.files import load_scenarios
-    from perfgate.scenarios.selection import pick
 
+    _import(arguments.modules)
     scenarios = load_scenarios(arguments.scenarios or repository() / "scenarios")
     if arguments.scenario:
-        return _preflight(arguments, pick(scenarios, arguments.scenario))
+        shapes = [arguments.shape] if arguments.shape else []
+        (scenario,) = shaped(scenarios, arguments.scenario, shapes)
+        return _preflight(arguments, scenario)
     _refuse_alone(arguments)
     machine = detect()
     reasons = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
@@ -74,6 +108,29 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _import(modules: "Sequence[str]") -> None:
+    """Have engines and clients that are not perfgate's own register themselves.
+
+    Raises:
+        InputError: there is no such module.
+    """
+    from importlib import import_module
+
+    from perfgate.errors import InputError
+
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"cannot be imported: {error}",
+                field="--import",
+                found=name,
+                expected="a module that this Python finds",
+                hint="PYTHONPATH must name its folder",
+            ) from error
+
+
 def _refuse_alone(arguments: argparse.Namespace) -> None:
     from perfgate.errors import InputError
 
@@ -81,6 +138,10 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
         "--run-dir": arguments.run_dir is not None,
         "--reach": arguments.reach,
         "--try-vboost": arguments.try_vboost is not None,
+        "--shape": arguments.shape is not None,
+        "--launcher": arguments.launcher != "local",
+        "--on-node": arguments.on_node,
+        "--contained": arguments.contained,
     }
     for option, is_given in given.items():
         if is_given:
@@ -92,13 +153,24 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
 
 
 def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
+    from perfgate import places
     from perfgate.hardware import detect
+    from perfgate.launchers.base import launcher
     from perfgate.preflight import Where, look
     from perfgate.tools import tools_for
 
     machine = detect()
-    where = Where(run_folder=arguments.run_dir, reach=arguments.reach)
-    report = look(scenario, tools_for(scenario), machine, where)
+    start_with = launcher[arguments.launcher]()
+    where = Where(
+        run_folder=arguments.run_dir,
+        reach=arguments.reach,
+        on_node=arguments.on_node,
+        contained=arguments.contained,
+        runtime=start_with.runtime,
+        by_slurm=arguments.launcher == "slurm",
+    )
+    tools = tools_for(scenario, start_with.places(places.here(), scenario, None))
+    report = look(scenario, tools, machine, where)
     if arguments.try_vboost is not None:
         report = replace(report, checks=(*report.checks, _vboost(arguments.try_vboost, report)))
     if arguments.format == "json":

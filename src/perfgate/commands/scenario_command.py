@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from perfgate.commands.output import print_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perfgate.engines.base import EngineBuild
     from perfgate.measurement import Json
     from perfgate.scenarios.scenario import Scenario
@@ -63,10 +65,10 @@ def _command(arguments: argparse.Namespace) -> int:
     from perfgate.wrapping.docker import container_of
 
     places = here() if arguments.here else Places(on_paper=True)
-    chosen = _shaped(arguments)
+    chosen = shaped(load(arguments.scenarios), arguments.id, arguments.shape)
     made = []
     for scenario in chosen:
-        build = _build(scenario, arguments.engine_version)
+        build = build_of(scenario, arguments.engine_version)
         if arguments.container:
             box = container_of(scenario, build)
             steps = plan.contained_steps(scenario, build, places, box)
@@ -83,8 +85,10 @@ def _command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _shaped(arguments: argparse.Namespace) -> "tuple[Scenario, ...]":
-    """The scenario, or one for each asked shape.
+def shaped(
+    scenarios: "Sequence[Scenario]", name: str, shapes: "Sequence[str]"
+) -> "tuple[Scenario, ...]":
+    """The scenario of that name, or one for each asked shape of it.
 
     Raises:
         InputError: there is no such scenario, or it is none to explore with.
@@ -93,8 +97,8 @@ def _shaped(arguments: argparse.Namespace) -> "tuple[Scenario, ...]":
     from perfgate.scenarios.exploration import EXPLORE, explored, parse_shape
     from perfgate.scenarios.selection import pick
 
-    scenario = pick(load(arguments.scenarios), arguments.id)
-    if arguments.shape and EXPLORE not in scenario.markers:
+    scenario = pick(scenarios, name)
+    if shapes and EXPLORE not in scenario.markers:
         raise InputError(
             "this scenario has the lengths of its document",
             field="--shape",
@@ -102,16 +106,17 @@ def _shaped(arguments: argparse.Namespace) -> "tuple[Scenario, ...]":
             expected=f"a scenario marked {EXPLORE}",
             hint=f"`perfgate scenarios list -m {EXPLORE}` names them",
         )
-    return explored([scenario], [parse_shape(text) for text in arguments.shape])
+    return explored([scenario], [parse_shape(text) for text in shapes])
 
 
-def _build(scenario: "Scenario", version: str | None) -> "EngineBuild":
+def build_of(scenario: "Scenario", version: str | None) -> "EngineBuild":
     """The engine's build: the release asked for, else the document's, else the installed one."""
+    from perfgate import places
     from perfgate.engines.base import EngineBuild, engine
 
     version = version or scenario.source.engine_version
     if version is None:
-        return engine[scenario.engine.name]().build()
+        return engine[scenario.engine.name]().build(places.here())
     return EngineBuild(scenario.engine.name, version, version)
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfgate.commands import scenario_command
+from perfgate.commands import scenario_command, scenario_job
 from perfgate.commands.output import add_format, print_json, print_table
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     verb.set_defaults(execute=_show)
 
     scenario_command.add_to(verbs)
+    scenario_job.add_to(verbs)
 
     verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")

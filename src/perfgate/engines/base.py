@@ -53,24 +53,31 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def build(self) -> EngineBuild:
+    def build(self, places: Places) -> EngineBuild:
         """Ask the installed program what it is.
+
+        Args:
+            places: where the program is.
 
         Raises:
             MissingProgram: the program is not installed.
+            RunError: the container that it is in cannot be had.
         """
 
     @abstractmethod
     def served_model(self, scenario: Scenario, places: Places) -> str:
         """The model's name as `/v1/models` will show it."""
 
-    def verify(self, build: EngineBuild, commands: Sequence[Command]) -> None:  # noqa: B027
+    def verify(  # noqa: B027
+        self, build: EngineBuild, commands: Sequence[Command], places: Places
+    ) -> None:
         """Ask the installed programs whether they know every option of `commands`.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
 
         Raises:
             InputError: an option that the installed program lacks.
+            RunError: the container that it is in cannot be had.
         """
 
     @abstractmethod

@@ -3,12 +3,13 @@
 import hashlib
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from perfgate.asking import ask_here
 from perfgate.errors import InputError, MissingProgram
+from perfgate.places import Places
 from perfgate.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import Scenario
 
@@ -73,8 +74,12 @@ def known(scenario: Scenario) -> GgufModel:
     return model
 
 
-def locate(scenario: Scenario) -> Path:
+def locate(scenario: Scenario, places: Places) -> Path:
     """The model's file: where its variable says, else in its package.
+
+    Args:
+        scenario: names the model.
+        places: where the interpreter is that has the package.
 
     Raises:
         InputError: the file is missing, cut short or no GGUF file.
@@ -82,7 +87,10 @@ def locate(scenario: Scenario) -> Path:
     """
     model = known(scenario)
     setting = os.environ.get(model.variable)
-    path = Path(setting).absolute() if setting else _package_folder(model.package) / model.file
+    if setting:
+        path = Path(setting).absolute()
+    else:
+        path = _folder_seen_by(places.find(LLAMA_CPP_PYTHON), model.package) / model.file
     _require_gguf(path, None if setting else model.size, model.variable)
     return path
 
@@ -99,10 +107,6 @@ def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _package_folder(package: str) -> Path:
-    return _folder_seen_by(LLAMA_CPP_PYTHON.find(), package)
-
-
 @lru_cache(maxsize=8)
 def _folder_seen_by(interpreter: tuple[str, ...], package: str) -> Path:
     """Where `interpreter` has `package`, found without importing it: it wants llama_cpp."""
@@ -111,12 +115,10 @@ def _folder_seen_by(interpreter: tuple[str, ...], package: str) -> Path:
         f"s = u.find_spec({package!r}); "
         "print(s.submodule_search_locations[0] if s else '')"
     )
-    argv = (*interpreter, "-c", code)
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        raise MissingProgram(f"{interpreter[0]} is no usable Python: {error}") from error
-    folder = done.stdout.strip()
+    answer = ask_here((*interpreter, "-c", code), 60)
+    if not answer.is_good:
+        raise MissingProgram(f"{interpreter[0]} is no usable Python: {answer.trouble}")
+    folder = answer.stdout.strip()
     if not folder:
         raise MissingProgram(
             f"the model's package {package} is not installed for {interpreter[0]}; "

@@ -3,10 +3,10 @@
 perfgate imports neither the wheel nor the model's package; it asks the interpreter that has them.
 """
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.asking import Answer
 from perfgate.command import Command
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
@@ -60,17 +60,16 @@ class LlamaCpp(Engine):
             known = "one of " + ", ".join(CACHE_TYPES)
             raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
 
-    def build(self) -> EngineBuild:
+    def build(self, places: Places) -> EngineBuild:
         """See `Engine.build`. The wheel names no commit; its version ends in llama.cpp's build."""
-        try:
-            done = _call(SERVER, "--version", limit_s=60)
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.strip().splitlines()[-1:] or ["nothing"]
+        done = _asked(places, SERVER, "--version", limit_s=60)
+        if not done.is_good:
+            said = done.stderr.strip().splitlines()[-1:] or ["nothing"]
             raise MissingProgram(
-                f"{LLAMA_CPP_PYTHON.find()[0]} cannot run llama.cpp: {said[0]}; install it with "
-                f"`make setup-local`, or say where it is with {LLAMA_CPP_PYTHON.variable}"
-            ) from error
-        version = done.split()[-1]
+                f"{places.find(LLAMA_CPP_PYTHON)[0]} cannot run llama.cpp: {said[0]}; install it "
+                f"with `make setup-local`, or say where it is with {LLAMA_CPP_PYTHON.variable}"
+            )
+        version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)
 
     def served_model(self, scenario: Scenario, places: Places) -> str:  # noqa: ARG002
@@ -88,7 +87,7 @@ class LlamaCpp(Engine):
         settings = scenario.engine.settings
         slots = settings.max_batch_size or 1
         argv = [*places.find(LLAMA_CPP_PYTHON), str(SERVER)]
-        argv += ["--model", str(gguf_model.locate(scenario)), "--alias", endpoint.model]
+        argv += ["--model", str(gguf_model.locate(scenario, places)), "--alias", endpoint.model]
         argv += ["--host", endpoint.host, "--port", str(endpoint.port), "--slots", str(slots)]
         if settings.max_seq_len is not None:
             # llama.cpp divides its context evenly among the slots.
@@ -101,29 +100,28 @@ class LlamaCpp(Engine):
             argv += ["--threads", str(settings.cpu_threads)]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
-    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:  # noqa: ARG002
+    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
         """See `Engine.tokenizer`.
 
         Raises:
             RunError: class ``model_file``: the file has no tokenizer that can be translated.
         """
-        model = gguf_model.locate(scenario)
+        model = gguf_model.locate(scenario, places)
         digest = gguf_model.sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
         if not (folder / "tokenizer.json").is_file():
-            try:
-                _call(TOKENIZER, str(model), str(folder), limit_s=120)
-            except subprocess.CalledProcessError as error:
+            done = _asked(places, TOKENIZER, str(model), str(folder), limit_s=120)
+            if not done.is_good:
                 raise RunError(
                     "model_file",
                     f"no tokenizer could be made from {model.name}",
-                    evidence=tuple(error.stderr.strip().splitlines()[-3:]),
-                ) from error
+                    evidence=tuple(done.stderr.strip().splitlines()[-3:]),
+                )
         return str(folder)
 
-    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:  # noqa: ARG002
+    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
         """See `Engine.model_facts`."""
-        model = gguf_model.locate(scenario)
+        model = gguf_model.locate(scenario, places)
         return {
             "file": model.name,
             "bytes": model.stat().st_size,
@@ -132,19 +130,17 @@ class LlamaCpp(Engine):
         }
 
 
-def _call(script: Path, *arguments: str, limit_s: float) -> str:
-    """Standard output of a script run by the engine's interpreter.
+def _asked(places: Places, script: Path, *arguments: str, limit_s: float) -> Answer:
+    """What a script says that the engine's interpreter runs; it may have failed.
 
     Raises:
-        CalledProcessError: it failed.
         MissingProgram: it cannot be started, or does not end in time.
     """
-    argv = (*LLAMA_CPP_PYTHON.find(), str(script), *arguments)
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit_s, check=True)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingProgram(f"{script.name} cannot be run: {error}") from error
-    return done.stdout
+    argv = (*places.find(LLAMA_CPP_PYTHON), str(script), *arguments)
+    answer = places.ask(argv, limit_s, of_engine=LLAMA_CPP_PYTHON.of_engine)
+    if answer.why:
+        raise MissingProgram(f"{script.name} cannot be run: {answer.why}")
+    return answer
 
 
 def _refused(scenario: Scenario, field: str, found: object, expected: str) -> InputError:

@@ -9,17 +9,23 @@ from perfgate.command import Command
 from perfgate.engines.base import EngineBuild
 from perfgate.errors import RunError
 from perfgate.measurement import Measurement
+from perfgate.places import Places
 from perfgate.registry import Registry
 from perfgate.scenarios.scenario import AccuracyTask
 
 
 class Evaluator(ABC):
-    """One evaluator. Stateless."""
+    """One evaluator. Stateless.
+
+    Attributes:
+        of_engine: as in `perfgate.clients.base.Client`.
+    """
 
     name: str
+    of_engine = False
 
     @abstractmethod
-    def version(self, build: EngineBuild) -> str:
+    def version(self, build: EngineBuild, places: Places) -> str:
         """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:

@@ -3,7 +3,6 @@
 Its results are read by `lm_eval_results`.
 """
 
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.measurement import Measurement
 from perfgate.paths import repository
+from perfgate.places import Places
 from perfgate.programs import LM_EVAL
 from perfgate.scenarios.scenario import AccuracyTask
 
@@ -23,6 +23,7 @@ from perfgate.scenarios.scenario import AccuracyTask
 # own small ones few, so that a dead server is told in seconds, not minutes.
 MAX_RETRIES = 20
 OWN_MAX_RETRIES = 2
+_VERSION_WITHIN_S = 60
 
 
 def own_tasks() -> Path:
@@ -45,15 +46,14 @@ class LmEval(Evaluator):
 
     name = "lm_eval"
 
-    def version(self, build: EngineBuild) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
         code = "from importlib.metadata import version; print(version('lm_eval'))"
-        argv = (_interpreter(LM_EVAL.find()[0]), "-c", code)
-        try:
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            raise MissingProgram(f"lm_eval does not tell its version: {error}") from error
-        return done.stdout.strip()
+        argv = (_interpreter(places.find(LM_EVAL)[0]), "-c", code)
+        answer = places.ask(argv, _VERSION_WITHIN_S)
+        if not answer.is_good:
+            raise MissingProgram(f"lm_eval does not tell its version: {answer.trouble}")
+        return answer.stdout.strip()
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:
         """See `Evaluator.diagnose`; the log's tail is seldom the cause."""

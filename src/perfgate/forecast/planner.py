@@ -22,7 +22,7 @@ from perfgate.gate.rule import Rule, rule_for
 from perfgate.gate.verdict import counted
 from perfgate.hardware import Machine
 from perfgate.judging import Reference
-from perfgate.places import Places
+from perfgate.places import Places, here
 from perfgate.probe import Probe, all_probes
 from perfgate.references import Comparison, References, measures_itself
 from perfgate.scenarios.claims import claims_of
@@ -263,7 +263,8 @@ class Planner:
         name = scenario.engine.name
         if name not in self._installed:
             try:
-                self._installed[name] = tools_for(scenario, Places(on_paper=True)).engine.build()
+                on_paper = tools_for(scenario, Places(on_paper=True))
+                self._installed[name] = on_paper.engine.build(here())
             except MissingProgram:
                 self._installed[name] = None
         return self._installed[name]

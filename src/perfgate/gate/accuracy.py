@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.special import betainc, ndtri
-
 from perfgate.errors import InputError
+from perfgate.gate.distributions import beta_share, normal_quantile
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, counted, points
 from perfgate.metrics import is_accuracy
@@ -134,7 +133,7 @@ class _Table:
         if self.lost == 0:
             return 1.0
         effect = self.squares / (self.lost + self.gained)
-        return float(betainc(self.lost / effect, self.gained / effect + 1, 0.5))
+        return beta_share(self.lost / effect, self.gained / effect + 1, 0.5)
 
     def bounds(self, alpha: float, beta: float) -> tuple[float, float]:
         """Bounds of the true drop: the lower fails with alpha, the upper with beta."""
@@ -142,8 +141,8 @@ class _Table:
         error = math.sqrt(self.squares + self.runs**2 - net**2 / self.questions) / (
             self.questions * self.runs
         )
-        low = self.drop - float(ndtri(1 - alpha)) * error
-        high = self.drop + float(ndtri(1 - beta)) * error
+        low = self.drop - normal_quantile(1 - alpha) * error
+        high = self.drop + normal_quantile(1 - beta) * error
         return max(low, -1.0), min(high, 1.0)
 
     def gain(self) -> "_Table":

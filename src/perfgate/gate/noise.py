@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
-
 from perfgate.errors import InputError
+from perfgate.gate.distributions import (
+    normal_quantile,
+    normal_share,
+    student_quantile,
+    student_share,
+)
 from perfgate.gate.scale import as_number
 from perfgate.gate.scale import band as band_of
 from perfgate.gate.scale import margin as margin_of
@@ -54,12 +58,12 @@ class Noise:
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, dof: float) -> float:
     """Quantile of Student's t distribution; of the normal one for infinite `dof`."""
-    return float(ndtri(probability) if math.isinf(dof) else stdtrit(dof, probability))
+    return normal_quantile(probability) if math.isinf(dof) else student_quantile(probability, dof)
 
 
 def t_tail(t: float, dof: float) -> float:
     """P(T >= t) of Student's t distribution; of the normal one for infinite `dof`."""
-    return float(ndtr(-t) if math.isinf(dof) else stdtr(dof, -t))
+    return normal_share(-t) if math.isinf(dof) else student_share(-t, dof)
 
 
 def checked_sigma(sigma: float) -> float:

@@ -6,10 +6,9 @@ Where the answers of both builds are known, `perfgate.gate.accuracy` finds small
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
-
 from perfgate.errors import InputError
 from perfgate.gate.accuracy import check
+from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, points
 
@@ -111,7 +110,7 @@ def judge_unpaired(
     check(metric, margin)
     if new.questions is None:
         raise InputError(f"the new score of {metric} lacks its number of questions")
-    alpha_z, beta_z = float(ndtri(1 - alpha)), float(ndtri(1 - beta))
+    alpha_z, beta_z = normal_quantile(1 - alpha), normal_quantile(1 - beta)
     drop = reference.value - new.value
     low = drop - math.hypot(
         reference.value - reference.interval(alpha_z, beta_z)[0],

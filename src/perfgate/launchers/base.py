@@ -1,5 +1,6 @@
 """Launcher: how a command reaches the machine that runs it, and how it ends for certain."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,10 +14,16 @@ import psutil
 from perfgate.command import Command
 from perfgate.errors import RunError
 from perfgate.measurement import Json
+from perfgate.places import Places
+from perfgate.programs import Program
 from perfgate.registry import Registry
 from perfgate.scenarios.scenario import Scenario
+from perfgate.wrapping import wrapped
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
+Runtime = Literal["none", "docker", "pyxis"]
+
+POLL_S = 0.1  # between two looks at a program that runs
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Exit:
             or "lost": its keeper died.
         duration_s: from start to end.
         leftovers: names of processes that were still there when the program itself had ended,
-            and were ended by us.
+            and were ended by us; and the shared memory that it left and we removed.
     """
 
     status: int | None
@@ -45,6 +52,7 @@ class Job(ABC):
     folder: Path
     stdout: Path
     stderr: Path
+    _began: float  # on the monotonic clock
 
     @property
     @abstractmethod
@@ -55,7 +63,6 @@ class Job(ABC):
     def poll(self) -> Exit | None:
         """How it ended, or None while it runs. Never blocks."""
 
-    @abstractmethod
     def wait(
         self,
         *,
@@ -71,6 +78,47 @@ class Job(ABC):
             total_s: longest time from its start.
             written: what changes with every sign of life; None: the size of its output.
             watch: called again and again; when it raises, the program is stopped first.
+        """
+        written = written or self._output_size
+        size, heard_at = written(), time.monotonic()
+        while (ended := self.poll()) is None:
+            try:
+                if watch is not None:
+                    watch()
+            except BaseException:
+                self.stop()
+                raise
+            now = time.monotonic()
+            if (grown := written()) != size:
+                size, heard_at = grown, now
+            if total_s is not None and now - self._began >= total_s:
+                return self.give_up("total", f"it ran {total_s:g} s")
+            if silence_s is not None and now - heard_at >= silence_s:
+                return self.give_up("silence", f"it wrote nothing for {silence_s:g} s")
+            self._pause(POLL_S)
+        return ended
+
+    @abstractmethod
+    def _pause(self, seconds: float) -> None:
+        """Let `seconds` go by, or less when it ends."""
+
+    def _output_size(self) -> tuple[int, ...]:
+        return tuple(log.stat().st_size for log in (self.stdout, self.stderr) if log.exists())
+
+    def note_shared_memory(self) -> None:  # noqa: B027 - elsewhere nobody looks
+        """Note what memory its processes share, so that it can be removed should all be killed.
+
+        Called while it starts: looking costs a little, and nothing is measured yet.
+        """
+
+    @abstractmethod
+    def keep_evidence(self, why: str) -> None:
+        """Write down what its processes are doing now, and let them go on.
+
+        Best effort: raises nothing but what a full disk gives.
+
+        Args:
+            why: one line that says why somebody will want to know.
         """
 
     @abstractmethod
@@ -161,6 +209,20 @@ class Placement(ABC):
     host: str
     facts: Mapping[str, Json]
 
+    @property
+    def binds(self) -> str:
+        """The address that its server listens on, where it is reached under another one."""
+        return self.host
+
+    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+        """The engine's command as it is launched there: on one node itself, on several by ranks.
+
+        Raises:
+            InputError: the nodes are not known, or the GPUs do not spread evenly over them.
+            MissingProgram: the launching program is not here.
+        """
+        return wrapped(command, scenario, places)
+
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:
         """Start a program of the engine there; its files, script and logs go into `folder`.
@@ -173,12 +235,30 @@ class Placement(ABC):
         """
 
     @abstractmethod
-    def start_client(self, command: Command, folder: Path, name: str) -> Job:
-        """Start a program that puts load on the server, or prepares that; as `start` does."""
+    def start_client(
+        self, command: Command, folder: Path, name: str, *, of_engine: bool = False
+    ) -> Job:
+        """Start a program that puts load on the server, or prepares that; as `start` does.
+
+        Args:
+            command, folder, name: as in `start`.
+            of_engine: whether the program comes with the engine, so that it is where that is.
+        """
 
     @abstractmethod
     def free_port(self) -> int:
         """A TCP port of `host`, asked there, that nothing listens on now."""
+
+    def doctor(self) -> Mapping[str, Json] | None:
+        """What ``perfgate doctor --scenario ID --format json`` finds on the nodes; None: ask here.
+
+        The values that matter are ``machine`` (the first node's facts), ``checks`` and ``fit``; a
+        check that failed on another node than the first has that node's name before its own.
+
+        Raises:
+            RunError: the nodes could not be asked.
+        """
+        return None
 
     def require(self) -> None:  # noqa: B027 - this machine is always there
         """Check that the place is still there.
@@ -198,10 +278,24 @@ class Launcher(ABC):
     Attributes:
         here: whether what it starts runs on this machine, so that this machine's GPUs and load
             matter.
+        runtime: what runs containers for it on this machine.
+        starts_by: the programs that it starts others with, which no rehearsal plays.
     """
 
     name: str
     here = True
+    runtime: Runtime = "none"
+    starts_by: tuple[Program, ...] = ()
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:  # noqa: ARG002
+        """Where programs are for this launcher, for commands and for questions about versions.
+
+        Args:
+            here: where they are on this machine.
+            scenario: what will be started.
+            version: the engine's release as a person says it; None: nobody does.
+        """
+        return here
 
     @abstractmethod
     def placed(self, wanted: Wanted) -> AbstractContextManager[Placement]:

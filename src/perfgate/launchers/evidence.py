@@ -1,77 +1,104 @@
-"""Say what a program was doing when it was ended for taking too long: processes and stacks."""
+"""Say what a program was doing when it hung, or was ended for taking too long.
 
-import shutil
-import sys
-import time
-from collections.abc import Callable, Sequence
+What costs little comes first, and each part is in the file before the next one is looked for: a
+full disk, or a machine on which even looking hangs, leaves the most.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import psutil
 
-STACKS_S = 10.0  # all stack dumps together; a hung program must not make perfgate hang
+from perfgate.launchers import evidence_machine, evidence_processes
+from perfgate.launchers.evidence_processes import Ask
+from perfgate.secrets import MASK, is_secret, mask_arguments
 
-Ask = Callable[[tuple[str, ...], float], str]
+Part = tuple[str, float, Callable[[], Iterable[str]]]
+
+LOG_LINES = 40  # of each log
+LOG_BYTES = 64 * 1024
+SHORTEST_SECRET = 6  # characters; a shorter value would mask every second word
 
 
-def write_evidence(file: Path, why: str, processes: Sequence[psutil.Process], ask: Ask) -> None:
-    """Append the process tree and, where py-spy can look, the Python stacks to `file`.
+def write_evidence(
+    file: Path,
+    why: str,
+    processes: Sequence[psutil.Process],
+    ask: Ask,
+    logs: Sequence[Path] = (),
+) -> None:
+    """Append what can be seen of the processes and their machine to `file`.
 
-    The tree is written first: it is there even if a stack dump hangs or the disk is full then.
+    A part that fails, or takes longer than its own limit of time, says so in one line and hinders
+    no other. Environments are not read, and secrets on command lines and in logs are masked.
 
     Args:
         file: the evidence file; earlier evidence in it is kept.
-        why: one line that says why the program is ended.
-        processes: the program and its descendants.
+        why: one line that says why somebody will want to know.
+        processes: the program and its descendants; none where they have ended.
         ask: calls a program for at most some seconds and gives its output.
+        logs: the program's own output.
     """
-    with file.open("a", encoding="utf-8", errors="replace") as text:
-        print(why, file=text)
-        text.writelines(line + "\n" for line in _tree(processes))
-    with file.open("a", encoding="utf-8", errors="replace") as text:
-        text.writelines(line + "\n" for line in _stacks(processes, ask))
+    folder = file.parent
+    parts: list[Part] = [
+        ("processes", 5.0, lambda: evidence_processes.tree(processes)),
+        *((f"end of {log.name}", 5.0, partial(_end_of, log)) for log in logs),
+        ("sockets", 5.0, lambda: evidence_processes.sockets(processes)),
+        ("threads, as the kernel sees them", 5.0, lambda: evidence_processes.threads(processes)),
+        ("memory and disk", 5.0, lambda: evidence_machine.memory(folder)),
+        ("kernel messages", 5.0, evidence_machine.kernel_messages),
+        ("stacks", 20.0, lambda: evidence_processes.stacks(processes, ask)),
+        ("GPUs", 30.0, lambda: evidence_machine.gpus(ask)),
+    ]
+    _append(file, [why])
+    for title, seconds, look in parts:
+        found = within(seconds, look)
+        _append(file, [f"{title}:", *(f"  {line}" for line in found)])
 
 
-def _tree(processes: Sequence[psutil.Process]) -> list[str]:
-    """One line for each process, children below and right of their parents."""
-    depths: dict[int, int] = {}
-    lines = []
-    for process in processes:
+def within(seconds: float, look: Callable[[], Iterable[str]]) -> list[str]:
+    """The lines that `look` finds in `seconds`; the last one says why there are no more.
+
+    It looks in a thread of its own: to read about a process that is stuck in the kernel can take
+    for ever, and a thread can be left behind.
+    """
+    found: list[str] = []
+
+    def run() -> None:
         try:
-            with process.oneshot():
-                depth = depths.get(process.ppid(), 0) + 1
-                depths[process.pid] = depth
-                times = process.cpu_times()
-                lines.append(
-                    f"{'  ' * depth}pid {process.pid} {process.status()}, "
-                    f"cpu {times.user:.2f} s user {times.system:.2f} s system, "
-                    f"{process.num_threads()} threads, "
-                    f"{process.memory_info().rss / 2**20:.0f} MiB: "
-                    f"{' '.join(process.cmdline()) or process.name()}"
-                )
-        except psutil.Error as error:
-            lines.append(f"  pid {process.pid}: {error}")
-    return lines
+            for line in look():
+                found.append(line)  # one by one: what is found before it hangs is used
+        except Exception as error:  # whatever it is: the rest of the evidence matters more
+            found.append(f"no more: {type(error).__name__}: {error}")
 
-
-def _stacks(processes: Sequence[psutil.Process], ask: Ask) -> list[str]:
-    beside = Path(sys.executable).parent / "py-spy"
-    py_spy = str(beside) if beside.is_file() else shutil.which("py-spy")
-    if py_spy is None:
-        return [f"no stacks: no py-spy beside {sys.executable} or on PATH"]
-    lines = []
-    deadline = time.monotonic() + STACKS_S
-    for process in filter(_is_python, processes):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            lines.append(f"no stacks of pid {process.pid}: {STACKS_S:.0f} s are over")
-            continue
-        lines += [f"stacks of pid {process.pid}, by py-spy dump:"]
-        lines += ask((py_spy, "dump", "--pid", str(process.pid)), left).splitlines()
-    return lines or ["no stacks: none of these is a Python program"]
-
-
-def _is_python(process: psutil.Process) -> bool:
+    thread = threading.Thread(target=run, name="evidence", daemon=True)
     try:
-        return Path(process.exe()).name.startswith("python")
-    except psutil.Error:
-        return False
+        thread.start()
+    except RuntimeError as error:  # the machine has no thread left for us
+        return [f"not looked: {error}"]
+    thread.join(seconds)
+    return [*found, f"no more: {seconds:.0f} s are over"] if thread.is_alive() else found
+
+
+def _append(file: Path, lines: Iterable[str]) -> None:
+    hidden = [
+        value
+        for name, value in os.environ.items()
+        if is_secret(name) and len(value) >= SHORTEST_SECRET
+    ]
+    with file.open("a", encoding="utf-8", errors="backslashreplace") as text:
+        for line in lines:
+            (masked,) = mask_arguments((line,))
+            for value in hidden:
+                masked = masked.replace(value, MASK)
+            text.write(masked + "\n")
+
+
+def _end_of(log: Path) -> list[str]:
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LOG_BYTES))
+        return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]

@@ -21,7 +21,14 @@ class Here(Placement):
     def start(self, command: Command, folder: Path, name: str) -> Job:
         return self._start(command, folder, name)
 
-    def start_client(self, command: Command, folder: Path, name: str) -> Job:
+    def start_client(
+        self,
+        command: Command,
+        folder: Path,
+        name: str,
+        *,
+        of_engine: bool = False,  # noqa: ARG002 - everything is here
+    ) -> Job:
         return self._start(command, folder, name)
 
     def free_port(self) -> int:

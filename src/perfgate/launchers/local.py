@@ -90,6 +90,7 @@ class LocalLauncher(Launcher):
             try:
                 with self.start(Command(argv), Path(folder), "asked") as job:
                     if job.until(seconds) is None:
+                        job.stop(1.0)
                         return f"no answer from {argv[0]} in {seconds:.0f} s"
                     return "\n".join(job.tail(1000))
             except PerfgateError as error:

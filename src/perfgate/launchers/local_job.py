@@ -8,20 +8,21 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from perfgate.errors import RunError
+from perfgate.errors import InputError, RunError
 from perfgate.launchers import survivors
-from perfgate.launchers.base import Exit, Job, Reason
-from perfgate.launchers.evidence import Ask, write_evidence
+from perfgate.launchers.base import POLL_S, Exit, Job, Reason
+from perfgate.launchers.evidence import write_evidence
+from perfgate.launchers.evidence_processes import Ask
 from perfgate.launchers.run_folder import explain_disk_errors
+from perfgate.launchers.shared_memory import SharedMemory
 
-POLL_S = 0.1
 STOP_GRACE_S = 10.0
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
 WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
@@ -55,7 +56,8 @@ class LocalJob(Job):
         self._wardens = [psutil.Process(warden.pid)]
         self._control, self._status = pipes
         os.set_blocking(self._status.fileno(), False)
-        self._started_at = time.monotonic()
+        self._memory = SharedMemory()
+        self._began = time.monotonic()
         self._lock = threading.RLock()  # a signal handler may stop the job in the middle of a poll
         self._unread = b""
         self._deaf = False  # the status pipe is closed: no warden is left
@@ -104,33 +106,6 @@ class LocalJob(Job):
                     self.release()
             return self._exit
 
-    def wait(
-        self,
-        *,
-        silence_s: float | None = None,
-        total_s: float | None = None,
-        written: Callable[[], object] | None = None,
-        watch: Callable[[], None] | None = None,
-    ) -> Exit:
-        written = written or self._output_size
-        size, heard_at = written(), time.monotonic()
-        while (ended := self.poll()) is None:
-            try:
-                if watch is not None:
-                    watch()
-            except BaseException:
-                self.stop()
-                raise
-            now = time.monotonic()
-            if (grown := written()) != size:
-                size, heard_at = grown, now
-            if total_s is not None and now - self._started_at >= total_s:
-                return self.give_up("total", f"it ran {total_s:g} s")
-            if silence_s is not None and now - heard_at >= silence_s:
-                return self.give_up("silence", f"it wrote nothing for {silence_s:g} s")
-            self._pause(POLL_S)
-        return ended
-
     def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
         return self._end("stopped", grace_s)
 
@@ -151,6 +126,19 @@ class LocalJob(Job):
                 times = warden.cpu_times()
                 total += times.children_user + times.children_system
         return total
+
+    def listens(self, port: int) -> bool:
+        """As in `Job`; a server that is ready, and measured by nobody, has its memory looked at.
+
+        Else what it leaves there, should it crash later, could not be told from others' files.
+        """
+        found = super().listens(port)
+        if found:
+            self.note_shared_memory()
+        return found
+
+    def note_shared_memory(self) -> None:
+        self._memory.look([one.pid for one in self.processes()])
 
     def until(self, seconds: float) -> Exit | None:
         """Wait until it ends, but not longer than `seconds`."""
@@ -190,18 +178,19 @@ class LocalJob(Job):
             raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
         return ended
 
+    def keep_evidence(self, why: str) -> None:
+        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
+        # Where the folder is gone or may not be written, nobody will look for evidence in it.
+        with contextlib.suppress(InputError), explain_disk_errors(self.folder):
+            logs = (self.stdout, self.stderr)
+            write_evidence(self.evidence, told, self.processes(), self._ask, logs)
+
     def give_up(self, reason: Reason, why: str) -> Exit:
-        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} "
-        told += f"{self.name} is ended because {why}"
         try:
-            with explain_disk_errors(self.folder):
-                write_evidence(self.evidence, told, self.processes(), self._ask)
+            self.keep_evidence(f"{self.name} is ended because {why}")
         finally:
             ended = self._end(reason, STOP_GRACE_S)
         return ended
-
-    def _output_size(self) -> tuple[int, ...]:
-        return tuple(log.stat().st_size for log in (self.stdout, self.stderr) if log.exists())
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -236,6 +225,7 @@ class LocalJob(Job):
         if self._warden.poll() is None:
             return None
         gone = self._told["gone"]
+        swept = self._memory.remove([one.pid for one in self._seen])
         reason: Reason = gone["reason"]
         return Exit(
             status=gone["status"],
@@ -243,6 +233,7 @@ class LocalJob(Job):
             duration_s=gone["duration_s"],
             leftovers=(
                 *gone["leftovers"],
+                *(f"shared memory {name}" for name in swept),
                 *(f"still there: {one}" for one in gone["survivors"]),
             ),
         )
@@ -251,18 +242,21 @@ class LocalJob(Job):
         """Both wardens were killed: do their work from outside; None until nothing is left."""
         self._lost_at = self._lost_at or time.monotonic()
         living = [*filter(survivors.alive, self._seen | {*survivors.marked(self.mark)})]
+        self._memory.look([one.pid for one in living])
         survivors.kill(living)
         self._killed |= _names(living)
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:
             return None
+        swept = self._memory.remove([one.pid for one in self._seen])
         return Exit(
             status=None,
             reason="lost",
-            duration_s=self._lost_at - self._started_at,
+            duration_s=self._lost_at - self._began,
             leftovers=(
                 *sorted(self._killed),
                 *(f"still there: {name}" for name in sorted(_names(living))),
+                *(f"shared memory {name}" for name in swept),
             ),
         )
 

@@ -12,24 +12,32 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from perfgate.command import Command
 from perfgate.durable import write_text
 from perfgate.errors import InputError, RunError
-from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.base import Job, Launcher, Placement, Runtime, Wanted, launcher
 from perfgate.launchers.local import LocalLauncher
-from perfgate.launchers.slurm_calls import bad_nodes, job_facts, node_names
+from perfgate.launchers.slurm_calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm_facts import JobFacts, cause_of
-from perfgate.launchers.slurm_placement import SlurmPlacement
+from perfgate.launchers.slurm_inside import SlurmInside
+from perfgate.launchers.slurm_nodes import Asked, free_nodes
+from perfgate.launchers.slurm_placement import SlurmPlacement, address_of
 from perfgate.launchers.slurm_script import (
     BEAT,
     SCRIPT,
     RenderedJob,
     beat_every_s,
+    folders_of,
     render_job,
     request_for,
 )
+from perfgate.leases import Owner
+from perfgate.places import Places
+from perfgate.programs import SBATCH, SRUN
+from perfgate.scenarios.scenario import Scenario
 from perfgate.site import SlurmSite, load_site
 
 KEEPER = Path(__file__).with_name("slurm_keeper.py")
@@ -49,41 +57,87 @@ class SlurmLauncher(Launcher):
 
     name = "slurm"
     here = False
+    starts_by = (SRUN, SBATCH)
 
     def __init__(self, site: SlurmSite | None = None) -> None:
         self._site = site
         self._local = LocalLauncher()
         self._bad: set[str] = set()  # nodes that failed in this session are not asked for again
 
+    @property
+    def site(self) -> SlurmSite:
+        """The cluster's settings."""
+        if self._site is None:
+            self._site = load_site().slurm
+        return self._site
+
+    @property
+    def runtime(self) -> Runtime:  # type: ignore[override]
+        """As in `Launcher`."""
+        return "none" if self.site.container is None else "pyxis"
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:  # noqa: ARG002
+        """As in `Launcher`: where the site has a container, the engine's programs are in it."""
+        if self.site.container is None:
+            return here
+        return replace(here, inside=SlurmInside(self.site, folders_of(here)))
+
     @contextmanager
     def placed(self, wanted: Wanted) -> Iterator[Placement]:
-        site = self._site = self._site or load_site()
-        launch = wanted.scenario.launch
-        if launch is not None and launch.by == "sbatch":
-            raise InputError(
-                "a scenario that submits a job of its own cannot run inside another",
-                found=f"{wanted.scenario.id} is launched by sbatch",
-                hint="run it with --launcher local on the login node",
-            )
+        site = self.site
         wanted.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
         if job:
             facts = job_facts(job)
             if not facts.runs:
                 raise cause_of(facts)
-            with self._placement(facts, wanted, site, own=False) as placement:
+            with (
+                self._shared(facts, wanted, site) as nodes,
+                self._placement(facts, nodes, wanted, site, own=False) as placement,
+            ):
                 yield placement
             return
         with (
             self._held(wanted, site) as facts,
-            self._placement(facts, wanted, site, own=True) as placement,
+            self._placement(
+                facts, self._enough(facts, wanted), wanted, site, own=True
+            ) as placement,
         ):
             yield placement
 
     @contextmanager
     def _placement(
-        self, facts: JobFacts, wanted: Wanted, site: SlurmSite, *, own: bool
+        self,
+        facts: JobFacts,
+        nodes: tuple[str, ...],
+        wanted: Wanted,
+        site: SlurmSite,
+        *,
+        own: bool,
     ) -> Iterator[Placement]:
+        placement = SlurmPlacement(
+            self._local,
+            facts.job,
+            nodes[: wanted.scenario.hardware.nodes],
+            site,
+            wanted.scenario,
+            wanted.folder.resolve(),
+            own=own,
+            failed=self._note_bad,
+        )
+        try:
+            yield placement
+        finally:
+            if not own:  # what is left in a job of ours ends with it
+                with suppress(RunError):
+                    placement.clear()
+
+    def _enough(self, facts: JobFacts, wanted: Wanted) -> tuple[str, ...]:
+        """The nodes of the job.
+
+        Raises:
+            InputError: there are not as many as the scenario needs.
+        """
         needed = wanted.scenario.hardware.nodes
         nodes = node_names(facts.nodes)
         if len(nodes) < needed:
@@ -92,16 +146,27 @@ class SlurmLauncher(Launcher):
                 found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
                 expected=f"{needed}, as {wanted.scenario.id} needs",
             )
-        folder = wanted.folder.resolve()
-        placement = SlurmPlacement(
-            self._local, facts.job, nodes[:needed], site, folder, own=own, failed=self._note_bad
-        )
-        try:
-            yield placement
-        finally:
-            if not own:  # what is left in a job of ours ends with it
-                with suppress(RunError):
-                    placement.clear()
+        return nodes
+
+    @contextmanager
+    def _shared(
+        self, facts: JobFacts, wanted: Wanted, site: SlurmSite
+    ) -> Iterator[tuple[str, ...]]:
+        """Nodes of an allocation that other starts may use, too: those that none of them has."""
+        nodes = self._enough(facts, wanted)
+        needed = wanted.scenario.hardware.nodes
+        avoid = self._bad & set(nodes)
+        if len(nodes) - len(avoid) < needed:
+            raise RunError(
+                "node_failed",
+                f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
+                f"{wanted.scenario.id} needs {needed} of {facts.nodes}",
+            )
+        owner = Owner(str(wanted.folder), wanted.scenario.id)
+        addresses = {node: address_of(node) for node in nodes}
+        asked = Asked(facts.job, addresses, avoid, needed, owner, site.pending_limit_s, wanted.tell)
+        with free_nodes(asked) as free:
+            yield free
 
     @contextmanager
     def _held(self, wanted: Wanted, site: SlurmSite) -> Iterator[JobFacts]:
@@ -155,7 +220,7 @@ def _submitted(keeper: Job) -> str:
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
             said = keeper.tail(5)
-            reached = not any("Unable to contact" in one for one in said)
+            reached = not any(map(is_unreached, said))
             raise RunError(
                 "config_error" if reached else "slurm_unreachable",
                 f"sbatch refused the job with status {ended.status}",

@@ -17,17 +17,31 @@ class _NoAnswer(Exception):
     """A call failed."""
 
 
-def call(argv: Sequence[str], seconds: float = CALL_S) -> str:
+def call(argv: Sequence[str], seconds: float = CALL_S, *, patient: bool = True) -> str:
     """Standard output of a program of Slurm.
+
+    Args:
+        argv: the call.
+        seconds: the longest that it may take.
+        patient: whether to ask again, for a while, when no controller answers.
 
     Raises:
         RunError: class ``slurm_unreachable``: it failed.
         MissingProgram: it is not here.
     """
-    try:
-        return _call(argv, seconds)
-    except _NoAnswer as error:
-        raise RunError("slurm_unreachable", f"{argv[0]} failed: {error}") from error
+    deadline = time.monotonic() + (UNREACHABLE_S if patient else 0.0)
+    while True:
+        try:
+            return _call(argv, seconds)
+        except _NoAnswer as error:
+            if not is_unreached(str(error)) or time.monotonic() > deadline:
+                raise RunError("slurm_unreachable", f"{argv[0]} failed: {error}") from error
+        time.sleep(1.0)
+
+
+def is_unreached(said: str) -> bool:
+    """Whether that is what Slurm's programs say when no controller answers."""
+    return "Unable to contact slurm controller" in said
 
 
 def job_facts(job: str) -> JobFacts:

@@ -1,6 +1,8 @@
 """What Slurm says of a job, and what class of failure that is. Pure: text in, values out."""
 
 import re
+import signal
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perfgate.errors import RunError
@@ -19,6 +21,11 @@ _ENDS = {
     "REVOKED": ("job_cancelled", "its cluster gave it to another one"),
     "TIMEOUT": ("job_time_limit", "it reached its time limit"),
 }
+
+_ENDED = re.compile(
+    r"srun: error: \S+: tasks? \S+: (?:Exited with exit code (\d+)|(.+?)(?: \(core dumped\))?)$"
+)
+_NOT_STARTED = re.compile(r"srun: error: Task launch for \S+ failed on node (\S+?): ")
 
 
 @dataclass(frozen=True)
@@ -110,3 +117,30 @@ def cause_of(facts: JobFacts, error: RunError | None = None) -> RunError:
     hint = "ask for more memory per node (site.yaml: memory)" if failure == "oom" else None
     evidence = error.evidence if error else ()
     return RunError(failure, f"{facts.in_words}: {what}{met}", evidence=evidence, hint=hint)
+
+
+def first_end(lines: Iterable[str]) -> int | None:
+    """Status of the task that ended first, by what srun said; -N: signal N. None: it said nothing.
+
+    When srun ends the other tasks because of one, its own status is that of the others.
+    """
+    for line in lines:
+        found = _ENDED.match(line)
+        if found and found[1]:
+            return int(found[1])
+        if found:
+            named = (one for one in signal.valid_signals() if signal.strsignal(one) == found[2])
+            return next((-int(one) for one in named), None)
+    return None
+
+
+def node_not_reached(lines: Sequence[str]) -> str | None:
+    """The node on which srun could not start anything, by what it said.
+
+    A node that has just been lost is found so before its job is called NODE_FAIL.
+    """
+    for line in lines:
+        found = _NOT_STARTED.search(line)
+        if found:
+            return found[1]
+    return None

@@ -4,22 +4,41 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from perfgate.command import Command
+from perfgate.durable import write_text
 from perfgate.errors import InputError, RunError
+from perfgate.launchers import node_evidence
 from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.local import LocalLauncher
-from perfgate.launchers.slurm_calls import call, job_facts, node_address
-from perfgate.launchers.slurm_facts import JobFacts, cause_of
-from perfgate.launchers.slurm_script import BEAT, calls_srun, srun_argv, within_job
-from perfgate.launchers.slurm_step import Step
+from perfgate.launchers.node_doctor import (
+    SCENARIO,
+    ask_doctors,
+    doctor_command,
+    scenario_text,
+    with_plugin,
+)
+from perfgate.launchers.node_step import Step
+from perfgate.launchers.slurm_calls import call, is_unreached, job_facts, node_address
+from perfgate.launchers.slurm_facts import JobFacts, cause_of, node_not_reached
+from perfgate.launchers.slurm_ranks import as_ranks
+from perfgate.launchers.slurm_script import (
+    BEAT,
+    calls_srun,
+    folders_of,
+    gres_of,
+    srun_argv,
+    within_job,
+)
 from perfgate.measurement import Json
+from perfgate.places import Places, here
+from perfgate.scenarios.scenario import Scenario
 from perfgate.site import SlurmSite
 
-LOOK = Path(__file__).with_name("slurm_look.py")
+LOOK = Path(__file__).with_name("node_look.py")
 LOOK_S = 60.0
 SETTLE_S = 3.0  # slurmctld may learn of a step's end a little after srun here
 CHANGE_S = 30.0
@@ -37,6 +56,7 @@ class SlurmPlacement(Placement):
         job: number of the job.
         nodes: its nodes that are used.
         site: the cluster's settings.
+        scenario: what is started.
         folder: the start's files.
         own: whether the job is perfgate's own.
         failed: told the nodes of a job in which one of them failed.
@@ -48,6 +68,7 @@ class SlurmPlacement(Placement):
         job: str,
         nodes: tuple[str, ...],
         site: SlurmSite,
+        scenario: Scenario,
         folder: Path,
         *,
         own: bool,
@@ -57,24 +78,65 @@ class SlurmPlacement(Placement):
         self._site = site
         self._job = job
         self._node = nodes[0]
+        self._scenario = scenario
+        self._gres = gres_of(site, scenario.hardware)
         self._folder = folder
         self._marks: list[str] = []
         self._nodes = nodes
         self._failed = failed
-        self.host = _address(self._node)
+        self.host = address_of(self._node)
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own}
         self.facts = {"slurm": slurm}
 
+    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+        """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
+        return as_ranks(command, scenario, places, self._site, self._nodes)
+
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if calls_srun(command.argv):
-            argv = within_job(command.argv, self._job, os.environ)
-            return self._started(replace(command, argv=argv), folder, name)
-        return self._step(command, folder, name, contained=True)
+            cwd = (command.cwd or folder).resolve()
+            variables = tuple(command.env)
+            argv = within_job(
+                command.argv,
+                self._job,
+                name,
+                cwd,
+                self._site,
+                os.environ,
+                contained=variables,
+                mounts=folders_of(here()),
+            )
+            return self._started(replace(command, argv=argv), folder, name, self._nodes)
+        return self._step(command, folder, name, contained=True, gres=self._gres)
 
-    def start_client(self, command: Command, folder: Path, name: str) -> Job:
-        if self._site.clients == "login":
+    def start_client(
+        self, command: Command, folder: Path, name: str, *, of_engine: bool = False
+    ) -> Job:
+        contained = of_engine and self._site.container is not None
+        if self._site.clients == "login" and not contained:
             return self._local.start(command, folder, name)
-        return self._step(command, folder, name)
+        return self._step(command, folder, name, contained=contained)
+
+    def doctor(self) -> Mapping[str, Json]:
+        """As in `Placement`; all nodes are asked at the same time."""
+        folder = self._folder / "doctor"
+        folder.mkdir(exist_ok=True)
+        contained = self._site.container is not None
+        write_text(folder / SCENARIO, scenario_text(self._scenario))
+        command = doctor_command(self._scenario, folder, contained=contained)
+        try:
+            told = ask_doctors(
+                {
+                    node: self._step(command, folder, node, nodes=(node,), gres=self._gres)
+                    for node in self._nodes
+                }
+            )
+        except RunError as error:
+            cause = self.explained(error)
+            if cause is error:
+                raise
+            raise cause from error
+        return with_plugin(told) if contained else told
 
     def free_port(self) -> int:
         """As in `Placement`; tells as well whether the node sees the start's folder."""
@@ -82,12 +144,13 @@ class SlurmPlacement(Placement):
         if not seen.exists():  # in an allocation that is not ours there is no keeper
             seen.write_text("")
         try:
-            return int(self._look("port", self.host, str(seen)))
+            return int(self.look("port", self.host, str(seen)))
         except (RunError, ValueError) as error:
             raise self.explained(
                 RunError(
                     "config_error",
                     f"{self._node} cannot be used: {error}",
+                    evidence=tuple(str(error).splitlines()[-5:]),
                     hint="the run folder, this checkout and its Python must be at the same path on "
                     "every node (docs/slurm.md)",
                 )
@@ -101,10 +164,20 @@ class SlurmPlacement(Placement):
 
     def explained(self, error: RunError) -> RunError:
         """The error, or what became of the job."""
-        if error.failure in _OF_ITS_OWN and job_facts(self._job).runs:
+        lost = node_not_reached(error.evidence)
+        if error.failure in _OF_ITS_OWN and lost is None and job_facts(self._job).runs:
             return error
         facts = self._settled()
-        return error if facts.runs else self._cause(facts, error)
+        if not facts.runs:
+            return self._cause(facts, error)
+        if lost is not None:
+            self._failed((lost,))
+            message = f"nothing can be started on {lost}: {error.message}"
+            return RunError("node_failed", message, evidence=error.evidence)
+        if any(map(is_unreached, error.evidence)):
+            message = f"no controller answered srun: {error.message}"
+            return RunError("slurm_unreachable", message, evidence=error.evidence)
+        return error
 
     def _cause(self, facts: JobFacts, error: RunError | None = None) -> RunError:
         cause = cause_of(facts, error)
@@ -114,8 +187,8 @@ class SlurmPlacement(Placement):
 
     def clear(self) -> None:
         """End what the steps left on the nodes, where Slurm did not."""
-        for node in self._nodes if self._marks else ():
-            self._look("end", *self._marks, node=node)
+        if self._marks:
+            self.look("end", *self._marks, nodes=self._nodes)
 
     def _settled(self) -> JobFacts:
         """The job when its state says how it is."""
@@ -129,26 +202,95 @@ class SlurmPlacement(Placement):
                 return facts
             time.sleep(0.2)
 
-    def _step(self, command: Command, folder: Path, name: str, *, contained: bool = False) -> Step:
-        cwd = (command.cwd or folder).resolve()
+    def _step(
+        self,
+        command: Command,
+        folder: Path,
+        name: str,
+        *,
+        nodes: tuple[str, ...] = (),
+        contained: bool = False,
+        gres: str | None = None,
+    ) -> Step:
+        nodes = nodes or (self._node,)
         before = srun_argv(
-            self._job, self._node, name, cwd, self._site, os.environ, contained=contained
+            self._job,
+            nodes,
+            name,
+            (command.cwd or folder).resolve(),
+            self._site,
+            os.environ,
+            gres=gres,
+            contained=tuple(command.env) if contained else None,
+            mounts=folders_of(here()) if contained else (),
         )
-        return self._started(replace(command, argv=(*before, *command.argv)), folder, name)
+        return self._started(replace(command, argv=(*before, *command.argv)), folder, name, nodes)
 
-    def _started(self, command: Command, folder: Path, name: str) -> Step:
+    def _started(self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]) -> Step:
         srun = self._local.start(command, folder, name)
         self._marks.append(srun.mark)
-        return Step(srun, self._look)
+        return Step(srun, _Asked(self, nodes))
 
-    def _look(self, *words: str, node: str | None = None) -> str:
-        before = srun_argv(
-            self._job, node or self._node, "look", self._folder, self._site, os.environ
+    def look(self, *words: str, nodes: tuple[str, ...] = (), seconds: float = LOOK_S) -> str:
+        """What `node_look.py` answers on the nodes, by default the first; a line for each.
+
+        Raises:
+            RunError: class ``slurm_unreachable``: a node could not be asked.
+        """
+        # Who may not take long is not to wait for a controller either.
+        patient = seconds >= LOOK_S
+        return self._asked(
+            "look", (str(LOOK), *words), nodes, seconds, isolated=True, patient=patient
         )
-        return call((*before, sys.executable, "-I", "-S", str(LOOK), *words), LOOK_S).strip()
+
+    def evidence(self, mark: str, nodes: tuple[str, ...], file: Path, seconds: float) -> None:
+        """Append to `file` what a launch does on the nodes, or why that is not known."""
+        words = ("-m", node_evidence.__name__, mark, str(file))
+        trouble = ""
+        try:
+            self._asked("evidence", words, nodes, seconds)
+        except RunError as error:
+            trouble = f"no more from the nodes: {error}\n"
+        with file.open("a", encoding="utf-8") as whole:
+            for node in nodes:
+                part = node_evidence.part_of(file, node)
+                if part.exists():
+                    whole.write(part.read_text(encoding="utf-8", errors="replace"))
+                    part.unlink()
+            whole.write(trouble)
+
+    def _asked(
+        self,
+        name: str,
+        words: tuple[str, ...],
+        nodes: tuple[str, ...],
+        seconds: float,
+        *,
+        isolated: bool = False,
+        patient: bool = False,
+    ) -> str:
+        before = srun_argv(
+            self._job, nodes or (self._node,), name, self._folder, self._site, os.environ
+        )
+        python = (sys.executable, "-I", "-S") if isolated else (sys.executable,)
+        return call((*before, *python, *words), seconds, patient=patient).strip()
 
 
-def _address(node: str) -> str:
+class _Asked:
+    """The nodes of one step."""
+
+    def __init__(self, placement: SlurmPlacement, nodes: tuple[str, ...]) -> None:
+        self._placement = placement
+        self._nodes = nodes
+
+    def look(self, *words: str, seconds: float = LOOK_S) -> str:
+        return self._placement.look(*words, nodes=self._nodes, seconds=seconds)
+
+    def evidence(self, mark: str, file: Path, seconds: float) -> None:
+        self._placement.evidence(mark, self._nodes, file, seconds)
+
+
+def address_of(node: str) -> str:
     """The node's IPv4 address as it is reached from here, which is where its server listens."""
     name = node_address(node)
     try:

@@ -1,9 +1,9 @@
 """Stand between perfgate and one program it starts; end all of it when either of them is gone.
 
 A program of its own, run by path (``python -I -S warden.py CONTROL STATUS PARENT GRACE``): standard
-library only, Linux only, imported by nobody, and all in one file, because an isolated interpreter
-finds no second one. Two processes run it, so that no single ``kill -9``
-gets past them:
+library only, Linux only, imported by nobody. The one other file it needs it loads by its path,
+because an isolated interpreter finds none by name. Two processes run it, so that no single
+``kill -9`` gets past them:
 
     perfgate ── outer warden ── inner warden ── program ── whatever the program starts
 
@@ -11,13 +11,15 @@ Both are child subreapers: a process whose parent ended becomes the child of the
 whatever its session, group, title or environment. So the kernel itself says when nothing is left:
 ``waitpid`` finds no child. The inner warden starts the program and ends the tree when the program
 has ended, or is told to, or the CONTROL pipe closes (perfgate is gone), or the outer warden dies.
-The outer warden does nothing but take over when the inner one is killed.
+The outer warden does nothing but take over when the inner one is killed. Whoever ends the tree
+removes the shared memory that it leaves behind (``shared_memory.py``).
 
 CONTROL carries JSON lines in: ``{"argv", "env", "cwd"}``, then ``{"stop_within_s"}``.
 STATUS carries JSON lines out: ``started`` or ``failed``, then ``gone``.
 """
 
 import ctypes
+import importlib.util
 import json
 import os
 import select
@@ -27,7 +29,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from perfgate.launchers.shared_memory import SharedMemory
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36
@@ -39,11 +44,32 @@ LONGEST_PAUSE_S = 0.1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
+def shared_memory() -> "SharedMemory":
+    """The class of the file beside this one, made: it looks at what is there now."""
+    path = os.path.join(os.path.dirname(__file__), "shared_memory.py")  # noqa: PTH118, PTH120
+    spec = importlib.util.spec_from_file_location("shared_memory", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    memory: SharedMemory = module.SharedMemory()
+    return memory
+
+
 def prctl(option: int, value: int) -> None:
     """Call prctl(2) on this process."""
     if LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
+
+
+def complain() -> None:
+    """Print the exception that is being handled, if there is room for it in the log."""
+    try:
+        traceback.print_exc()
+    except OSError:
+        return
 
 
 class Process(NamedTuple):
@@ -106,9 +132,11 @@ def descendants() -> list[Process]:
 class Warden:
     """What both wardens do: report to perfgate, collect the dead, end the tree below them."""
 
-    def __init__(self, status: int, grace_s: float) -> None:
+    def __init__(self, status: int, grace_s: float, memory: "SharedMemory") -> None:
         self.status = status
         self.grace_s = grace_s
+        self.memory = memory
+        self.pids: set[int] = set()  # of the tree, as far as this warden has met them
         self.program: int | None = None
         self.exit_status: int | None = None
         self.started_at = self.ended_at = time.monotonic()
@@ -138,6 +166,7 @@ class Warden:
                 return False
             if pid == 0:
                 return True
+            self.pids.add(pid)
             if pid == self.program:
                 self.exit_status = os.waitstatus_to_exitcode(status)
                 self.ended_at = time.monotonic()
@@ -150,9 +179,14 @@ class Warden:
         """
         asked: set[tuple[int, int]] = set()
         pause_s = 0.005
+        looked = False
         while self.collect():
             now = time.monotonic()
             tree = descendants()
+            self.pids.update(one.pid for one in tree)
+            if not looked:
+                looked = True
+                self.look_at_memory(tree)
             self.note_leftovers(tree, now)
             if now > self.polite_until + KILL_S:
                 return [process for process in tree if process.alive]
@@ -172,15 +206,31 @@ class Warden:
         if self.exit_status is not None and now >= self.ended_at + SETTLE_S:
             self.leftovers |= {(one.pid, one.start): one.name for one in tree if one.alive}
 
+    def look_at_memory(self, tree: list[Process]) -> None:
+        """Note what shared memory the tree uses, while there is still somebody to use it."""
+        try:
+            self.memory.look([one.pid for one in tree])
+        except Exception:  # whatever it is, the tree must be ended
+            complain()
+
+    def swept(self) -> list[str]:
+        """The shared memory that the tree has left, now removed."""
+        try:
+            return self.memory.remove(self.pids)
+        except Exception:  # whatever it is, perfgate must hear that the tree is gone
+            complain()
+            return []
+
     def clear_and_report(self, pause: Callable[[float], None]) -> None:
         survivors = self.clear(pause)
+        swept = [f"shared memory {name}" for name in self.swept()]
         self.report(
             event="gone",
             reason=self.reason,
             status=self.exit_status,
             duration_s=(self.ended_at if self.exit_status is not None else time.monotonic())
             - self.started_at,
-            leftovers=sorted(self.leftovers.values())[:50],
+            leftovers=[*sorted(self.leftovers.values())[:50], *swept[:50]],
             survivors=[f"{one.name} (pid {one.pid}, state {one.state})" for one in survivors[:50]],
         )
 
@@ -188,8 +238,10 @@ class Warden:
 class InnerWarden(Warden):
     """The one that starts the program, listens to perfgate and ends the tree."""
 
-    def __init__(self, control: int, status: int, grace_s: float, outer: int) -> None:
-        super().__init__(status, grace_s)
+    def __init__(
+        self, control: int, status: int, grace_s: float, memory: "SharedMemory", outer: int
+    ) -> None:
+        super().__init__(status, grace_s, memory)
         self.control = control
         self.outer = outer
         self.hung_up = False
@@ -248,10 +300,15 @@ class InnerWarden(Warden):
 
     def watch(self) -> None:
         """Return when the tree must be ended: the program has ended, or somebody asked for it."""
+        looked = False
         while self.collect() and self.polite_until == float("inf"):
             if self.exit_status is None:
                 self.listen(None)
-            elif (left := self.ended_at + SETTLE_S - time.monotonic()) > 0:
+                continue
+            if not looked:
+                looked = True
+                self.look_at_memory(descendants())
+            if (left := self.ended_at + SETTLE_S - time.monotonic()) > 0:
                 self.listen(left)
             else:
                 self.ask_end("exited", self.grace_s)
@@ -311,14 +368,15 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which the program would inherit
         signal.signal(number, lambda *_: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    memory = shared_memory()
     outer = os.getpid()
     inner = os.fork()
     try:
         if inner == 0:
-            InnerWarden(control, status, grace_s, outer).run()
+            InnerWarden(control, status, grace_s, memory, outer).run()
         else:
             os.close(control)
-            take_over_when_killed(inner, Warden(status, grace_s), parent)
+            take_over_when_killed(inner, Warden(status, grace_s, memory), parent)
     except BaseException:  # the other warden, or perfgate, sees the exit status and takes over
         traceback.print_exc()
         os._exit(1)

@@ -8,8 +8,9 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Self
+
+from perfgate.process_identity import began, lives, pid_namespace
 
 UNNAMED = "somebody who left no name"
 _LONGEST = 120  # characters of one field; another user may have written anything
@@ -51,7 +52,7 @@ class Holder:
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         pid = os.getpid()
         who = (_user(), owner.run, owner.scenario)
-        return cls(pid, _began(pid) or 0, _namespace(), *who, since)
+        return cls(pid, began(pid) or 0, pid_namespace(), *who, since)
 
     @classmethod
     def read(cls, plain: object) -> Self | None:
@@ -80,7 +81,7 @@ class Holder:
     @property
     def has_ended(self) -> bool:
         """Whether the process is known to be gone, so that what it started keeps the lock."""
-        return self.namespace == _namespace() and not _lives(self.pid, self.began)
+        return self.namespace == pid_namespace() and not lives(self.pid, self.began)
 
     def __str__(self) -> str:
         since = datetime.fromisoformat(self.since)
@@ -110,36 +111,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user has no name (OSError from Python 3.13 on)
         return f"user {os.getuid()}"
-
-
-def _namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
-
-
-def _lives(pid: int, began: int) -> bool:
-    """Whether the process that began then is there; other users' may be hidden from us."""
-    seen = _began(pid)
-    if seen is not None:
-        return seen == began
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
-
-
-def _began(pid: int) -> int | None:
-    """Start of a process in clock ticks (proc_pid_stat(5), field 22); 0: it is a zombie.
-
-    None: there is none, or it is hidden.
-    """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return 0 if fields[0] in "ZX" else int(fields[19])

@@ -5,6 +5,6 @@ Probes read facts (`gpu_probe`, `host_probe`, `reach`), rules judge them (`gpu_r
 """
 
 from perfgate.preflight.check import Check
-from perfgate.preflight.looking import FAILURE, Report, Where, checks, look, require
+from perfgate.preflight.looking import FAILURE, Report, Where, checks, look, refuse_unfit
 
-__all__ = ["FAILURE", "Check", "Report", "Where", "checks", "look", "require"]
+__all__ = ["FAILURE", "Check", "Report", "Where", "checks", "look", "refuse_unfit"]

@@ -4,30 +4,29 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from perfgate.errors import PerfgateError, RunError
 from perfgate.hardware import Gpu, Machine
+from perfgate.launchers.base import Runtime
 from perfgate.leases.devices import Device
 from perfgate.measurement import Json
 from perfgate.paths import machine_store
 from perfgate.preflight import reach as reaching
 from perfgate.preflight.check import Check
-from perfgate.preflight.facts import GpuLook, Unread
+from perfgate.preflight.facts import GpuLook, Reply, Unread
 from perfgate.preflight.gpu_probe import look_at_gpus
 from perfgate.preflight.gpu_rules import judge_gpus
 from perfgate.preflight.host_probe import look_at_host
 from perfgate.preflight.host_rules import judge_host, model_cache
 from perfgate.preflight.need import Need, need_of
 from perfgate.preflight.software import judge_software
+from perfgate.programs import DOCKER
 from perfgate.scenarios.scenario import Hardware, Scenario
 from perfgate.tools import Tools
 from perfgate.wrapping.slurm_container import IMAGE
 
 FAILURE = "unfit_machine"
 _MOST_TOLD = 3  # failures in an error's message; the rest is counted
-
-Runtime = Literal["none", "docker", "pyxis"]
 
 
 @dataclass(frozen=True)
@@ -57,15 +56,20 @@ class Where:
         run_folder: where the run's files go; None: `runs` in the working folder.
         leased: the GPUs that it would use; None: the first that CUDA_VISIBLE_DEVICES shows.
         by_slurm: the launcher finds other machines whatever the scenario says.
-        runtime: what runs its containers; None: pyxis where Slurm is given an image, else none.
+        runtime: what runs its containers here; without one, Slurm's pyxis does where Slurm is
+            given an image.
         reach: whether other machines may be touched.
+        on_node: this is one of the machines that the launcher found.
+        contained: the engine's programs are in a container, and are not looked for.
     """
 
     run_folder: Path | None = None
     leased: Sequence[Device] | None = None
     by_slurm: bool = False
-    runtime: Runtime | None = None
+    runtime: Runtime = "none"
     reach: bool = False
+    on_node: bool = False
+    contained: bool = False
 
 
 def look(scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None) -> Report:
@@ -75,9 +79,9 @@ def look(scenario: Scenario, tools: Tools, machine: Machine, where: Where | None
         InputError: CUDA_VISIBLE_DEVICES or PERFGATE_HOME name what is not there.
     """
     where = where or Where()
-    software = judge_software(tools)
+    software = judge_software(tools, contained=where.contained)
     facts = _model_facts(tools)
-    need = need_of(scenario, facts, by_slurm=where.by_slurm)
+    need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
     from_hub = (facts or {}).get("source") == "hub"
     host = look_at_host(
         where.run_folder or Path("runs").absolute(),
@@ -108,29 +112,30 @@ def checks(
     return look(scenario, tools, machine, where).checks
 
 
-def require(
-    scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None
-) -> Report:
-    """Make sure that nothing is known to be wrong, before anything is started.
+def refuse_unfit(report: Report, scenario: str, host: str) -> None:
+    """Raise when something is known to be wrong, before anything is started.
+
+    Args:
+        report: what was found.
+        scenario: id of the scenario.
+        host: the machine that was looked at.
 
     Raises:
         RunError: class ``unfit_machine``: a check failed.
-        InputError: as `look`.
     """
-    report = look(scenario, tools, machine, where)
     failed = report.of("failed")
-    if failed:
-        more = len(failed) - _MOST_TOLD
-        first = failed[:_MOST_TOLD]
-        raise RunError(
-            FAILURE,
-            f"{machine.host} is not fit for {scenario.id}: "
-            + "; ".join(f"{check.name}: {check.found}" for check in first)
-            + (f"; and {more} more" if more > 0 else ""),
-            hint="; ".join(dict.fromkeys(check.hint for check in first if check.hint))
-            or f"perfgate doctor --scenario {scenario.id}",
-        )
-    return report
+    if not failed:
+        return
+    more = len(failed) - _MOST_TOLD
+    first = failed[:_MOST_TOLD]
+    raise RunError(
+        FAILURE,
+        f"{host} is not fit for {scenario}: "
+        + "; ".join(f"{check.name}: {check.found}" for check in first)
+        + (f"; and {more} more" if more > 0 else ""),
+        hint="; ".join(dict.fromkeys(check.hint for check in first if check.hint))
+        or f"perfgate doctor --scenario {scenario}",
+    )
 
 
 def judge_presence(look: GpuLook, need: Need, hardware: Hardware, machine: Machine) -> Check:
@@ -189,18 +194,28 @@ def _reach_checks(scenario: Scenario, tools: Tools, need: Need, where: Where) ->
     found = []
     if need.by_slurm:
         found.append(reaching.judge_slurm(reaching.ask(("scontrol", "ping"))))
-    if scenario.launch is not None and scenario.launch.by == "mpirun":
+    if scenario.launch is not None and scenario.launch.by == "mpirun" and not where.on_node:
         hosts = tools.places.hosts[: need.nodes]
         port = scenario.launch.ssh_port
         replies = reaching.ask_hosts(hosts, port) if where.reach else None
         found.append(reaching.judge_hosts(hosts, need.nodes, replies))
-    runtime = where.runtime or ("pyxis" if need.by_slurm and os.environ.get(IMAGE) else "none")
+    runtime = where.runtime
+    if runtime == "none" and need.by_slurm and os.environ.get(IMAGE):
+        runtime = "pyxis"
     if runtime == "docker":
-        version = ("docker", "version", "--format", "{{.Server.Version}}")
-        found.append(reaching.judge_docker(reaching.ask(version)))
+        found.append(reaching.judge_docker(_asked_of_docker()))
     elif runtime == "pyxis":
         found.append(reaching.judge_pyxis(reaching.ask(("srun", "--help"))))
     return tuple(found)
+
+
+def _asked_of_docker() -> Reply:
+    """What the daemon says of its version; why it cannot be asked, where it cannot."""
+    try:
+        docker = DOCKER.find()
+    except PerfgateError as error:
+        return Reply(None, " ".join(str(error).split()))
+    return reaching.ask((*docker, "version", "--format", "{{.Server.Version}}"))
 
 
 def _told(gpus: GpuLook | None, machine: Machine) -> dict[str, str]:

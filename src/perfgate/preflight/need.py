@@ -40,7 +40,11 @@ DRIVERS: Mapping[str, int] = {"quick-start-recipe-for-deepseek-r1-on-trtllm.md":
 
 
 def need_of(
-    scenario: Scenario, model_facts: Mapping[str, Json] | None = None, *, by_slurm: bool = False
+    scenario: Scenario,
+    model_facts: Mapping[str, Json] | None = None,
+    *,
+    by_slurm: bool = False,
+    on_node: bool = False,
 ) -> Need:
     """What the scenario needs.
 
@@ -48,9 +52,10 @@ def need_of(
         scenario: what would be started.
         model_facts: what the engine found of its weights (`Engine.model_facts`).
         by_slurm: the launcher finds other machines whatever the scenario says.
+        on_node: this is one of the machines that the launcher found.
     """
     hardware, launch = scenario.hardware, scenario.launch
-    elsewhere = by_slurm or (launch is not None and launch.by in _OVER_SLURM)
+    elsewhere = not on_node and (by_slurm or (launch is not None and launch.by in _OVER_SLURM))
     settings = scenario.engine.settings
     spread = max(hardware.gpus, settings.tp * settings.pp)
     found = (model_facts or {}).get("bytes")

@@ -23,17 +23,31 @@ from perfgate.tools import Tools
 class Question:
     """Something to be asked: its name, what is well, and what tells what is there or raises.
 
-    `of_build` ones need the engine's version, and cannot be asked without it.
+    `of_build` ones need the engine's version, and cannot be asked without it; `of_engine` ones ask
+    the engine's programs.
     """
 
     name: str
     expected: str
     ask: Callable[[], str | Finding]
     of_build: bool = False
+    of_engine: bool = False
 
 
-def judge_software(tools: Tools) -> tuple[Check, ...]:
-    """All that the scenario needs of software and files."""
+def judge_software(tools: Tools, *, contained: bool = False) -> tuple[Check, ...]:
+    """All that the scenario needs of software and files.
+
+    Args:
+        tools: the scenario's.
+        contained: the engine's programs are in a container, and cannot be asked here.
+    """
+    if contained:
+        return tuple(
+            Check(question.name, "unknown", "it is in the container", question.expected)
+            if question.of_engine
+            else asked(question)
+            for question in questions_of(tools)
+        )
     try:
         _ = tools.build
         has_build = True
@@ -73,8 +87,15 @@ def questions_of(tools: Tools) -> tuple[Question, ...]:
     scenario, places = tools.scenario, tools.places
     engine = scenario.engine.name
     questions = [
-        Question("engine", f"{engine} that can do what the scenario asks", lambda: _engine(tools)),
-        Question("programs", "clients and evaluators installed", lambda: _programs(tools), True),
+        Question(
+            "engine",
+            f"{engine} that can do what the scenario asks",
+            lambda: _engine(tools),
+            of_engine=True,
+        ),
+        Question(
+            "programs", "clients and evaluators installed", lambda: _programs(tools), True, True
+        ),
         Question("model", "the weights as the scenario says", lambda: _model(tools)),
     ]
     needed = dataset_of(scenario)
@@ -88,7 +109,9 @@ def questions_of(tools: Tools) -> tuple[Question, ...]:
         )
     if type(tools.engine).verify is not Engine.verify:
         questions.append(
-            Question("options", "every option known to the program", lambda: _options(tools), True)
+            Question(
+                "options", "every option known to the program", lambda: _options(tools), True, True
+            )
         )
     return tuple(questions)
 
@@ -134,7 +157,7 @@ def _model(tools: Tools) -> Finding:
 
 def _options(tools: Tools) -> str:
     commands = commands_to_verify(tools.scenario, tools.build, tools.places)
-    tools.engine.verify(tools.build, commands)
+    tools.engine.verify(tools.build, commands, tools.places)
     return f"those of {len(commands)} commands"
 
 

@@ -18,6 +18,8 @@ from perfgate.rehearsal.options import read_known
 from perfgate.rehearsal.play import Play, announce, end, here
 
 _JOB = "4711"
+# Where a rank finds its number: Open MPI's, and Slurm's with and without PMIx.
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,9 @@ def sbatch(play: Play, argv: Sequence[str]) -> int:
 
 
 def llmapi_launch(play: Play, argv: Sequence[str]) -> int:
-    """``trtllm-llmapi-launch command``."""
+    """``trtllm-llmapi-launch command``: the first rank runs it, the others have nothing to do."""
+    if any(os.environ.get(name, "0") != "0" for name in _RANK):
+        return 0
     return _as_shell(_run(play, Wrapped(tuple(argv))))
 
 

@@ -4,9 +4,10 @@ The main process sets the stage and tells its variables to the workers of pytest
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from perfgate.programs import Program
 from perfgate.rehearsal.stage import clear, parse_fault, stage
 from perfgate.scenarios.scenario import Scenario
 
@@ -27,15 +28,25 @@ class Scene:
         scenarios: Sequence[Scenario],
         engine_version: str | None,
         fault: str | None,
+        real: Collection[Program] = (),
     ) -> None:
-        """Set the stage in `folder`, and enter it.
+        """Set the stage in `folder`, and enter it; the `real` programs are not played.
 
         Raises:
             InputError: no such fault.
         """
         known = None if fault is None else parse_fault(fault)
         self._built = folder
-        self.enter(stage(folder, scenarios, engine_version=engine_version, fault=known, seed=SEED))
+        self.enter(
+            stage(
+                folder,
+                scenarios,
+                engine_version=engine_version,
+                fault=known,
+                seed=SEED,
+                real=real,
+            )
+        )
 
     def enter(self, variables: Mapping[str, str]) -> None:
         """Set the variables of a stage."""

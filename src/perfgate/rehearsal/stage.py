@@ -8,7 +8,7 @@ import json
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -65,6 +65,7 @@ def stage(
     engine_version: str | None,
     fault: Fault | None,
     seed: int,
+    real: Collection[Program] = (),
 ) -> Mapping[str, str]:
     """Write the play and all its props into `folder`.
 
@@ -74,6 +75,7 @@ def stage(
         engine_version: release that all programs play; None: that of each scenario's document.
         fault: what is to go wrong; None: nothing.
         seed: the same seed gives the same numbers.
+        real: programs that are not played: those that the session's launcher starts others with.
 
     Returns:
         Environment variables in which the session finds the stand-ins.
@@ -102,31 +104,36 @@ def stage(
     }
     path = folder / "play.json"
     write_text(path, json.dumps(play, indent=1) + "\n")
-    _programs(folder / "bin")
+    modules = {program: module for program, module in _MODULES.items() if program not in real}
+    _programs(folder / "bin", modules, path)
     props.models(folder / "models", played)
     props.datasets(folder / "datasets", played)
     props.sources(folder / "source")
     nodes = max((scenario.hardware.nodes for scenario in played), default=1)
     hosts = " ".join(f"rehearsal-node{number}" for number in range(1, nodes + 1))
+    named = {} if real else {HOSTS: hosts if nodes > 1 else ""}
     return {
         PLAY: str(path),
-        **_variables(folder / "bin"),
+        **_variables(folder / "bin", modules),
         MODELS: str(folder / "models"),
         DATASETS: str(folder / "datasets"),
         TENSORRT_LLM_SOURCE: str(folder / "source"),
-        HOSTS: hosts if nodes > 1 else "",
+        **named,
     }
 
 
-def _programs(folder: Path) -> None:
-    """An executable for each program, under its true name: job scripts call programs so."""
+def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], play: Path) -> None:
+    """An executable for each program, under its true name: job scripts call programs so.
+
+    Each says itself what is played: on another node it may find none of the session's variables.
+    """
     folder.mkdir(exist_ok=True)
-    for program, (module, *arguments) in _MODULES.items():
+    for program, (module, *arguments) in modules.items():
         call = shlex.join([sys.executable, "-m", f"perfgate.rehearsal.{module}", *arguments])
         path = folder / program.executable
         path.write_text(
             f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
-            f'exec {call} "$@"\n'
+            f'export {PLAY}={shlex.quote(str(play))}\nexec {call} "$@"\n'
         )
         path.chmod(0o755)
     python3 = folder / "python3"
@@ -134,9 +141,9 @@ def _programs(folder: Path) -> None:
     python3.symlink_to(TENSORRT_LLM_PYTHON.executable)
 
 
-def _variables(folder: Path) -> dict[str, str]:
+def _variables(folder: Path, programs: Iterable[Program]) -> dict[str, str]:
     found = {
-        program.variable: shlex.quote(str(folder / program.executable)) for program in _MODULES
+        program.variable: shlex.quote(str(folder / program.executable)) for program in programs
     }
     python = str(folder / BENCHMARK_SERVING.executable)
     found[BENCHMARK_SERVING.variable] = shlex.join([python, *BENCHMARK_SERVING.arguments])

@@ -8,7 +8,18 @@ from perfgate.exit_status import ExitStatus, meaning
 from perfgate.gate.verdict import Judgement, Verdict, counted
 from perfgate.records import name_of
 from perfgate.reports.outcome_text import COLUMNS, rows
-from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
+from perfgate.reports.whole_run import (
+    GROUP_COLUMNS,
+    group_rows,
+    not_for_time,
+    resumptions,
+    starts,
+    suspicion,
+    waived,
+    waiver_faults,
+    warnings,
+)
+from perfgate.resuming import resuming_call
 
 
 def summary(
@@ -22,6 +33,32 @@ def summary(
         status: how the run ended; None while it has not.
     """
     verdicts = [record for record in records if record["record"] == "verdict"]
+    lines = [
+        *_head(facts, records, status),
+        *_told(resumptions(records), starts(records), suspicion(records)),
+        *_listed("Waivers that do not hold", waiver_faults(records)),
+        *_listed("Waived losses", waived(records)),
+        *_listed("Probably worse, though nothing depends on it", warnings(records)),
+    ]
+    for record in verdicts:
+        lines += _verdict(record)
+    late = not_for_time(records)
+    others = [one for one in records if one["record"] == "skipped" and one not in late]
+    return "\n".join(
+        [
+            *lines,
+            *_listed("Not run for lack of time", _reasons(late)),
+            *_listed("Not run", _reasons(others)),
+            *_groups(records),
+        ]
+    )
+
+
+def _head(
+    facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], status: ExitStatus | None
+) -> list[str]:
+    """How it ended, what it counts, where it was."""
+    verdicts = [record for record in records if record["record"] == "verdict"]
     skipped = [record for record in records if record["record"] == "skipped"]
     machine = facts["machine"]
     counts = Counter(record["verdict"] for record in verdicts)
@@ -33,9 +70,11 @@ def summary(
         lines += [f"**Exit status {status.value}**: {meaning(status, ends)}.", ""]
     else:
         lines += ["**The run has not ended, or was killed.** What follows had finished.", ""]
+        lines += [f"To go on with it: `{resuming_call(facts)}`", ""]
     if facts.get("synthetic") or any(record.get("synthetic") for record in verdicts):
         lines += ["**SYNTHETIC: stand-ins made numbers of this run; it proves nothing.**", ""]
-    lines += [
+    return [
+        *lines,
         "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
@@ -43,22 +82,42 @@ def summary(
         + f". Started {facts['started']}.",
         "",
     ]
-    if told := suspicion(records):
-        lines += [f"**Suspicion:** {told}", ""]
-    for title, found in (
-        ("Waivers that do not hold", waiver_faults(records)),
-        ("Waived losses", waived(records)),
-        ("Probably worse, though nothing depends on it", warnings(records)),
-    ):
-        if found:
-            lines += [f"## {title}", "", *(f"- {one}" for one in found), ""]
-    for record in verdicts:
-        lines += _verdict(record)
-    if skipped:
-        lines += ["## Not run", ""]
-        lines += [f"- `{name_of(record)}`: {record['reason']}" for record in skipped]
-        lines.append("")
-    return "\n".join(lines)
+
+
+def _told(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:
+    """What is said of the run as a whole, a paragraph each."""
+    lines = []
+    for one in resumed:
+        lines += [one, ""]
+    if starts:
+        lines += [f"{starts[0].upper()}{starts[1:]}.", ""]
+    if suspicion:
+        lines += [f"**Suspicion:** {suspicion}", ""]
+    return lines
+
+
+def _listed(title: str, found: Sequence[str]) -> list[str]:
+    """A section with a list; nothing if that is empty."""
+    return [f"## {title}", "", *(f"- {one}" for one in found), ""] if found else []
+
+
+def _reasons(skipped: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"`{name_of(record)}`: {record['reason']}" for record in skipped]
+
+
+def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of the groups' fresh starts; nothing if no group has ended."""
+    groups = group_rows(records)
+    if not groups:
+        return []
+    return [
+        "## Fresh starts",
+        "",
+        "| " + " | ".join(GROUP_COLUMNS) + " |",
+        "|---|" + "--:|" * (len(GROUP_COLUMNS) - 2) + "---|",
+        *("| " + " | ".join(row) + " |" for row in groups),
+        "",
+    ]
 
 
 def _verdict(record: Mapping[str, Any]) -> list[str]:

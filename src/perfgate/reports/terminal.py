@@ -8,7 +8,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.records import name_of
 from perfgate.reports.outcome_text import brief, resolution
 from perfgate.reports.summary import as_judgement
-from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
+from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
 
 
 def terminal_lines(
@@ -44,6 +44,8 @@ def terminal_lines(
         yield f"{'waiver':14} {told}", False
     if worse := warnings(records):
         yield f"probably worse, though nothing depends on it: {', '.join(worse)}", False
+    if told := starts(records):
+        yield told, False
     if told := suspicion(records):
         yield f"suspicion: {told}", False
     if status is not None:

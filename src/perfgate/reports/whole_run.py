@@ -1,10 +1,15 @@
-"""What only the whole run shows: waived losses, likely ones beside the gate, a host that moved."""
+"""What only the whole run shows: waived losses, likely ones beside the gate, a host that moved,
+what its starts took and saved, and what its time did not suffice for.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from perfgate.accounts import total
+from perfgate.budget import span
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.together import Moved, moved_together
+from perfgate.gate.verdict import counted
 from perfgate.metrics import is_accuracy, lookup
 from perfgate.records import name_of
 from perfgate.reports.outcome_text import signed
@@ -42,6 +47,57 @@ def warnings(records: Records) -> list[str]:
     ]
 
 
+def starts(records: Records) -> str:
+    """How many fresh starts the run took, and what sharing them saved; empty: no group ended."""
+    groups = _groups(records)
+    if not groups:
+        return ""
+    found = total(groups)
+    mark = "synthetic " if any(one["synthetic"] for one in groups) else ""
+    again = f", {found.again} of them again" if found.again else ""
+    time = ""
+    if found.saved_s > 0:
+        time = f" (about {span(found.saved_s)} of {span(found.spent_s + found.saved_s)})"
+    return (
+        f"{mark}starts: {found.made} made{again}, {found.planned} planned, "
+        f"{found.without_sharing} without sharing: {found.saved} saved{time}"
+    )
+
+
+def group_rows(records: Records) -> list[tuple[str, ...]]:
+    """One row per group: its starts, and its seconds, as `GROUP_COLUMNS`."""
+    return [
+        (
+            f"{'synthetic ' if one['synthetic'] else ''}{one['scenario']}",
+            *(str(one["starts"][name]) for name in ("planned", "made", "again", "without_sharing")),
+            *(span(one["seconds"][name]) for name in ("spent", "starting", "saved")),
+            one["ended"],
+        )
+        for one in _groups(records)
+    ]
+
+
+GROUP_COLUMNS = (
+    *("group", "planned", "made", "again", "without sharing"),
+    *("time spent", "of it starting", "saved", "ended"),
+)
+
+
+def not_for_time(records: Records) -> list[Mapping[str, Any]]:
+    """What was not run because the session's time would not have sufficed."""
+    return [line for line in records if line["record"] == "skipped" and line.get("why") == "budget"]
+
+
+def resumptions(records: Records) -> list[str]:
+    """When the run was resumed, and how much of it was kept each time."""
+    return [
+        f"Resumed {line['at']}: {counted(len(line['groups']), 'group')} kept, "
+        f"{len(line['repeats'])} measured anew."
+        for line in records
+        if line["record"] == "resumed"
+    ]
+
+
 def suspicion(records: Records) -> str:
     """That the host moved and not the build, if nearly everything did; empty: nothing of it."""
     return moved_together(
@@ -63,3 +119,7 @@ def _lost(judgement: Mapping[str, Any]) -> bool:
 
 def _verdicts(records: Records) -> list[Mapping[str, Any]]:
     return [line for line in records if line["record"] == "verdict"]
+
+
+def _groups(records: Records) -> list[Mapping[str, Any]]:
+    return [line for line in records if line["record"] == "group"]

@@ -3,10 +3,13 @@
 from perfgate.errors import InputError
 from perfgate.places import TENSORRT_LLM_SOURCE, Places
 from perfgate.programs import TENSORRT_LLM_PYTHON
+from perfgate.wrapping.docker import SOURCES
 
 
 def script(places: Places, path: str) -> tuple[str, ...]:
     """The argv prefix that runs the checkout's file `path`; relative on paper without a checkout.
+
+    The release images have the examples, so that none is needed where the engine is in one.
 
     Raises:
         InputError: no checkout is named, or it lacks the file.
@@ -16,6 +19,8 @@ def script(places: Places, path: str) -> tuple[str, ...]:
     if places.source is None:
         if places.on_paper:
             return (*python, path)
+        if places.inside is not None:
+            return (*python, str(SOURCES / path))
         raise InputError(
             "this program is part of TensorRT-LLM's sources, not of its wheel",
             field=TENSORRT_LLM_SOURCE,

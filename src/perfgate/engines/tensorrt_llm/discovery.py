@@ -2,14 +2,14 @@
 
 import os
 import re
-from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from perfgate import places
+from perfgate.asking import ask_here
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.asking import answer
+from perfgate.engines.tensorrt_llm.asking import LIMIT_S, answer
 from perfgate.errors import MissingProgram
+from perfgate.places import Places
 from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 
 # The release containers set both (docker/Dockerfile.multi).
@@ -27,21 +27,23 @@ _METADATA = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
-def installed() -> EngineBuild:
+def installed(places: Places) -> EngineBuild:
     """The TensorRT-LLM that `trtllm-bench` belongs to.
 
     The version is what `trtllm-bench --version` prints, else the package's metadata as its
     interpreter sees them, else ``TRT_LLM_VERSION``. The commit is ``TRT_LLM_GIT_COMMIT``, else that
     of the checkout which `PERFGATE_TENSORRT_LLM_SOURCE` names, else the version stands for it.
+    In a container all is asked there; the checkout, which is here, then tells nothing of it.
 
     Raises:
         MissingProgram: nothing tells a version.
         InputError: an environment variable names no program or folder.
+        RunError: the container cannot be had.
     """
     version = (
-        version_in(_asked(TRTLLM_BENCH, "--version"))
-        or version_in(_asked(TENSORRT_LLM_PYTHON, "-c", _METADATA))
-        or version_in(os.environ.get(VERSION_VARIABLE, ""))
+        version_in(_asked(places, TRTLLM_BENCH, "--version"))
+        or version_in(_asked(places, TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        or version_in(_variable(places, VERSION_VARIABLE))
     )
     if version is None:
         raise MissingProgram(
@@ -50,7 +52,7 @@ def installed() -> EngineBuild:
             f"release container, say where its programs are with {TRTLLM_BENCH.variable} and "
             f"{TENSORRT_LLM_PYTHON.variable}, or give --engine-version"
         )
-    return EngineBuild("tensorrt-llm", version, _commit(places.here().source) or version)
+    return EngineBuild("tensorrt-llm", version, _commit(places) or version)
 
 
 def version_in(text: str) -> str | None:
@@ -67,20 +69,28 @@ def version_in(text: str) -> str | None:
     return None
 
 
-def _asked(program: Program, *arguments: str) -> str:
+def _asked(places: Places, program: Program, *arguments: str) -> str:
     """What the program prints; nothing where it is not installed or fails."""
     try:
-        prefix = program.find()
+        prefix = places.find(program)
     except MissingProgram:
         return ""
-    return answer((*prefix, *arguments))
+    return answer((*prefix, *arguments), places)
 
 
-def _commit(source: Path | None) -> str | None:
-    told = os.environ.get(COMMIT_VARIABLE, "").strip().lower()
+def _variable(places: Places, name: str) -> str:
+    """An environment variable where the engine is; empty where it is not set."""
+    if places.inside is None:
+        return os.environ.get(name, "")
+    found = places.ask(("printenv", name), LIMIT_S, of_engine=True)
+    return found.stdout if found.is_good else ""
+
+
+def _commit(places: Places) -> str | None:
+    told = _variable(places, COMMIT_VARIABLE).strip().lower()
     if _COMMIT.fullmatch(told):
         return told
-    if source is None:
+    if places.source is None or places.inside is not None:
         return None
-    head = answer(("git", "-C", str(source), "rev-parse", "HEAD")).strip()
+    head = ask_here(("git", "-C", str(places.source), "rev-parse", "HEAD"), LIMIT_S).stdout.strip()
     return head if _COMMIT.fullmatch(head) else None

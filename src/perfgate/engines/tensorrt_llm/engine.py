@@ -22,9 +22,9 @@ class TensorRTLLM(Engine):
         """See `Engine.check`."""
         checks.check(scenario, build)
 
-    def build(self) -> EngineBuild:
+    def build(self, places: Places) -> EngineBuild:
         """See `Engine.build`."""
-        return discovery.installed()
+        return discovery.installed(places)
 
     def served_model(self, scenario: Scenario, places: Places) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.
@@ -34,9 +34,9 @@ class TensorRTLLM(Engine):
         model = reference(scenario, places)
         return model.name if model.path is None else model.path.name
 
-    def verify(self, build: EngineBuild, commands: Sequence[Command]) -> None:
+    def verify(self, build: EngineBuild, commands: Sequence[Command], places: Places) -> None:
         """See `Engine.verify`."""
-        installed_options.verify(build, commands)
+        installed_options.verify(build, commands, places)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places

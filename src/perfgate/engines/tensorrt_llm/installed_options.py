@@ -25,6 +25,7 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     THROUGHPUT,
 )
 from perfgate.errors import CliDrift, InputError, MissingProgram
+from perfgate.places import Places
 from perfgate.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
@@ -33,6 +34,7 @@ _DECLARATION = re.compile(r"^\s*(-.*?)(?:\s{2,}|$)")
 _SUBCOMMANDS = {"throughput": THROUGHPUT, "prepare-dataset": PREPARE}
 _SCRIPTS = (PREPARE_SCRIPT, QUICKSTART, GPQA)
 _GENERATOR = "token-norm-dist"
+_HERE = Places()
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,16 @@ class Call:
     arguments: tuple[str, ...]
 
 
-def verify(build: EngineBuild, commands: Iterable[Command]) -> None:
+def verify(build: EngineBuild, commands: Iterable[Command], places: Places) -> None:
     """Ask each program once whether it knows all options that `commands` give it.
 
     Raises:
         InputError: an option that the installed program lacks, or a program that tells none.
+        RunError: the container that the programs are in cannot be had.
     """
     for command in commands:
-        for call in calls(command.argv):
-            said = answer(call.help)
+        for call in calls(command.argv, places):
+            said = answer(call.help, places)
             known = options_in_help(said)
             if not known:
                 raise InputError(
@@ -72,12 +75,17 @@ def verify(build: EngineBuild, commands: Iterable[Command]) -> None:
                 raise _drift(build, call.program, option, known)
 
 
-def calls(argv: Sequence[str]) -> tuple[Call, ...]:
-    """The calls of known programs in `argv`, whatever launcher stands before them."""
+def calls(argv: Sequence[str], places: Places = _HERE) -> tuple[Call, ...]:
+    """The calls of known programs in `argv`, whatever launcher stands before them.
+
+    Args:
+        argv: a command's words.
+        places: where programs are, which says how they are spelled.
+    """
     for position, word in enumerate(argv):
         if " " in word and any(name in word for name in _executables()):
-            return calls(_words(word))
-        found = _call(argv, position)
+            return calls(_words(word), places)
+        found = _call(argv, position, places)
         if found:
             return tuple(found)
     return ()
@@ -101,14 +109,14 @@ def missing_options(arguments: Sequence[str], known: frozenset[str]) -> tuple[st
     )
 
 
-def _call(argv: Sequence[str], position: int) -> list[Call]:
+def _call(argv: Sequence[str], position: int, places: Places) -> list[Call]:
     word = Path(argv[position]).name
     if word in _SCRIPTS:
-        interpreter = _interpreter(argv, position)
+        interpreter = _interpreter(argv, position, places)
         arguments = _until(argv[position + 1 :], _GENERATOR)
         return [Call(word, (*interpreter, argv[position], "--help"), arguments)]
     for name, program in _PROGRAMS:
-        prefix = _prefix(argv, position, program)
+        prefix = _prefix(argv, position, program, places)
         if prefix is not None:
             rest = tuple(argv[position + len(prefix) :])
             return list(_split(name, prefix, rest))
@@ -131,10 +139,12 @@ def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterato
         yield Call(_SUBCOMMANDS[rest[at]], asked, _until(rest[at + 1 :], _GENERATOR))
 
 
-def _prefix(argv: Sequence[str], position: int, program: Program) -> tuple[str, ...] | None:
-    """The words of `program` at `position`: as typed, or as found on this machine."""
+def _prefix(
+    argv: Sequence[str], position: int, program: Program, places: Places
+) -> tuple[str, ...] | None:
+    """The words of `program` at `position`: as typed, or as found where it is."""
     try:
-        spellings = [program.find(), program.bare()]
+        spellings = [places.find(program), program.bare()]
     except (MissingProgram, InputError):
         spellings = [program.bare()]
     for words in spellings:
@@ -146,10 +156,10 @@ def _prefix(argv: Sequence[str], position: int, program: Program) -> tuple[str, 
     return None
 
 
-def _interpreter(argv: Sequence[str], position: int) -> tuple[str, ...]:
-    """The words before a script that run it: as found on this machine, else the one before it."""
+def _interpreter(argv: Sequence[str], position: int, places: Places) -> tuple[str, ...]:
+    """The words before a script that run it: as found where it is, else the one before it."""
     for before in range(position):
-        found = _prefix(argv, before, TENSORRT_LLM_PYTHON)
+        found = _prefix(argv, before, TENSORRT_LLM_PYTHON, places)
         if found is not None and before + len(found) == position:
             return found
     return tuple(argv[max(0, position - 1) : position])

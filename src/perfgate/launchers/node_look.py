@@ -1,11 +1,12 @@
-"""Look at a node from within: a program of its own that a Slurm step runs there.
+"""Look at a node from within: a program of its own that is run there, by Slurm or over ssh.
 
-Run by path (``python -I -S slurm_look.py WHAT WORD…``): standard library only, Linux only, imported
+Run by path (``python -I -S node_look.py WHAT WORD…``): standard library only, Linux only, imported
 by nobody. It prints one word:
 
     port ADDRESS FILE     a free TCP port of that address, if FILE is seen there
     cpu MARK              CPU seconds of the launch's processes on this node
     listens MARK PORT     yes or no: does one of them listen there?
+    term MARK             how many processes of the launch were asked to end
     end MARK…             how many of these launches' processes were left, and are ended
 
 A launch's processes carry its mark in the environment variable PERFGATE_LAUNCH. The srun that
@@ -84,11 +85,22 @@ def listens(mark: str, number: str) -> str:
     return "no"
 
 
+def term(mark: str) -> str:
+    """SIGTERM to all of it, as the wardens do on this machine."""
+    asked = 0
+    for folder in launched({mark}):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(int(folder.name), signal.SIGTERM)
+            os.kill(int(folder.name), signal.SIGCONT)  # a stopped process would not hear it
+            asked += 1
+    return str(asked)
+
+
 def end(*marks: str) -> str:
     """SIGKILL what is left."""
     left = [int(folder.name) for folder in launched(set(marks))]
     for pid in left:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     return str(len(left))
 
@@ -98,6 +110,7 @@ if __name__ == "__main__":
         "port": port,
         "cpu": cpu,
         "listens": listens,
+        "term": term,
         "end": end,
     }
     print(looks[sys.argv[1]](*sys.argv[2:]))

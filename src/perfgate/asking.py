@@ -1,0 +1,84 @@
+"""Ask a program something harmless: its version, its options. A short call with a time limit.
+
+`Places.ask` decides where it is asked: here, or inside the container that the engine is in.
+"""
+
+import subprocess
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a program said.
+
+    Attributes:
+        status: its exit status; None: it could not be started, or did not end in time.
+        stdout, stderr: what it printed.
+        why: why there is no status; empty where there is one.
+    """
+
+    status: int | None
+    stdout: str = ""
+    stderr: str = ""
+    why: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether it ended with status 0."""
+        return self.status == 0
+
+    @property
+    def text(self) -> str:
+        """All that it printed, standard error last; or why it printed nothing."""
+        return self.why or self.stdout + self.stderr
+
+    @property
+    def trouble(self) -> str:
+        """Why the answer is not good, in one line."""
+        if self.why:
+            return self.why
+        said = self.stderr.strip().splitlines() or self.stdout.strip().splitlines()
+        told = f": {said[-1].strip()}" if said else ""
+        return f"it ended with status {self.status}{told}"
+
+
+class Inside(Protocol):
+    """A container that the engine's programs are in.
+
+    Equal ones give equal answers: implementations can be hashed, e.g. are frozen dataclasses.
+    """
+
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        """Run `argv` in the container, without a greeting of its entry point before the answer.
+
+        A program that the container lacks, or that takes longer, is an answer without status 0.
+
+        Args:
+            argv: the program and its arguments, named as in the container.
+            seconds: the longest that the program may take.
+
+        Raises:
+            RunError: the container itself cannot be had.
+            InputError: what is said of the container is wrong.
+            MissingProgram: what starts containers is not here.
+        """
+
+
+def ask_here(argv: tuple[str, ...], seconds: float) -> Answer:
+    """Run `argv` on this machine, with nothing on its standard input."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(None, why=f"no answer from {argv[0]} within {seconds:g} s")
+    except OSError as error:
+        return Answer(None, why=str(error))
+    return Answer(done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,44 @@
+"""Standing: which lines of a run's records count, once it was resumed or a worker was replaced.
+
+The file itself is only ever appended to. Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Line = Mapping[str, Any]
+_ENDS = ("verdict", "skipped")
+
+
+def standing(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines that no later one supersedes, in order.
+
+    Two kinds supersede: ``resumed`` all lines of the groups that it repeats, and of tests that it
+    does not keep; ``set_aside`` the measurements of a scenario that a replaced worker left.
+    """
+    found: list[dict[str, Any]] = []
+    for line in lines:
+        kind = line.get("record")
+        if kind == "resumed":
+            found = [one for one in found if _is_kept(one, line)]
+        elif kind == "set_aside":
+            found = [one for one in found if not _was_set_aside(one, line)]
+        found.append(line)
+    return found
+
+
+def _is_kept(line: Line, resumed: Line) -> bool:
+    kind = line.get("record")
+    if kind in ("selected", "resumed"):
+        return True
+    if kind in _ENDS:
+        return bool(line.get("test") in resumed["keeps"])
+    if kind == "waiver_fault":
+        return False  # told again at the end
+    return line.get("scenario") not in resumed["repeats"]
+
+
+def _was_set_aside(line: Line, aside: Line) -> bool:
+    if line.get("record") in ("selected", "resumed", "group", "set_aside", *_ENDS):
+        return False
+    return bool(line.get("scenario") == aside["scenario"])
