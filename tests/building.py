@@ -148,3 +148,16 @@ def outcome(**changes: Any) -> Outcome:
         folder=Path("/runs/one/small-serve/start-2-new/c4"),
     )
     return replace(made, **changes)
+
+
+def group_record(**changes: Any) -> dict[str, Any]:
+    """The record of a group that shared its starts."""
+    return {
+        "record": "group",
+        "scenario": SCENARIO.id,
+        "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
+        "seconds": {"spent": 1680.0, "starting": 560.0, "saved": 720.0},
+        "ended": "measured",
+        "synthetic": False,
+        **changes,
+    }

@@ -179,6 +179,7 @@ CAUSES = {
     "config_error": [
         "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-y, error: "
         "No space left on device (28)",
+        "mpirun was unable to launch the specified application as it could not access",
         "  Extra inputs are not permitted [type=extra_forbidden, input_value=True]",
         "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TorchLlmArgs",
         "jsonschema.exceptions.ValidationError: 3 is not a string",

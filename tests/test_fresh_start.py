@@ -1,7 +1,10 @@
 """What a fresh start adds to a client's measurement, and makes of a place that is lost."""
 
 import math
-from collections.abc import Mapping
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +12,19 @@ from typing import Any
 import building
 import pytest
 
+from perfgate.clients.base import client
+from perfgate.command import Command
+from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.errors import RunError
-from perfgate.fresh_start import FreshStart, Place, _cpu_cost, _per_gpu
+from perfgate.fresh_start import FreshStart, Place, _cpu_cost, _per_gpu, fresh_start
+from perfgate.launchers.base import Placement, Wanted
 from perfgate.launchers.here import Here
 from perfgate.launchers.local import LocalLauncher
 from perfgate.measurement import Json, Measurement
-from perfgate.probe import Probe
-from perfgate.scenarios.scenario import Hardware, LoadPoint
+from perfgate.places import Places
+from perfgate.probe import Probe, load_probes
+from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
+from perfgate.tools import Tools
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
@@ -103,3 +112,102 @@ def test_a_failure_on_a_place_that_is_well_stays_what_it_is(tmp_path: Path) -> N
     with pytest.raises(RunError) as caught:
         start.measure(Probe(building.SCENARIO, POINT))
     assert caught.value is error
+
+
+SERVER = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"data": [{"id": "m"}]}).encode())
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+
+
+class Serving(Engine):
+    """An engine whose server is a few lines of Python."""
+
+    name = "serving"
+
+    def check(self, *_: object) -> None: ...
+
+    def build(self, *_: object) -> EngineBuild:
+        return EngineBuild("serving", "1.0", "1.0")
+
+    def served_model(self, *_: object) -> str:
+        return "m"
+
+    def serve(
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+    ) -> Command:
+        return Command((sys.executable, "-c", SERVER, str(endpoint.port)))
+
+    def tokenizer(self, *_: object) -> str:
+        return "m"
+
+    def model_facts(self, *_: object) -> Mapping[str, Json]:
+        return {"sha256": "0" * 64}
+
+
+class Offering(LocalLauncher):
+    """This machine, where the first free ports are those it is told."""
+
+    def __init__(self, *ports: int) -> None:
+        super().__init__()
+        self.ports = list(ports)
+
+    @contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+        launcher = self
+
+        class There(Here):
+            def free_port(self) -> int:
+                return launcher.ports.pop(0) if launcher.ports else super().free_port()
+
+        yield There(self.start)
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another program listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def served_by(launcher: Offering, folder: Path, said: list[str]) -> Endpoint:
+    """Start the small server by the launcher; where it was when it was ready."""
+    scenario = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))
+    tools = Tools(scenario, Serving(), {"aiperf": client["aiperf"]()})
+    place = Place(launcher, folder / "start", folder, tell=said.append)
+    with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
+        assert start.target is not None
+        return start.target.endpoint
+
+
+def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path: Path, taken: int) -> None:
+    said: list[str] = []
+    found = served_by(Offering(taken), tmp_path, said)
+    assert found.port != taken
+    assert said == [f"port {taken} was taken before the server had it: another one"]
+
+
+def test_two_taken_ports_are_an_error_that_names_the_last(tmp_path: Path, taken: int) -> None:
+    with pytest.raises(RunError, match=f"port {taken}") as caught:
+        served_by(Offering(taken, taken), tmp_path, [])
+    assert caught.value.failure == "port_in_use"
+
+
+def test_a_place_that_will_not_do_gets_nothing_started(tmp_path: Path) -> None:
+    def refuse(placement: Placement) -> None:
+        raise RunError("unfit_machine", f"{placement.host} is not fit")
+
+    tools = Tools(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
+    place = Place(Offering(), tmp_path / "start", tmp_path, check=refuse)
+    with (
+        pytest.raises(RunError, match="not fit"),
+        fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)),
+    ):
+        pytest.fail("it was started")
+    assert list((tmp_path / "start").iterdir()) == []

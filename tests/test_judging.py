@@ -1,6 +1,7 @@
 """A probe's verdict: the worst of its gating metrics, against a comparable baseline only."""
 
 from dataclasses import replace
+from typing import Literal
 
 import building
 import pytest
@@ -14,7 +15,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.judging import Judged, Reference, judge, with_waivers
 from perfgate.measurement import Measurement
 from perfgate.probe import Probe, load_probes
-from perfgate.scenarios.scenario import GatePolicy
+from perfgate.scenarios.scenario import GatePolicy, Hardware
 
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(
@@ -255,6 +256,21 @@ def test_metrics_that_do_not_gate_are_observed() -> None:
     assert (judged.verdict, change.metric) == (Verdict.PASS, "ttft_p99_ms")
     assert change.change == pytest.approx(1.0, abs=0.01)
     assert change.p_value < 0.001
+
+
+def test_what_is_observed_is_held_against_the_noise_that_the_gate_believes_in() -> None:
+    spread = [40.0, 60.0, 45.0, 55.0, 50.0]
+    before = entry([100.0] * 5, ttft_median_ms=[50.0] * 5, request_throughput=spread)
+    now = [Measurement({"output_throughput": 100, "ttft_median_ms": 50, "request_throughput": 35})]
+
+    def chance(hardware: Hardware, noise: Literal["prior", "measured"] = "prior") -> float:
+        gate = replace(PROBE.scenario.gate, noise=noise)
+        probe = Probe(replace(PROBE.scenario, gate=gate, hardware=hardware), PROBE.what)
+        (change,) = judge(probe, Reference(before), now, FACTS, Rule()).observed
+        return change.p_value
+
+    one, two = Hardware("H200", 8), Hardware("H200", 16, nodes=2)
+    assert chance(one) < chance(two) < chance(two, "measured")
 
 
 def test_a_reported_value_that_cannot_be_compared_spoils_no_verdict() -> None:

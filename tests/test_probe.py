@@ -2,8 +2,8 @@ from dataclasses import replace
 
 from building import SCENARIO, SUMS
 
-from perfgate.probe import Probe, accuracy_probes, load_probes
-from perfgate.scenarios.scenario import AccuracyTask, GatePolicy, Scenario
+from perfgate.probe import Probe, accuracy_probes, all_probes, load_probes, order
+from perfgate.scenarios.scenario import AccuracyTask, GatePolicy, Scenario, Smoke
 
 
 def test_one_per_sweep_point_and_one_per_task() -> None:
@@ -61,3 +61,17 @@ def test_a_change_touches_only_the_probes_it_shapes() -> None:
     assert fewer["sums"] != before["sums"]
     swept = hashes(replace(SCENARIO, workload=replace(SCENARIO.workload, concurrency=(1, 4, 8))))
     assert {name: swept[name] for name in before} == before
+
+
+def test_a_start_goes_from_what_is_cheap_and_can_end_it_to_what_takes_long() -> None:
+    tasks = (
+        AccuracyTask("lm_eval", "all", fewshot=5),
+        AccuracyTask("lm_eval", "some", fewshot=5, limit=100),
+        AccuracyTask("lm_eval", "few", fewshot=5, limit=20),
+    )
+    load = replace(SCENARIO.workload, concurrency=(4, 1)) if SCENARIO.workload else None
+    scenario = replace(
+        SCENARIO, accuracy=tasks, workload=load, smoke=Smoke("completion", ("Hello",))
+    )
+    ordered = sorted(all_probes(scenario), key=order)
+    assert [probe.label for probe in ordered] == ["smoke", "few", "some", "c1", "c4", "all"]

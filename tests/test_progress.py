@@ -178,6 +178,17 @@ class TestView:
             stream.getvalue(),
         )
 
+    def test_a_resumed_run_does_not_show_what_its_last_session_did(self, file: Path) -> None:
+        events, stream = Progress(file, "a"), io.StringIO()
+        with events.step("start", "long ago"):
+            pass
+        view = ProgressView(file, stream, from_now=True)
+        view.start()
+        with events.step("start", "now"):
+            wait_for(lambda: "now" in stream.getvalue())
+        view.stop()
+        assert "long ago" not in stream.getvalue()
+
     def test_a_long_step_is_told_again(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(progress, "_PLAIN_INTERVAL_S", 0.02)
         stream = io.StringIO()

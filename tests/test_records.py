@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,3 +228,66 @@ class TestGitState:
     ) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert git_state(checkout) == {"commit": None, "dirty": None}
+
+
+class TestResuming:
+    def test_a_run_is_held_again_and_goes_on_where_it_was(self, run: RunFolder) -> None:
+        run.record("verdict", {"n": 1})
+        run.close()
+        again = RunFolder.reopen(run.path)
+        again.record("verdict", {"n": 2})
+        assert [line["n"] for line in again.records("verdict")] == [1, 2]
+        with pytest.raises(InputError, match="--resume: another run is writing to this folder"):
+            RunFolder.reopen(run.path)
+        again.close()
+        RunFolder.reopen(run.path).close()
+
+    def test_what_holds_no_run_is_no_run_and_nothing_is_made_there(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="no such run"):
+            RunFolder.reopen(tmp_path / "none")
+        assert not (tmp_path / "none").exists()
+
+    def test_workers_of_a_killed_session_are_waited_for(
+        self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run.close()
+        worker = RunFolder(run.path)
+        worker.join()
+        monkeypatch.setattr("perfgate.records._WORKERS_END_S", 0.3)
+        with pytest.raises(InputError, match="workers of the session before are still writing"):
+            RunFolder.reopen(run.path)
+        ending = threading.Timer(0.3, worker.close)
+        monkeypatch.setattr("perfgate.records._WORKERS_END_S", 60.0)
+        ending.start()
+        RunFolder.reopen(run.path).close()
+        ending.join()
+
+    def test_workers_of_one_session_do_not_wait_for_each_other(self, run: RunFolder) -> None:
+        first, second = RunFolder(run.path), RunFolder(run.path)
+        first.join()
+        second.join()
+        first.close()
+        second.close()
+
+    def test_what_an_ended_process_left_of_a_group_is_moved_aside(self, run: RunFolder) -> None:
+        worker = RunFolder(run.path)
+        worker.begin_group("small-serve")
+        (run.path / "small-serve" / "start-1-new").mkdir()
+        worker.record("measurement", {"scenario": "small-serve"})
+        worker.close()
+        for number in (1, 2):
+            run.begin_group("small-serve")
+            assert list((run.path / "small-serve").iterdir()) == []
+            aside = run.path / f"small-serve.broken-{number}"
+            assert aside.is_dir()
+            run.close()
+        assert (run.path / "small-serve.broken-1" / "start-1-new").is_dir()
+        assert run.records("measurement") == []
+
+    def test_two_workers_never_measure_one_group(self, run: RunFolder) -> None:
+        worker = RunFolder(run.path)
+        worker.begin_group("small-serve")
+        with pytest.raises(InputError, match="another worker of this session measures small-serve"):
+            run.begin_group("small-serve")
+        assert not (run.path / "small-serve.broken-1").exists()
+        worker.close()

@@ -24,7 +24,13 @@ from perfgate.paths import repository
 from perfgate.probe import load_probes
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Limits, Scenario
-from perfgate.serving import answers, free_port, run_to_end, wait_until_ready
+from perfgate.serving import (
+    answers,
+    free_port,
+    require_serving,
+    run_to_end,
+    wait_until_ready,
+)
 from perfgate.tools import Tools, tools_for
 
 LIMITS = Limits(start_s=20, silence_s=2, total_s=20)
@@ -75,6 +81,78 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path: Path) -> None:
             wait_until_ready(job, _AnyEngine(), Endpoint("127.0.0.1", port, STRANGER), 20)
     assert caught.value.failure == "port_in_use"
     assert f"127.0.0.1:{port}" in str(caught.value)
+
+
+SERVER = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status})
+        self.end_headers()
+        self.wfile.write(json.dumps({{"data": [{{"id": "{model}"}}]}}).encode())
+HTTPServer(("127.0.0.1", {port}), Answer).serve_forever()
+"""
+
+
+@contextmanager
+def serving(folder: Path, model: str = "m", status: int = 200) -> Iterator[tuple[Job, Endpoint]]:
+    """A server of ours that listens."""
+    endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
+    code = SERVER.format(status=status, model=model, port=endpoint.port)
+    with python(folder, code) as job:
+        while not answers(endpoint.host, endpoint.port):
+            assert job.poll() is None
+        yield job, endpoint
+
+
+def test_between_measurements_a_server_that_is_well_is_let_be(tmp_path: Path) -> None:
+    with serving(tmp_path) as (job, endpoint):
+        require_serving(job, _AnyEngine(), endpoint, 20)
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "told"), [("other", 200, "['other'], not m"), ("m", 500, "HTTP Error 500")]
+)
+def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
+    tmp_path: Path, model: str, status: int, told: str
+) -> None:
+    with serving(tmp_path, model, status) as (job, endpoint), pytest.raises(RunError) as caught:
+        require_serving(job, _AnyEngine(), endpoint, 0.5)
+    assert caught.value.failure == "hang"
+    assert told in caught.value.message
+    assert "not well" in (tmp_path / "server.evidence.txt").read_text()
+
+
+def test_a_server_that_broke_by_a_measurement_is_told_with_its_cause(tmp_path: Path) -> None:
+    with python(tmp_path, "print('std::bad_alloc'); raise SystemExit(1)") as job:
+        job.wait()
+        with pytest.raises(RunError, match="right after a measurement") as caught:
+            require_serving(job, _AnyEngine(), Endpoint("127.0.0.1", 1, "m"), 20)
+    assert caught.value.failure == "oom"
+
+
+def test_after_a_measurement_another_servers_health_is_not_taken_for_ours(tmp_path: Path) -> None:
+    with (
+        stranger() as port,
+        python(tmp_path, "import time; time.sleep(60)") as job,
+        pytest.raises(RunError) as caught,
+    ):
+        require_serving(job, _AnyEngine(), Endpoint("127.0.0.1", port, STRANGER), 20)
+    assert caught.value.failure == "port_in_use"
+
+
+def test_when_a_client_hangs_it_is_written_down_what_its_server_did(tmp_path: Path) -> None:
+    (tmp_path / "client").mkdir()
+    with (
+        python(tmp_path, "import time; time.sleep(60)") as server,
+        python(tmp_path / "client", "import time; time.sleep(60)", "client") as client,
+        pytest.raises(RunError),
+    ):
+        run_to_end(client, server, LIMITS)
+    told = (tmp_path / "server.evidence.txt").read_text()
+    assert "wrote nothing for 2 s" in told
+    assert str(server.pid) in told
 
 
 def test_a_server_that_ends_before_it_is_ready_is_told_with_its_first_cause(

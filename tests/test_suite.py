@@ -2,13 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import building
 import pytest
 
+from perfgate.asking import Inside
 from perfgate.campaign import Session
+from perfgate.errors import InputError
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local import LocalLauncher
+from perfgate.places import Places
 from perfgate.probe import Probe, all_probes
 from perfgate.records import RunFolder
 from perfgate.scenarios.scenario import EngineChoice, Hardware, Launch, Scenario, Workload
@@ -51,7 +55,8 @@ def test_a_server_that_slurm_starts_is_not_reached_and_says_so(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     served = replace(ON_GPUS, launch=Launch("srun"))
-    assert "may listen on any node" in (suite(tmp_path).unable(first(served)) or "")
+    told = "a server that srun starts may listen on any node: use --launcher slurm"
+    assert suite(tmp_path).unable(first(served)) == told
     offline = replace(served, workload=OFFLINE)
     assert suite(tmp_path).unable(first(offline)) is None
 
@@ -62,6 +67,23 @@ def test_without_slurm_its_scenarios_are_not_for_this_machine(
     monkeypatch.setattr("shutil.which", lambda _name: None)
     launched = replace(ON_GPUS, workload=OFFLINE, launch=Launch("sbatch"))
     assert suite(tmp_path).unable(first(launched)) == "needs Slurm: no sbatch on PATH"
+
+
+class Boxed(LocalLauncher):
+    """A launcher whose programs are in a container."""
+
+    name = "boxed"
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:
+        return replace(here, inside=cast("Inside", object()))
+
+
+def test_a_rehearsal_has_no_stand_ins_in_a_container(tmp_path: Path) -> None:
+    rehearsed = suite(tmp_path, synthetic=True)
+    rehearsed.session = replace(rehearsed.session, launcher=Boxed())
+    with pytest.raises(InputError, match="not in a container") as caught:
+        rehearsed.build_of(ON_GPUS)
+    assert "PERFGATE_SITE" in str(caught.value)
 
 
 def test_a_rehearsal_needs_no_gpu_but_a_stand_in(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
 """Workers: what must be measured together goes to one worker."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import building
+import pytest
+from xdist.remote import Producer
 
 from perfgate.scenarios.scenario import Claim, Source
-from perfgate.workers import groups, joined
+from perfgate.workers import groups, joined, scheduler_by_scenario
 
 ONE = building.SCENARIO
 TWO = replace(ONE, id="other-serve")
@@ -43,3 +47,81 @@ def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None
     words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios", "mine", "-n", "2"]
     assert joined(words) == ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2"]
     assert joined(["--run-dir=/runs/1", "perf_tests"]) == ["--run-dir=/runs/1", "perf_tests"]
+    assert joined(["--resume", "/runs/1", "-q"]) == ["--resume=/runs/1", "-q"]
+
+
+class Worker:
+    """A worker of pytest-xdist as its scheduler sees it, and as it works: one test after another.
+
+    As the real one it begins a test only when it knows the next, or that there is none.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.gateway = SimpleNamespace(id=name, spec="popen")
+        self.todo: list[int] = []
+        self.shutting_down = False
+        self.lives = True
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.todo += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+    def next_test(self) -> int | None:
+        may_begin = self.lives and (len(self.todo) > 1 or self.shutting_down)
+        return self.todo.pop(0) if self.todo and may_begin else None
+
+
+SCENARIOS = [replace(ONE, id=f"s{number}") for number in range(12)]
+TESTS = [f"test.py::test[{one.id}-{label}]" for one in SCENARIOS for label in ("c1", "c4", "sums")]
+
+
+@pytest.mark.parametrize("crash_after", range(1, len(TESTS), 3))
+def test_after_a_crash_every_other_test_is_still_run(
+    crash_after: int, pytestconfig: pytest.Config
+) -> None:
+    """pytest-xdist 3.8 by itself would wait for ever after some of these crashes."""
+    config = SimpleNamespace(
+        option=SimpleNamespace(loadscopereorder=True),
+        hook=pytestconfig.hook,
+        getoption=lambda name, *_: ["popen", "popen"] if name == "tx" else False,
+        getvalue=lambda _: ["popen", "popen"],
+    )
+    log = Producer("test", enabled=False)
+    scheduler = scheduler_by_scenario(config, log, SCENARIOS)
+    workers = [Worker("gw0"), Worker("gw1")]
+    for one in workers:
+        scheduler.add_node(one)
+    for one in workers:
+        scheduler.add_node_collection(one, TESTS)
+    scheduler.schedule()
+    done: list[int] = []
+    while True:
+        ran = [run_one(one, scheduler, done) for one in list(workers)]
+        if workers[0].lives and len(done) >= crash_after:
+            workers[0].lives = False
+            crashed = scheduler.remove_node(workers[0])
+            done += [TESTS.index(crashed)] if crashed else []  # told as failed by xdist itself
+            workers.append(Worker("gw2"))
+            scheduler.add_node(workers[-1])
+            scheduler.add_node_collection(workers[-1], TESTS)
+            scheduler.schedule()
+        elif scheduler.tests_finished:
+            for one in workers:
+                one.shutdown()
+            if not any(ran):
+                break
+        else:
+            assert any(ran), "everybody waits for ever"
+    assert sorted(set(done)) == list(range(len(TESTS)))
+
+
+def run_one(worker: Worker, scheduler: Any, done: list[int]) -> bool:
+    """Let a worker run its next test, if it would begin one now."""
+    test = worker.next_test()
+    if test is None:
+        return False
+    done.append(test)
+    scheduler.mark_test_complete(worker, test)
+    return True

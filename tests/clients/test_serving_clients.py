@@ -87,7 +87,10 @@ class TestBenchmarkServing:
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
 
     def test_comes_with_the_engine(self) -> None:
-        assert BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a")) == "1.1.0"
+        assert (
+            BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Places())
+            == "1.1.0"
+        )
 
 
 class TestVllmBench:
@@ -123,7 +126,7 @@ class TestVllmBench:
         program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
         program.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        assert VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a")) == "0.11.0"
+        assert VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Places()) == "0.11.0"
 
     @pytest.mark.parametrize("body", ["exit 1", "true"])
     def test_a_program_that_does_not(
@@ -134,7 +137,7 @@ class TestVllmBench:
         program.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
         with pytest.raises(MissingProgram, match="does not tell its version"):
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"))
+            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Places())
 
 
 class TestWhatIsLeft:

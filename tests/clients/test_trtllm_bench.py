@@ -119,7 +119,7 @@ class TestSteps:
             TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
 
     def test_its_version_is_the_engine_s(self) -> None:
-        assert TrtllmBench().version(BUILD) == "1.0.0"
+        assert TrtllmBench().version(BUILD, Places()) == "1.0.0"
 
 
 class TestWhatWasAsked:

@@ -165,7 +165,55 @@ def test_where_the_run_would_go_and_how_far_to_reach(found, tmp_path: Path) -> N
     assert asked == [("h200-serve", Where(run_folder=tmp_path, reach=True))]
 
 
-@pytest.mark.parametrize("option", [["--reach"], ["--run-dir", "x"], ["--try-vboost", "0"]])
+def test_on_a_node_that_a_launcher_found(found) -> None:
+    asked = found(REPORT)
+    assert main(["doctor", "--scenario", "h200-serve", "--on-node", "--contained"]) == 0
+    assert asked == [("h200-serve", Where(on_node=True, contained=True))]
+
+
+def test_how_the_programs_would_be_started(
+    found, suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    asked = found(REPORT)
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {image: 'mine:1'}\n")
+    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "docker"]) == 0
+    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "slurm"]) == 0
+    assert [where for _, where in asked] == [Where(runtime="docker"), Where(by_slurm=True)]
+    assert main(["doctor", "--launcher", "docker"]) == 2
+    assert "name the scenario" in capsys.readouterr().err
+
+
+def test_engines_of_ones_own_are_imported(
+    found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    found(REPORT)
+    (tmp_path / "engines_of_mine.py").write_text("print('here they are')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    words = ["doctor", "--scenario", "h200-serve", "--import"]
+    assert main([*words, "engines_of_mine"]) == 0
+    assert "here they are" in capsys.readouterr().out
+    assert main([*words, "no_such_engines"]) == 2
+    assert "PYTHONPATH must name its folder" in capsys.readouterr().err
+
+
+def test_only_scenarios_to_explore_with_have_other_shapes(found, capsys: Capture) -> None:
+    found(REPORT)
+    assert main(["doctor", "--scenario", "h200-serve", "--shape", "4096/512"]) == 2
+    assert "a scenario marked explore" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ["--reach"],
+        ["--run-dir", "x"],
+        ["--try-vboost", "0"],
+        ["--shape", "1/2"],
+        ["--on-node"],
+        ["--contained"],
+    ],
+)
 def test_what_belongs_to_the_preflight_needs_a_scenario(option: list[str], capsys) -> None:
     assert main(["doctor", *option]) == 2
     assert option[0] in capsys.readouterr().err

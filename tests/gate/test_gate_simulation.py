@@ -11,7 +11,8 @@ from perfgate.gate.multiplicity import holm
 from perfgate.gate.performance import Rule, judge_performance
 from perfgate.gate.verdict import Judgement, Verdict, worst
 
-pytestmark = pytest.mark.slow
+# Under coverage these take four times as long; other tests reach every line that they do.
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 TRIALS = 2000
 SIGMA = 0.005

@@ -24,7 +24,7 @@ class Made(Engine):
             raise said
         return said
 
-    def build(self) -> EngineBuild:
+    def build(self, places) -> EngineBuild:
         return self._say("build", EngineBuild("made", "1.2", "0123456789abcdef"))
 
     def check(self, scenario, build) -> None:
@@ -42,7 +42,7 @@ class Made(Engine):
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    def verify(self, build, commands) -> None:
+    def verify(self, build, commands, places) -> None:
         self._say("options", None)
 
 
@@ -54,7 +54,7 @@ class Client:
     def __init__(self, version: Any = "0.13.0") -> None:
         self.says = version
 
-    def version(self, build: EngineBuild) -> str:
+    def version(self, build: EngineBuild, places) -> str:
         if isinstance(self.says, Exception):
             raise self.says
         return self.says

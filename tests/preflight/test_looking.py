@@ -15,7 +15,7 @@ from made_tools import Made, tools
 from perfgate.errors import RunError
 from perfgate.leases.devices import Device
 from perfgate.places import Places
-from perfgate.preflight import Check, Where, checks, look, looking, require
+from perfgate.preflight import Check, Report, Where, checks, look, refuse_unfit
 from perfgate.preflight.facts import GpuLook, Unread
 from perfgate.preflight.gpu_rules import GPU_RULES
 from perfgate.preflight.looking import judge_driver, judge_presence
@@ -126,6 +126,15 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     assert "container" not in found
 
 
+@pytest.mark.parametrize("by", ["srun", "sbatch", "mpirun"])
+def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> None:
+    install({}, {})
+    have = made(hardware=Hardware("H200", 4, 2), launch=Launch(by))
+    found = outcomes(checks(have.scenario, have, MACHINE, Where(by_slurm=True, on_node=True)))
+    assert found["gpus"] == "ok"
+    assert {"slurm", "hosts"}.isdisjoint(found)
+
+
 def test_a_slurm_that_is_down(answers) -> None:
     answers("scontrol", "Slurmctld(primary) at ctl is DOWN", 1)
     found = checks(SCENARIO, made(), MACHINE, Where(by_slurm=True))
@@ -210,19 +219,20 @@ def test_the_driver_of_the_quick_start(install) -> None:
     assert outcomes(checks(have.scenario, have, MACHINE))["driver"] == "unknown"
 
 
-def test_require_lets_pass_what_is_not_known_to_be_wrong() -> None:
-    report = require(SCENARIO, made(), MACHINE)
+def test_what_is_not_known_to_be_wrong_is_let_pass() -> None:
+    report = look(SCENARIO, made(), MACHINE)
     assert not report.of("failed")
+    refuse_unfit(report, "small-serve", "node7")
 
 
-def test_require_tells_the_first_failures_and_how_to_mend_them(install) -> None:
+def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
     install({"uncorrected": 1, "nvmlDeviceGetMigMode": [1, 1]}, {})
     have = tools(
         Made(build=RunError("unknown", "no engine"), model=RunError("model_file", "no model")),
         hardware=H200,
     )
     with pytest.raises(RunError) as caught:
-        require(have.scenario, have, MACHINE)
+        refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
     assert caught.value.failure == "unfit_machine"
     assert caught.value.message.startswith(
         "node7 is not fit for small-serve: gpu split: GPU 0: split (MIG); "
@@ -233,12 +243,10 @@ def test_require_tells_the_first_failures_and_how_to_mend_them(install) -> None:
     assert "dmesg" in caught.value.hint
 
 
-def test_a_failure_without_advice_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        looking, "look", lambda *_: looking.Report((Check("model", "failed", "none"),))
-    )
+def test_a_failure_without_advice_names_the_command() -> None:
+    report = Report((Check("model", "failed", "none"),))
     with pytest.raises(RunError) as caught:
-        require(SCENARIO, made(), MACHINE)
+        refuse_unfit(report, "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 

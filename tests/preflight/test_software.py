@@ -54,6 +54,17 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
     assert all(check.outcome != "failed" for check in checks if check.name != failed)
 
 
+def test_what_is_in_a_container_is_not_looked_for() -> None:
+    missing = MissingProgram("not installed")
+    checks = judge_software(tools(Asking(build=missing), Client(missing)), contained=True)
+    assert [(check.name, check.outcome) for check in checks] == [
+        ("engine", "unknown"),
+        ("programs", "unknown"),
+        ("model", "ok"),
+        ("options", "unknown"),
+    ]
+
+
 def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> None:
     checks = judge_software(tools(Asking(build=MissingProgram("made is not installed"))))
     assert [(check.name, check.outcome) for check in checks] == [

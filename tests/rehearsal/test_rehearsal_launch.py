@@ -48,6 +48,16 @@ def test_inside_programs_are_the_stand_ins(stage: Stage, tmp_path: Path, program
     assert stage.run(argv, tmp_path).out.strip() == stage.program("trtllm-bench")
 
 
+@pytest.mark.parametrize("variable", ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"])
+def test_of_the_ranks_of_a_real_launcher_only_the_first_runs_the_program(
+    stage: Stage, tmp_path: Path, variable: str
+) -> None:
+    for rank, said in (("0", ["said"]), ("3", [])):
+        call = ["env", f"{variable}={rank}", stage.program("trtllm-llmapi-launch"), "echo", "said"]
+        ended = stage.run(call, tmp_path)
+        assert (ended.status, ended.out.splitlines()) == (0, said)
+
+
 def test_mpirun_hands_variables_on(stage: Stage, tmp_path: Path) -> None:
     argv = [stage.program("mpirun"), "-n", "2", "-x", "A=one", "bash", "-c", "echo $A"]
     assert stage.run(argv, tmp_path).out == "one\n"

@@ -1,6 +1,7 @@
 """Stage: what a session finds, and what stays when it is over."""
 
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,17 @@ from playing import MIN_LATENCY, SERVED, WEIGHED, scenarios, staged
 
 from perfgate.clients.datasets import gpqa_diamond, real_dataset, sharegpt
 from perfgate.engines.tensorrt_llm.weights import model_facts
-from perfgate.programs import BENCHMARK_SERVING, LM_EVAL, TENSORRT_LLM_PYTHON, TRTLLM_BENCH
+from perfgate.programs import (
+    BENCHMARK_SERVING,
+    LM_EVAL,
+    SBATCH,
+    SRUN,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+)
 from perfgate.rehearsal import play
 from perfgate.rehearsal.faults import Fault
-from perfgate.rehearsal.stage import LIMITS, clear, shortened
+from perfgate.rehearsal.stage import LIMITS, clear, shortened, stage
 
 
 @pytest.fixture
@@ -54,6 +62,28 @@ def test_a_release_that_was_asked_for_is_played_by_all(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("PERFGATE_SCENARIO", MIN_LATENCY)
     assert play.here().version == "1.3.0"
+
+
+def test_what_the_launcher_starts_others_with_is_not_played(tmp_path: Path) -> None:
+    found = stage(
+        tmp_path, scenarios().values(), engine_version=None, fault=None, seed=7, real=(SRUN, SBATCH)
+    )
+    for program in (SRUN, SBATCH):
+        assert program.variable not in found
+        assert not (tmp_path / "bin" / program.executable).exists()
+    assert "PERFGATE_HOSTS" not in found
+    assert (tmp_path / "bin" / "mpirun").exists()
+
+
+def test_a_stand_in_on_another_node_finds_the_play_without_the_sessions_variables(
+    tmp_path: Path,
+) -> None:
+    stage = staged(tmp_path, "1.3.0")
+    words = [stage.program("trtllm-bench"), "--help"]
+    env = {"PATH": os.environ["PATH"], "PERFGATE_SCENARIO": MIN_LATENCY}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "a stand-in plays trtllm-bench" in done.stderr
 
 
 def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(

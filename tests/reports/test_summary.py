@@ -3,7 +3,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from building import SCENARIO, judgement, lower_accuracy, machine, outcome
+from building import SCENARIO, group_record, judgement, lower_accuracy, machine, outcome
 
 from perfgate.errors import RunError
 from perfgate.exit_status import ExitStatus
@@ -162,3 +162,43 @@ def test_a_run_without_any_verdict() -> None:
 def test_the_machine(names: tuple[str, ...], told: str) -> None:
     facts = {**FACTS, "machine": json.loads(json.dumps(asdict(machine(*names))))}
     assert f"Machine: node7, 72 cores of Grace, {told}. " in summary(facts, [], None)
+
+
+def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
+    facts = {**FACTS, "arguments": ["pytest", "-m", "b200", "--gate"]}
+    text = summary(facts, [], None)
+    assert "To go on with it: `pytest -m b200 --gate --resume=20261105-1`" in text
+
+
+def test_what_time_did_not_suffice_for_is_listed_by_itself() -> None:
+    late = {
+        "record": "skipped",
+        "scenario": "big",
+        "probe": "c64",
+        "why": "budget",
+        "reason": "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
+    }
+    lacking = {**late, "probe": "c128", "why": "lack", "reason": "needs 8×B200, found none"}
+    text = summary(FACTS, [late, lacking], ExitStatus.NOT_JUDGED)
+    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {late['reason']}"]
+    assert section(text, "Not run") == ["- `big-c128`: needs 8×B200, found none"]
+
+
+def test_the_starts_of_each_group_have_a_row() -> None:
+    text = summary(FACTS, [group_record(), group_record(synthetic=True)], None)
+    assert "\nSynthetic starts: 14 made" in text
+    lines = section(text, "Fresh starts")
+    assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|")
+    assert lines[2] == ("| small-serve | 5 | 7 | 1 | 16 | 28 min | 9 min | 12 min | measured |")
+    assert lines[3].startswith("| synthetic small-serve |")
+
+
+def test_a_resumed_run_says_so() -> None:
+    resumed = {
+        "record": "resumed",
+        "at": "2026-11-05T18:00:00+00:00",
+        "groups": ["a"],
+        "repeats": ["b", "c"],
+    }
+    text = summary(FACTS, [resumed], ExitStatus.PASSED)
+    assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text

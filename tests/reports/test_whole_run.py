@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from building import SCENARIO, judgement, outcome
+from building import SCENARIO, group_record, judgement, outcome
 
 from perfgate.exit_status import ExitStatus
 from perfgate.gate.performance import Change
@@ -12,7 +12,7 @@ from perfgate.gate.verdict import Verdict
 from perfgate.outcome import Outcome
 from perfgate.probe import load_probes
 from perfgate.reports.terminal import terminal_lines
-from perfgate.reports.whole_run import suspicion, waived, waiver_faults, warnings
+from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
 
 
 def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
@@ -61,3 +61,22 @@ def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
     assert suspicion(recorded(*mixed)) == ""
     played = [replace(one, synthetic=True) for one in slower]
     assert suspicion(recorded(*played)) == ""
+
+
+def test_the_starts_that_sharing_saved_are_told() -> None:
+    told = (
+        "starts: 7 made, 1 of them again, 5 planned, 16 without sharing: 9 saved "
+        "(about 12 min of 40 min)"
+    )
+    assert starts([group_record()]) == told
+    assert (told, False) in list(terminal_lines([group_record()], ExitStatus.PASSED))
+    assert starts([group_record(synthetic=True)]) == f"synthetic {told}"
+    assert starts([]) == ""
+
+
+def test_where_nothing_was_shared_nothing_is_said_of_time() -> None:
+    alone = group_record(
+        starts={"planned": 1, "made": 1, "without_sharing": 1, "again": 0},
+        seconds={"spent": 60.0, "starting": 30.0, "saved": 0.0},
+    )
+    assert starts([alone]) == "starts: 1 made, 1 planned, 1 without sharing: 0 saved"

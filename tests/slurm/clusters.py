@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,6 +52,8 @@ class Cluster:
     """The whole environment of its clients."""
     nodes: Mapping[str, str]
     """Name of each node, and its address; only nodes and `login` know the names as host names."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What `up.sh` was told."""
 
     @property
     def login(self) -> tuple[str, ...]:
@@ -198,7 +200,7 @@ def running(**settings: str) -> Iterator[Cluster]:
             reason = (done.stderr.strip().splitlines() or ["up.sh gave no reason"])[-1]
             (pytest.fail if REQUIRED else pytest.skip)(reason)
         assert done.returncode == 0, done.stderr
-        yield Cluster(state, client_environment(state), node_addresses(state))
+        yield Cluster(state, client_environment(state), node_addresses(state), settings)
     finally:
         ended = down(state, "--purge")
         left = processes_below(state) + sockets_below(state)

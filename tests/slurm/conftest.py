@@ -1,9 +1,16 @@
 """The cluster that the tests of this folder share; one per worker process."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from clusters import Cluster, running
+
+from perfgate.launchers.base import Wanted
+from perfgate.paths import repository
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Scenario
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +18,20 @@ def slurm() -> Iterator[Cluster]:
     """Four nodes with 8 pretended GPUs each, and an sshd on port 2233."""
     with running(SLURM_WITH_SSHD="1") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    (found,) = load_scenarios(repository() / "scenarios" / "local")
+    return found
+
+
+@pytest.fixture
+def wanted(
+    tmp_path: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, scenario: Scenario
+) -> Wanted:
+    """A start of the embedded default's, asked for by a client of the cluster."""
+    for name in [name for name in os.environ if name.startswith(("SLURM", "SBATCH"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SLURM_CONF", slurm.env["SLURM_CONF"])
+    return Wanted(scenario, tmp_path / "start", 60.0, lambda _: None)

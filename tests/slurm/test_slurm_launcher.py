@@ -1,9 +1,7 @@
 """The texts that the slurm launcher gives to Slurm, and what it makes of Slurm's answers."""
 
 import dataclasses
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,14 +9,23 @@ from pathlib import Path
 
 import pytest
 from clusters import Cluster, eventually
+from starts import python
 
 from perfgate.command import Command
 from perfgate.errors import InputError, RunError
 from perfgate.failures import FAILURES
 from perfgate.launchers.base import Exit, Wanted, launcher
+from perfgate.launchers.node_step import Step
 from perfgate.launchers.slurm import SlurmLauncher
 from perfgate.launchers.slurm_calls import job_facts
-from perfgate.launchers.slurm_facts import JobFacts, cause_of, of_sacct, of_scontrol
+from perfgate.launchers.slurm_facts import (
+    JobFacts,
+    cause_of,
+    first_end,
+    node_not_reached,
+    of_sacct,
+    of_scontrol,
+)
 from perfgate.launchers.slurm_script import (
     SCRIPT,
     JobRequest,
@@ -27,10 +34,7 @@ from perfgate.launchers.slurm_script import (
     srun_argv,
     within_job,
 )
-from perfgate.launchers.slurm_step import Step
-from perfgate.paths import repository
-from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.scenario import Hardware, Launch, Scenario
+from perfgate.scenarios.scenario import Hardware, Scenario
 from perfgate.serving import run_to_end
 from perfgate.site import SlurmContainer, SlurmSite
 
@@ -40,12 +44,6 @@ RUNNING = (
     "BatchHost=n1 NumNodes=2 StdErr=/x.err"
 )
 REQUEST = JobRequest("perfgate-x", Path("/runs/x/start-1"), 2, 4, "GB200", 3000)
-
-
-@pytest.fixture
-def scenario() -> Scenario:
-    (found,) = load_scenarios(repository() / "scenarios" / "local")
-    return found
 
 
 def test_it_is_registered_as_slurm() -> None:
@@ -91,6 +89,27 @@ class TestFacts:
         assert error.evidence == ("a line",)
         assert f"job 7 is {state}" in error.message
         assert "server ended by itself" in error.message
+
+    @pytest.mark.parametrize(
+        ("told", "status"),
+        [
+            ("srun: error: n4: task 1: Exited with exit code 5", 5),
+            ("srun: error: n4: tasks 1-3,5: Killed", -9),
+            ("srun: error: n4: task 1: Segmentation fault (core dumped)", -11),
+            ("srun: error: n4: task 1: Out Of Memory", None),
+            ("rank 1: n4: task 1: Killed", None),
+        ],
+    )
+    def test_the_task_that_ended_first(self, told: str, status: int | None) -> None:
+        later = "srun: error: n3: task 0: Terminated"
+        assert first_end(["engine: goes on", told + "\n"]) == status
+        if status is not None:
+            assert first_end([told, later]) == status
+
+    def test_a_node_that_starts_nothing_is_known_by_what_srun_says(self) -> None:
+        said = "srun: error: Task launch for StepId=1.5 failed on node n1: Communication failure"
+        assert node_not_reached(("a line", said)) == "n1"
+        assert node_not_reached(("srun: error: n1: task 0: Exited with exit code 3",)) is None
 
     def test_a_job_that_runs_again_was_put_back(self) -> None:
         assert cause_of(JobFacts("7", "RUNNING", restarts=1)).failure == "requeued"
@@ -144,31 +163,36 @@ class TestRendered:
 
     def test_steps_leave_the_jobs_own_options_behind(self) -> None:
         names = ("SLURM_NTASKS", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_TASKS_PER_NODE", "HOME")
-        argv = srun_argv("7", "n1", "server", Path("/runs"), SlurmSite(), names)
+        argv = srun_argv("7", ["n1"], "server", Path("/runs"), SlurmSite(), names)
         assert argv[:6] == ("env", "-u", "SLURM_NTASKS", "-u", "SLURM_TASKS_PER_NODE", "srun")
         assert {"--jobid=7", "--overlap", "--nodelist=n1", "--chdir=/runs"} <= set(argv)
 
     def test_only_what_is_contained_runs_in_the_container(self) -> None:
         site = SlurmSite(container=SlurmContainer("nvcr.io#x:1", ("/models:/models",)))
-        inside = srun_argv("7", "n1", "server", Path("/runs"), site, contained=True)
-        assert inside[-3:] == (
+        inside = srun_argv("7", ["n1"], "server", Path("/runs"), site, contained=("A", "B"))
+        assert inside[-4:] == (
             "--container-image=nvcr.io#x:1",
             "--container-mounts=/models:/models,/runs:/runs",
             "--container-workdir=/runs",
+            "--container-env=A,B",
         )
-        beside = srun_argv("7", "n1", "client", Path("/runs"), site)
+        beside = srun_argv("7", ["n1"], "client", Path("/runs"), site)
         assert not [word for word in beside if "container" in word]
 
-    def test_a_documented_srun_becomes_a_step_of_the_job(self) -> None:
-        argv = within_job(("srun", "-N", "2", "--mpi=pmix", "trtllm-serve"), "7")
-        assert argv == ("srun", "--jobid=7", "--overlap", "-N", "2", "--mpi=pmix", "trtllm-serve")
+    def test_an_srun_call_becomes_a_step_of_the_job(self) -> None:
+        site = SlurmSite(step_options=("--network=no_vni",))
+        argv = within_job(("srun", "-N", "2", "engine"), "7", "server", Path("/runs"), site)
+        assert argv == (
+            *("srun", "--jobid=7", "--overlap", "--job-name=server", "--export=ALL"),
+            *("--input=none", "--chdir=/runs", "--network=no_vni", "-N", "2", "engine"),
+        )
 
 
 class _Ended:
     """An srun call that has ended."""
 
     name, mark = "server", "m"
-    folder = stdout = stderr = Path("/nowhere")
+    folder = stdout = stderr = Path("/dev/null")
 
     def __init__(self, status: int | None) -> None:
         self.status = status
@@ -177,11 +201,21 @@ class _Ended:
         return Exit(self.status, "exited", 1.0)
 
 
+class _Silent:
+    """Nodes that are not asked."""
+
+    def look(self, *words: str, seconds: float = 0.0) -> str:
+        raise AssertionError(words)
+
+    def evidence(self, mark: str, file: Path, seconds: float) -> None:
+        raise AssertionError(mark)
+
+
 @pytest.mark.parametrize(
     ("told", "meant"), [(0, 0), (7, 7), (128, 128), (137, -9), (143, -15), (255, 255), (None, None)]
 )
 def test_a_tasks_signal_is_told_as_a_signal(told: int | None, meant: int | None) -> None:
-    ended = Step(_Ended(told), lambda *_: "").poll()  # type: ignore[arg-type]
+    ended = Step(_Ended(told), _Silent()).poll()  # type: ignore[arg-type]
     assert ended is not None
     assert ended.status == meant
 
@@ -190,26 +224,11 @@ def test_a_tasks_signal_is_told_as_a_signal(told: int | None, meant: int | None)
 
 
 @pytest.fixture
-def wanted(
-    tmp_path: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, scenario: Scenario
-) -> Wanted:
-    """A start of the embedded default's, asked for by a client of the cluster."""
-    for name in [name for name in os.environ if name.startswith(("SLURM", "SBATCH"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("SLURM_CONF", slurm.env["SLURM_CONF"])
-    return Wanted(scenario, tmp_path / "start", 60.0, lambda _: None)
-
-
-@pytest.fixture
 def unseen() -> Iterator[Path]:
     """A folder of this machine's shared memory, where each node has its own."""
     folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
     yield folder
     shutil.rmtree(folder)
-
-
-def python(code: str) -> Command:
-    return Command((sys.executable, "-c", code))
 
 
 @pytest.mark.slow
@@ -351,11 +370,6 @@ class TestOnTheCluster:
         with pytest.raises(RunError) as caught:
             SlurmLauncher().placed(wanted).__enter__()
         assert caught.value.failure == "job_cancelled"
-
-    def test_a_scenario_that_submits_by_itself_is_refused(self, wanted: Wanted) -> None:
-        submits = replace(wanted.scenario, launch=Launch("sbatch"))
-        with pytest.raises(InputError, match="launched by sbatch"):
-            SlurmLauncher().placed(replace(wanted, scenario=submits)).__enter__()
 
     def test_a_bad_node_is_not_asked_for_again(self, wanted: Wanted, slurm: Cluster) -> None:
         start = SlurmLauncher(SlurmSite())

@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 from clusters import Cluster, eventually
-from roads import PROBES, Road, make_road
+from roads import PATIENCE_S, PROBES, Road, make_road
+from starts import allocation
 
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 120
 ONE_PROBE = ("-k", "c1")  # the other one would get a start of its own
 
 
@@ -80,21 +80,31 @@ def test_a_session_that_is_ended_leaves_no_job_no_step_no_process(
     nothing_is_left(road)
 
 
-def test_a_session_killed_in_an_allocation_leaves_no_step_and_no_process(road: Road) -> None:
+def test_sessions_in_one_allocation_have_nodes_of_their_own_and_leave_nothing_when_killed(
+    road: Road,
+) -> None:
     slurm = road.cluster
-    job = slurm.submit("sleep 300", "--exclusive", "--mem=0", "--nodelist=n2")
-    slurm.wait_for(job, "RUNNING")
-    try:
-        with road.session(before=("env", f"SLURM_JOB_ID={job}"), fault="client-hangs") as session:
-            under_load(road)
-            session.kill()
-            session.communicate(timeout=PATIENCE_S)
+    with allocation(slurm, "-N2") as job:
+        inside = ("env", f"SLURM_JOB_ID={job}")
+        with (
+            road.session(before=inside, fault="client-hangs", run="one") as one,
+            road.session(before=inside, fault="client-hangs", run="two") as two,
+        ):
+            nodes = slurm.job(job)["NodeList"]
+            both = set(slurm.run(("scontrol", "show", "hostnames", nodes)).stdout.split())
+            eventually(lambda: _nodes_of_steps(road, "client") == both)
+            for session in (one, two):
+                session.kill()
+                session.communicate(timeout=PATIENCE_S)
         eventually(lambda: {line.split()[1] for line in road.steps()} <= {"batch"})
         eventually(lambda: not road.processes())
         assert slurm.job_state(job) == "RUNNING"
-    finally:
-        slurm.run(("scancel", job))
-        slurm.wait_for(job)
+
+
+def _nodes_of_steps(road: Road, name: str) -> set[str]:
+    """Nodes that have a step of that name."""
+    lines = road.cluster.run(("squeue", "-h", "-s", "-o", "%j %N")).stdout.splitlines()
+    return {line.split()[1] for line in lines if line.split()[0] == name}
 
 
 def test_a_job_ends_by_itself_when_nobody_is_left_to_cancel_it(road: Road) -> None:
@@ -132,21 +142,9 @@ def test_a_node_that_fails_under_load_is_told_as_such(road: Road) -> None:
         output, _ = session.communicate(timeout=PATIENCE_S)
     road.cluster.resume("n4")
     assert road.failures() == {"node_failed"}, output
-    # Made again elsewhere, if there were another node: the site's file asks for this one.
+    # Made again elsewhere, if there were another node (test_slurm_launcher_faults.py has one): the
+    # site's file asks for this one.
     assert "n4 failed in this session" in output
-    nothing_is_left(road)
-
-
-def test_a_start_that_a_node_lost_is_made_again_on_another(road: Road) -> None:
-    with road.session(*ONE_PROBE, fault="client-hangs-once") as session:
-        under_load(road)
-        lost = road.cluster.run(("squeue", "-h", "-o", "%N")).stdout.strip()
-        road.cluster.run(("scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=test"))
-        output, _ = session.communicate(timeout=PATIENCE_S)
-    road.cluster.resume(lost)
-    assert road.verdicts() == {"c1": "PASS"}, output
-    measured = [line["facts"]["slurm"]["nodes"] for line in road.records("measurement")]
-    assert all(lost not in nodes for nodes in measured)
     nothing_is_left(road)
 
 

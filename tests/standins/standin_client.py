@@ -1,7 +1,8 @@
 """A stand-in for a load client and for an evaluator: asks the stand-in server for its speed.
 
 PERFGATE_STANDIN_FAULT puts in a fault: failed-requests, zeros, cut, no-result, client-hangs,
-client-hangs-once (on the first start), client-fails. takes-time is none: the load then lasts long
+client-hangs-once (on the first start), client-fails. It hangs, too, for the scenarios that
+PERFGATE_STANDIN_HANGS names. takes-time is none: the load then lasts long
 enough for shares of the CPU to mean something.
 """
 
@@ -32,7 +33,8 @@ except OSError as error:
     sys.exit(1)
 
 once = fault == "client-hangs-once" and os.environ.get("PERFGATE_START") == "1"
-if fault == "client-hangs" or once:
+there = os.environ.get("PERFGATE_SCENARIO") in os.environ.get("PERFGATE_STANDIN_HANGS", "").split()
+if fault == "client-hangs" or once or there:
     time.sleep(3600)
 if fault == "takes-time":
     time.sleep(1.0)
@@ -43,7 +45,7 @@ if fault == "no-result":
     sys.exit(0)
 
 if arguments.questions:
-    share = 0.8 if arguments.temperature == 0 else 0.4
+    share = {0.0: 0.8, 2.0: 0.4}.get(arguments.temperature, 0.05)  # what is hotter is broken
     chance = random.Random(4)
     result: dict[str, object] = {
         "answers": {f"q{n}": chance.random() < share for n in range(arguments.questions)}

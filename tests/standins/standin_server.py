@@ -1,7 +1,8 @@
 """A stand-in for an engine's server: no model, made-up speed. For tests of the harness alone.
 
 Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
-PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, wrong-model.
+PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, die-after-load,
+wrong-model.
 """
 
 import argparse
@@ -31,9 +32,14 @@ if fault == "die-at-start":
     sys.exit(3)
 
 
+loaded = threading.Event()
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/health":
+            if fault == "die-after-load" and loaded.is_set():
+                os._exit(5)
             self.answer({"status": "ok"}, 503 if fault == "never-ready" else 200)
         elif self.path == "/v1/models":
             name = "another-model" if fault == "wrong-model" else arguments.model
@@ -42,6 +48,7 @@ class Handler(BaseHTTPRequestHandler):
             if fault == "die-on-load":
                 os._exit(5)
             self.answer({"speed": speed})
+            loaded.set()
 
     def answer(self, value: dict[str, object], status: int = 200) -> None:
         body = json.dumps(value).encode()

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_road import Finished, Suite, suite  # noqa: F401
+from test_road import Finished, Suite, copied, make_suite, suite  # noqa: F401
 
 SLOWER = ("--inject", "engine.settings.cpu_threads=1")
 SERVING = ("perf_tests/test_serving.py", "perf_tests/test_sweep.py")
+
+pytestmark = pytest.mark.slow
 
 
 def perfgate(checkout: Suite, *words: str) -> str:
@@ -50,18 +52,25 @@ def waive(checkout: Suite, at_most: float, last_day: str) -> None:
     (checkout.folder / "waivers.yaml").write_text(text)
 
 
-@pytest.fixture
-def stored(suite: Suite) -> Suite:  # noqa: F811
-    """A checkout whose speed is compared with a baseline that a person promoted."""
-    suite.edit(
+@pytest.fixture(scope="module")
+def promoted(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """What `stored` copies."""
+    made = make_suite(tmp_path_factory.mktemp("promoted"))
+    made.edit(
         lambda text: (
             text.replace("reference: self", "reference: stored")
             .replace("noise: measured", "bands: {output_throughput: 0.25}")
             .replace("reference_starts: 4", "reference_starts: 1")
         )
     )
-    promote(suite, suite.run(*SERVING, "--engine-commit", "aaa", "--engine-version", "1.0"), "aaa")
-    return suite
+    promote(made, made.run(*SERVING, "--engine-commit", "aaa", "--engine-version", "1.0"), "aaa")
+    return made
+
+
+@pytest.fixture
+def stored(promoted: Suite, tmp_path: Path) -> Suite:
+    """A checkout whose speed is compared with a baseline that a person promoted."""
+    return copied(promoted, tmp_path)
 
 
 def promote(checkout: Suite, run: Finished, commit: str) -> None:

@@ -5,6 +5,8 @@ import json
 import pytest
 from test_road import Suite, suite  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 SCENARIOS = """
 schema_version: 1
 defaults:

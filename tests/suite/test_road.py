@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_benchmark.plugin")
 PASSED = {"c1": "PASS", "c2": "PASS", "sweep": "PASS", "sums": "PASS"}
 METRIC = "accuracy:sums:exact_match:strict-match"
+
+pytestmark = pytest.mark.slow
 
 
 @dataclass
@@ -62,10 +64,10 @@ class Suite:
         )
         return Finished(done.returncode, done.stdout + done.stderr, self.folder / "run")
 
-    def again(self) -> subprocess.CompletedProcess[str]:
+    def again(self, *options: str) -> subprocess.CompletedProcess[str]:
         """A session in the run folder as it is, of the same name as the last one's."""
         return subprocess.run(
-            self.command(),
+            self.command(*options),
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -79,18 +81,24 @@ class Suite:
         path.write_text(change(path.read_text()))
 
     def processes(self) -> list[psutil.Process]:
-        """What is left of the stand-ins and wardens of this checkout."""
+        """What is left of the sessions, wardens and stand-ins of this checkout.
+
+        Told by the environment, or by the working folder: the title that an xdist worker gives
+        itself overwrites its environment, and one that is just ending has none.
+        """
         found = []
         for process in psutil.process_iter():
             try:
-                if process.status() == psutil.STATUS_ZOMBIE:
-                    continue
-                home = process.environ().get("PERFGATE_HOME")
+                if process.status() != psutil.STATUS_ZOMBIE and self._is_ours(process):
+                    found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
-            if home == str(self.folder / "home"):
-                found.append(process)
         return found
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        if process.environ().get("PERFGATE_HOME") == str(self.folder / "home"):
+            return True
+        return process.pid != os.getpid() and Path(process.cwd()).is_relative_to(self.folder)
 
     def wait_until_empty(self) -> list[psutil.Process]:
         """The processes still there after a generous while; empty as soon as there are none."""
@@ -119,6 +127,11 @@ class Finished:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Suite:
+    return make_suite(tmp_path)
+
+
+def make_suite(tmp_path: Path) -> Suite:
+    """A checkout of its own in an empty folder."""
     (tmp_path / "scenarios").mkdir()
     shutil.copy(STANDINS / "standin.yaml", tmp_path / "scenarios")
     shutil.copy(ROOT / "scenarios" / "scenario.schema.json", tmp_path / "scenarios")
@@ -133,10 +146,29 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """What `with_baseline` copies: recording and promoting take three processes."""
+    made = make_suite(tmp_path_factory.mktemp("accepted"))
+    accept(made, made.run("perf_tests/test_accuracy.py"))
+    return made
+
+
 @pytest.fixture
-def with_baseline(suite: Suite) -> Suite:
+def with_baseline(accepted: Suite, tmp_path: Path) -> Suite:
     """A checkout whose accuracy baseline has been recorded and promoted."""
-    assert suite.run("perf_tests/test_accuracy.py").verdicts == {"sums": "NO_BASELINE"}
+    return copied(accepted, tmp_path)
+
+
+def copied(suite: Suite, folder: Path) -> Suite:
+    """The checkout, its machine store included, in another folder."""
+    shutil.copytree(suite.folder, folder, dirs_exist_ok=True)
+    return Suite(folder)
+
+
+def accept(suite: Suite, run: Finished) -> None:
+    """Make the accuracy of a run the baseline."""
+    assert run.verdicts == {"sums": "NO_BASELINE"}
     perfgate = [sys.executable, "-m", "perfgate.cli", "baseline"]
     for words in (
         ["record", str(suite.folder / "run")],
@@ -152,7 +184,6 @@ def with_baseline(suite: Suite) -> Suite:
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
-    return suite
 
 
 def test_an_unchanged_build_passes_and_every_record_is_there(with_baseline: Suite) -> None:
@@ -305,6 +336,45 @@ def test_a_fault_is_an_error_with_its_class_never_a_number(
     assert suite.wait_until_empty() == []
 
 
+def test_a_crash_fails_what_needed_the_server_and_is_told_once(suite: Suite) -> None:
+    done = suite.run("perf_tests", "--self-reference", "stored", fault="die-after-load")
+    assert done.status == 11, done.output
+    told = {line["probe"]: line["error"] for line in done.records("verdict")}
+    assert {error["class"] for error in told.values()} == {"server_died"}
+    assert "right after a measurement" in told["c1"]["message"]
+    for probe in ("c2", "sums"):  # the sweep has c1's own words
+        assert told[probe]["message"].startswith("not measured, as c1 failed before it")
+    assert len(list(done.folder.rglob("server.sh"))) == 1
+    assert suite.wait_until_empty() == []
+
+
+def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -> None:
+    suite.edit(lambda text: text.replace("fewshot: 0}", "fewshot: 0, limit: 50}"))
+    accept(suite, suite.run("perf_tests/test_accuracy.py"))
+    done = suite.run("perf_tests", "--inject", "accuracy.temperature=9")
+    assert done.status == 1, done.output
+    assert done.verdicts == {
+        "sums": "REGRESSION",
+        **dict.fromkeys(("c1", "c2", "sweep"), "INCONCLUSIVE"),
+    }
+    measured = [(line["role"], line["probe"]) for line in done.records("measurement")]
+    assert [probe for role, probe in measured if role == "new"] == ["sums"]
+    # Half of the reference's starts come before the build's: the others are saved.
+    assert measured.count(("reference", "c1")) == 2
+    assert "not measured, BROKEN_OUTPUT in sums" in done.output
+
+
+def test_the_machine_is_looked_at_once_before_anything_starts(with_baseline: Suite) -> None:
+    done = with_baseline.run()
+    text = (done.folder / "records.jsonl").read_text()
+    lines = [json.loads(line)["record"] for line in text.splitlines()]
+    assert lines.count("preflight") == 1
+    assert lines.index("preflight") < lines.index("measurement")
+    (found,) = done.records("preflight")
+    assert found["fit"] is True
+    assert {check["name"] for check in found["checks"]} >= {"run folder", "ports", "engine"}
+
+
 def test_a_wrong_scenario_file_ends_as_wrong_usage_with_file_and_line(suite: Suite) -> None:
     suite.edit(lambda text: text.replace("isl: 16", "isl: sixteen"))
     done = suite.run()
@@ -351,29 +421,71 @@ def test_two_runs_in_one_folder_are_refused(suite: Suite) -> None:
     assert "already holds a run" in third.stdout + third.stderr
 
 
-def test_a_full_disk_is_told_and_leaves_readable_records(suite: Suite) -> None:
+@pytest.fixture
+def small_disk(suite: Suite) -> Iterator[Callable[[int], Path]]:
+    """Makes the run folder a file system of its own, of so many MiB."""
     folder = suite.folder / "run"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
-        pytest.skip("needs the right to mount a small file system")
-    try:
-        done = subprocess.run(
-            suite.command("perf_tests/test_serving.py"),
-            cwd=suite.folder,
-            env=suite.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        lines = (folder / "records.jsonl").read_text().splitlines()
-    finally:
+
+    def mount(mebibytes: int) -> Path:
+        call = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
+        if os.geteuid() != 0 or subprocess.run(call, check=False, capture_output=True).returncode:
+            pytest.skip("needs the right to mount a small file system")
+        return folder
+
+    yield mount
+    if folder.is_mount():
         subprocess.run(["umount", str(folder)], check=True)
-    assert done.returncode != 0
-    assert "disk_full" in done.stdout + done.stderr
+
+
+def test_a_small_disk_is_told_before_anything_starts(
+    suite: Suite, small_disk: Callable[[int], Path]
+) -> None:
+    folder = small_disk(100)
+    done = suite.again("perf_tests/test_serving.py")
+    assert done.returncode == 11, done.stdout
+    assert "run folder: 100 MiB free" in done.stdout
+    assert not list(folder.rglob("server.sh"))
+
+
+def test_a_disk_that_fills_is_told_and_leaves_readable_records(
+    suite: Suite, small_disk: Callable[[int], Path]
+) -> None:
+    folder = small_disk(1100)
+    with subprocess.Popen(
+        suite.command("perf_tests/test_serving.py"),
+        cwd=suite.folder,
+        env=suite.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as run:
+        wait_until(lambda: any(folder.rglob("client.sh")))
+        fill(folder / "full")
+        said = run.communicate(timeout=120)[0]
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    assert run.returncode != 0
+    assert "disk_full" in said
     assert json.loads(lines[0])["record"] == "selected"
     assert suite.wait_until_empty() == []
+
+
+def fill(file: Path) -> None:
+    """Write until there is no room left."""
+    piece = bytes(1 << 20)
+    with file.open("wb", buffering=0) as out:
+        while piece:
+            try:
+                out.write(piece)
+            except OSError:
+                piece = piece[: len(piece) // 2]
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

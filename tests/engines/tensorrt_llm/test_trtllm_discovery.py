@@ -1,13 +1,17 @@
 """Which TensorRT-LLM is installed: its version and commit, found among log lines."""
 
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from perfgate import places
+from perfgate.asking import Answer
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import asking, discovery
 from perfgate.errors import MissingProgram
+from perfgate.places import Places
 
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 
@@ -69,22 +73,22 @@ def test_the_benchmark_is_asked_first(machine: Path, monkeypatch: pytest.MonkeyP
     said = program(machine, "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
     monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
-    assert discovery.installed() == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
+    assert discovery.installed(places.here()) == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
 
 
 def test_then_the_packages_metadata(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
-    assert discovery.installed().version == "1.1.0"
+    assert discovery.installed(places.here()).version == "1.1.0"
 
 
 def test_then_the_containers_variable(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0rc6")
-    assert discovery.installed().version == "1.2.0rc6"
+    assert discovery.installed(places.here()).version == "1.2.0rc6"
 
 
 def test_nothing_tells(machine: Path) -> None:
     with pytest.raises(MissingProgram) as caught:
-        discovery.installed()
+        discovery.installed(places.here())
     for word in ("trtllm-bench", "PERFGATE_PROGRAM_TRTLLM_BENCH", "--engine-version"):
         assert word in str(caught.value)
 
@@ -96,14 +100,14 @@ class TestCommit:
 
     def test_is_the_containers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
-        assert discovery.installed().commit == COMMIT
+        assert discovery.installed(places.here()).commit == COMMIT
 
     @pytest.mark.parametrize("told", ["", "unknown", "main"])
     def test_what_is_no_commit_is_not_taken(
         self, told: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", told)
-        assert discovery.installed().commit == "1.0.0"
+        assert discovery.installed(places.here()).commit == "1.0.0"
 
     def test_is_else_that_of_the_checkout(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,4 +125,42 @@ class TestCommit:
         git("init", "-q")
         git("commit", "-q", "--allow-empty", "-m", "first")
         monkeypatch.setenv("PERFGATE_TENSORRT_LLM_SOURCE", str(machine))
-        assert discovery.installed().commit == git("rev-parse", "HEAD")
+        assert discovery.installed(places.here()).commit == git("rev-parse", "HEAD")
+
+
+@dataclass(frozen=True)
+class Image:
+    """A container whose programs say what a test wants; equal ones give equal answers."""
+
+    says: tuple[tuple[str, str], ...]
+
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        text = dict(self.says).get(argv[-1])
+        return Answer(1) if text is None else Answer(0, text)
+
+
+class TestInAContainer:
+    """The machine has no TensorRT-LLM, or another one."""
+
+    def build(self, **says: str) -> EngineBuild:
+        source = Path("/nowhere/that/is/asked")
+        inside = Image(tuple((name.replace("__", "--"), text) for name, text in says.items()))
+        return discovery.installed(Places(source=source, inside=inside))
+
+    def test_version_and_commit_are_those_of_the_image(
+        self, machine: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
+        monkeypatch.setenv("TRT_LLM_GIT_COMMIT", "f" * 40)
+        found = self.build(__version="1.0.0\n", TRT_LLM_GIT_COMMIT=f"{COMMIT}\n")
+        assert found == EngineBuild("tensorrt-llm", "1.0.0", COMMIT)
+
+    def test_without_its_variables_the_version_stands_for_the_commit(self, machine: Path) -> None:
+        assert self.build(__version="1.0.0\n").commit == "1.0.0"
+
+    def test_its_variable_tells_the_version_that_no_program_does(self, machine: Path) -> None:
+        assert self.build(TRT_LLM_VERSION="1.2.0\n").version == "1.2.0"
+
+    def test_nothing_tells(self, machine: Path) -> None:
+        with pytest.raises(MissingProgram):
+            self.build()

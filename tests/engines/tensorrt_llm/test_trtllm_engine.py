@@ -40,8 +40,8 @@ def test_serves_on_the_endpoint() -> None:
 
 def test_answers_what_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = build("1.0.0")
-    monkeypatch.setattr(discovery, "installed", lambda: found)
-    assert TensorRTLLM().build() is found
+    monkeypatch.setattr(discovery, "installed", lambda places: found)
+    assert TensorRTLLM().build(ON_PAPER) is found
     TensorRTLLM().check(CASE, found)
-    TensorRTLLM().verify(found, [])
+    TensorRTLLM().verify(found, [], ON_PAPER)
     assert TensorRTLLM().model_facts(scenario(), ON_PAPER)["source"] == "hub"

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from trtllm_scenarios import CASES, build, render
 
+from perfgate.asking import Answer
 from perfgate.command import Command
 from perfgate.engines.tensorrt_llm import asking
+from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.installed_options import (
     calls,
     missing_options,
@@ -24,6 +26,7 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     THROUGHPUT,
 )
 from perfgate.errors import InputError
+from perfgate.places import Places
 
 CLICK = """\
 [TensorRT-LLM] TensorRT-LLM version: 1.1.0
@@ -176,13 +179,13 @@ KNOWN = [
 class TestVerify:
     def test_passes_what_the_program_knows_and_asks_once(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN))
-        verify(build("1.0.0"), [command(bench), command(bench)])
+        verify(build("1.0.0"), [command(bench), command(bench)], Places())
         assert (bench / "log").read_text().split() == ["asked", "asked"], "both of its helps, once"
 
     def test_an_option_that_the_program_lacks_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN).replace("--num_requests", "--num_request"))
         with pytest.raises(InputError) as caught:
-            verify(build("1.0.0"), [command(bench)])
+            verify(build("1.0.0"), [command(bench)], Places())
         message = str(caught.value)
         assert "installed trtllm-bench throughput has no option --num_requests" in message
         assert "TensorRT-LLM 1.0.0" in message
@@ -191,7 +194,30 @@ class TestVerify:
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
         with pytest.raises(InputError, match=r"(?s)does not tell its options.*libnvinfer"):
-            verify(build("1.0.0"), [command(bench)])
+            verify(build("1.0.0"), [command(bench)], Places())
 
     def test_commands_of_others_are_left_alone(self) -> None:
-        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))])
+        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Places())
+
+    def test_in_a_container_its_program_is_asked(self) -> None:
+        asked: list[tuple[str, ...]] = []
+
+        class Image:
+            def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+                asked.append(argv)
+                return Answer(0, declared(*KNOWN))
+
+        asking.answer.cache_clear()
+        argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
+        verify(build("1.0.0"), [Command(argv)], Places(inside=Image()))
+        assert [words[0] for words in asked] == ["trtllm-bench", "trtllm-bench"]
+        assert all(words[-1] == "--help" for words in asked)
+
+
+def test_a_script_of_the_sources_is_the_images_where_no_checkout_is_named() -> None:
+    class Image:
+        def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+            raise NotImplementedError
+
+    inside = Places(inside=Image())
+    assert script(inside, "examples/a.py") == ("python", "/app/tensorrt_llm/examples/a.py")

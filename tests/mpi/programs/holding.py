@@ -1,0 +1,28 @@
+"""Hold the hosts and run ranks there that do not want to end: ``holding.py FOLDER``."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from mpi_hosts import SITE, python, two_hosts, wanted
+
+from perfgate.launchers.mpirun import MpirunLauncher
+from perfgate.places import Places
+
+os.environ["PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH"] = "env"
+scenario = two_hosts()
+folder = Path(sys.argv[1])
+stubborn = python(
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('rank', os.environ['OMPI_COMM_WORLD_RANK'], flush=True)\n"
+    "time.sleep(3600)"
+)
+with MpirunLauncher(SITE).placed(wanted(scenario, folder)) as placement:
+    command = placement.launched(stubborn, scenario, Places())
+    with placement.start(command, folder, "server") as job:
+        while len(job.stdout.read_text().splitlines()) < 4:
+            time.sleep(0.05)
+        print("holds", flush=True)
+        time.sleep(3600)

@@ -1,0 +1,106 @@
+"""The argv that mpirun is given, and what its exit status means."""
+
+from pathlib import Path
+
+import pytest
+from mpi_hosts import two_hosts
+
+from perfgate.command import Command
+from perfgate.launchers.base import launcher
+from perfgate.launchers.mpirun import MpirunLauncher
+from perfgate.launchers.mpirun_argv import by_mpirun, started_by
+from perfgate.launchers.mpirun_job import of_rank
+from perfgate.places import Places
+from perfgate.site import MpirunSite
+
+PROGRAM = ("/usr/bin/mpirun",)
+SERVE = Command(("/bin/serve", "--port", "1"), env={"HF_TOKEN": "hf_1", "A": "b c"})
+
+
+def started(command: Command = SERVE, **changes: object) -> tuple[str, ...]:
+    site = changes.pop("site", MpirunSite())
+    plain: dict[str, object] = {"ssh_port": None, "mark": "m/n", "environment": (), "root": False}
+    arguments = {**plain, **changes}
+    return started_by(PROGRAM, command, Path("/runs/x"), "n1", site, **arguments)  # type: ignore[arg-type]
+
+
+def test_it_is_registered_as_mpirun() -> None:
+    assert launcher["mpirun"] is MpirunLauncher
+    assert not MpirunLauncher.here
+
+
+def test_a_command_of_its_own_is_one_process_on_one_host_bound_to_no_core() -> None:
+    assert started() == (
+        *("/usr/bin/mpirun", "--wdir", "/runs/x", "-x", "HF_TOKEN", "-x", "A"),
+        *("-x", "PERFGATE_LAUNCH=m/n", "--bind-to", "none", "-H", "n1:1", "-n", "1"),
+        *("/bin/serve", "--port", "1"),
+    )
+
+
+def test_what_the_site_says_is_said() -> None:
+    site = MpirunSite(
+        rsh_agent="ssh -F /etc/x",
+        mca={"btl_tcp_if_include": "eth0"},
+        pass_on=("HF_HOME", "NOT_SET"),
+        options=("--bind-to socket", "--report-bindings"),
+    )
+    argv = started(site=site, ssh_port=2233, root=True, environment=("HF_HOME", "HOME"))
+    assert argv[: argv.index("-H")] == (
+        *("/usr/bin/mpirun", "--allow-run-as-root", "-mca", "btl_tcp_if_include", "eth0"),
+        *("-mca", "plm_rsh_agent", "ssh -F /etc/x", "-mca", "plm_rsh_args", "-p 2233"),
+        *("--wdir", "/runs/x", "--bind-to", "socket", "--report-bindings"),
+        *("-x", "HF_HOME", "-x", "HF_TOKEN", "-x", "A", "-x", "PERFGATE_LAUNCH=m/n"),
+    )
+
+
+@pytest.mark.parametrize("by", ["mpirun", "srun", "sbatch"])
+def test_every_documented_launch_is_the_same_ranks(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFGATE_PROGRAM_MPIRUN", "true")
+    monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "env")
+    places = Places(hosts=("n1", "n2"))
+    wrapped = by_mpirun(SERVE, two_hosts(by), places, 2233)
+    env = wrapped.argv.index("-n") + 2
+    assert wrapped.argv[1:env] == (
+        *("-H", "n1:2,n2:2", "-mca", "plm_rsh_args", "-p 2233", "--allow-run-as-root"),
+        *("-n", "4"),
+    )
+    assert Path(wrapped.argv[-4]).name == "env"
+    assert wrapped.argv[-3:] == SERVE.argv
+
+
+def test_a_documented_call_keeps_its_own_options_and_they_win(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = Command((*PROGRAM, "-mca", "plm_rsh_args", "-p 1", "-x", "A=doc", "-n", "4", "x"))
+    site = MpirunSite(mca={"plm_rsh_args": "-p 7"}, pass_on=("A",))
+    argv = started(call, site=site, ssh_port=2233, environment=("A",))
+    assert argv.count("plm_rsh_args") == 1  # twice is an error
+    assert argv[argv.index("plm_rsh_args") + 1] == "-p 1"
+    # Of a variable that is named twice the last counts.
+    assert argv.index("A") < argv.index("A=doc")
+    assert "--bind-to" not in argv
+
+
+NOTICED = "mpirun noticed that process rank 1 with PID 9 on node n1 exited on signal {} (x).\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "meant"),
+    [
+        (0, "", 0),
+        (7, "", 7),
+        (205, "", 205),
+        (255, "", 255),
+        (None, "", None),
+        (137, NOTICED.format(9), -9),
+        (139, NOTICED.format(11), -11),
+        (137, "", -9),  # of a rank that is a shell
+        (132, "could not access\nor execute an executable", 132),
+        (135, "could not\nchange to the specified working directory", 135),
+        (135, NOTICED.format(7), -7),
+    ],
+)
+def test_a_ranks_signal_is_told_as_a_signal(told: int | None, said: str, meant: int | None) -> None:
+    assert of_rank(told, said) == meant

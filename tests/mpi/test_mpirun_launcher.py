@@ -1,0 +1,426 @@
+"""The mpirun launcher with the real Open MPI and ssh: what it starts, and what becomes of it.
+
+The hosts' processes are this machine's, so that what is left of them can be seen from here. That
+is also why what is asked of one host is answered with the processes of both.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from clusters import Cluster, eventually, up
+from mpi_hosts import (
+    PORT,
+    SITE,
+    hosted,
+    in_words,
+    local_scenario,
+    on_host,
+    orteds,
+    python,
+    two_hosts,
+    wanted,
+)
+
+from perfgate.command import Command
+from perfgate.engines import gguf_model
+from perfgate.engines.base import Endpoint
+from perfgate.engines.llama_cpp import LlamaCpp
+from perfgate.errors import InputError, MissingProgram, RunError
+from perfgate.launchers.base import Job, Placement
+from perfgate.launchers.mpirun import MpirunLauncher, open_mpi_version
+from perfgate.launchers.mpirun_reach import Reach
+from perfgate.places import Places
+from perfgate.scenarios.scenario import Scenario
+from perfgate.serving import run_to_end, wait_until_ready
+from perfgate.site import MpirunSite
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hosts")]
+
+SLEEPS = python("import time; print('here', flush=True); time.sleep(3600)")
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    return local_scenario()
+
+
+@pytest.fixture
+def unseen() -> Iterator[Path]:
+    """A folder of this machine's shared memory, of which each host has its own."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def begin(placement: Placement, folder: Path, command: Command = SLEEPS) -> Job:
+    """Ranks on both hosts, all of them there."""
+    scenario = two_hosts()
+    job = placement.start(placement.launched(command, scenario, Places()), folder, "server")
+    eventually(lambda: len(job.stdout.read_text().splitlines()) >= 5)
+    return job
+
+
+def failure_of(job: Job, placement: Placement) -> RunError:
+    """What the run tells of a program that does not end well."""
+    with pytest.raises(RunError) as caught:
+        run_to_end(job, None, two_hosts().limits, otherwise="unknown")
+    return placement.explained(caught.value)
+
+
+class TestStarted:
+    def test_statuses_are_those_of_the_program(self, scenario: Scenario, tmp_path: Path) -> None:
+        expected = (
+            (python("pass"), 0),
+            (python("raise SystemExit(3)"), 3),
+            (python("import os; os.kill(os.getpid(), 11)"), -11),
+            (Command(("/no/such/program",)), 132),
+        )
+        with (
+            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement,
+            ExitStack() as stack,
+        ):
+            jobs = [
+                stack.enter_context(placement.start(command, tmp_path, f"one-{number}"))
+                for number, (command, _) in enumerate(expected)
+            ]
+            found = [job.wait(total_s=60).status for job in jobs]
+        assert found == [status for _, status in expected]
+        assert placement.facts == {
+            "mpirun": {"hosts": ["n1"], "version": open_mpi_version(("mpirun",))}
+        }
+
+    def test_what_a_program_gets_is_what_it_is_given(
+        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nothing of this process's environment arrives by itself, as it would on this machine."""
+        for name in ("HF_HOME", "HF_TOKEN", "NOT_HANDED_ON", "CUDA_VISIBLE_DEVICES"):
+            monkeypatch.setenv(name, f"value of {name}")
+        site = replace(SITE, pass_on=("HF_HOME", "UNSET_NAME"))
+        command = replace(
+            python(
+                "import json, os, time\n"
+                "told = [dict(os.environ), os.getcwd(), os.uname().nodename, open('in').read()]\n"
+                "print(json.dumps(told), flush=True)\n"
+                "time.sleep(3600)"
+            ),
+            env={"API_KEY": "s3cr3t", "A": "b 'c' \"d\"; $e", "PERFGATE_SCENARIO": scenario.id},
+            files={"in": "text"},
+            stdout="told.json",
+        )
+        with (
+            MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement,
+            placement.start(command, tmp_path, "one") as job,
+        ):
+            eventually(lambda: (tmp_path / "told.json").read_text().endswith("\n"))
+            argvs = [word for one in job.processes() for word in one.cmdline()]
+        env, folder, host, text = json.loads((tmp_path / "told.json").read_text())
+        assert env["HF_HOME"] == "value of HF_HOME"
+        assert env["API_KEY"] == "s3cr3t"
+        assert env["A"] == "b 'c' \"d\"; $e"
+        assert env["PERFGATE_SCENARIO"] == scenario.id
+        assert "/" in env["PERFGATE_LAUNCH"]  # of the start, and of this program
+        assert not {"HF_TOKEN", "NOT_HANDED_ON", "CUDA_VISIBLE_DEVICES", "UNSET_NAME"} & set(env)
+        assert (folder, host, text) == (str(tmp_path), "n1", "text")
+        assert not [word for word in argvs if "s3cr3t" in word]
+        assert "s3cr3t" not in (tmp_path / "one.sh").read_text()
+
+    def test_there_is_a_rank_for_each_gpu_and_one_runs_the_program(self, tmp_path: Path) -> None:
+        ends = {"PERFGATE_TEST_ENDS": "1"}
+        scenario = two_hosts("mpirun", pass_on=ends, output="bench_log")
+        program = python("import os; print('the program, in rank', os.environ['PMIX_RANK'])")
+        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+            command = placement.launched(program, scenario, Places())
+            with placement.start(command, tmp_path, "benchmark") as job:
+                assert job.wait(total_s=60).status == 0
+        assert sorted(job.stdout.read_text().splitlines()) == [
+            "rank 0 on n1",
+            "rank 1 on n1",
+            "rank 2 on n2",
+            "rank 3 on n2",
+            "the program, in rank 0",
+        ]
+        logs = (tmp_path / "bench_log").glob("*/rank.*/stdout")
+        assert {log.read_text().split()[1] for log in logs} == {"0", "1", "2", "3"}
+
+    def test_port_cpu_time_and_evidence_are_those_of_the_host(
+        self, hosts: Cluster, scenario: Scenario, tmp_path: Path
+    ) -> None:
+        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+            assert placement.host == hosts.nodes["n1"]
+            port = placement.free_port()
+            code = (
+                "import socket, time\n"
+                f"s = socket.create_server(('{placement.host}', {port}))\n"
+                "end = time.process_time() + 0.5\n"
+                "while time.process_time() < end: pass\n"
+                "time.sleep(4321)"
+            )
+            with placement.start(python(code), tmp_path, "server") as job:
+                eventually(lambda: job.listens(port))
+                assert not job.listens(port + 1)
+                eventually(lambda: 0.5 <= job.cpu_seconds() < 5)
+                assert socket.create_connection((placement.host, port)).close() is None
+                job.keep_evidence("a test")
+                placement.require()
+        evidence = (tmp_path / "server.evidence.txt").read_text()
+        assert "time.sleep(4321)" in evidence.partition("on n1:")[2]
+        assert not list(tmp_path.glob("server.evidence.txt.*"))
+
+    def test_clients_are_beside_the_server_where_the_site_says_so(
+        self, scenario: Scenario, tmp_path: Path
+    ) -> None:
+        site = replace(SITE, clients="beside")
+        with MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement:
+            client = python("import os; print(os.uname().nodename)")
+            with placement.start_client(client, tmp_path, "client") as job:
+                assert job.wait(total_s=60).status == 0
+        assert job.stdout.read_text() == "n1\n"
+
+    def test_a_stopped_program_is_asked_first(self, scenario: Scenario, tmp_path: Path) -> None:
+        code = (
+            "import signal, sys, time\n"
+            "def end(*_): time.sleep(2); print('well', flush=True); sys.exit(0)\n"
+            "signal.signal(signal.SIGTERM, end)\n"
+            "print('here', flush=True)\n"
+            "time.sleep(3600)"
+        )
+        with (
+            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement,
+            placement.start(python(code), tmp_path, "server") as job,
+        ):
+            eventually(lambda: "here" in job.stdout.read_text())
+            assert job.stop().reason == "stopped"
+        assert job.stdout.read_text() == "here\nwell\n"
+
+    def test_each_host_tells_whether_it_is_fit(self, scenario: Scenario, tmp_path: Path) -> None:
+        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+            told: Any = placement.doctor()
+        assert told["machine"]["host"] == "n1"
+        assert {"fit", "checks"} <= set(told)
+
+
+class TestEnds:
+    def test_one_rank_killed_ends_all(self, hosts: Cluster, tmp_path: Path) -> None:
+        told: list[str] = []
+        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path, told)) as placement:
+            with begin(placement, tmp_path) as job:
+                rank = next(
+                    one for one in hosted(hosts) if one.environ().get("OMPI_COMM_WORLD_RANK") == "2"
+                )
+                rank.kill()
+                error = failure_of(job, placement)
+            assert error.failure == "killed", error
+            assert not hosted(hosts), in_words(hosted(hosts))
+        assert "exited on signal 9" in job.stderr.read_text()
+        assert told == []
+
+    def test_ranks_of_a_killed_orted_are_ended_and_told(
+        self, hosts: Cluster, tmp_path: Path
+    ) -> None:
+        told: list[str] = []
+        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path, told)) as placement:
+            with begin(placement, tmp_path) as job:
+                (orted,) = orteds(hosts, "n2")
+                orted.kill()
+                error = failure_of(job, placement)
+                ended = job.poll()
+                assert ended is not None
+                assert ended.status == 205
+            assert error.failure == "mpi", error
+            assert "ORTE has lost communication" in str(error)
+            assert on_host(hosts, "n2")  # Open MPI leaves them
+        assert not hosted(hosts), in_words(hosted(hosts))
+        assert [line for line in told if "processes were left, and are ended" in line]
+
+    def test_a_killed_mpirun_leaves_nothing(self, hosts: Cluster, tmp_path: Path) -> None:
+        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path)) as placement:
+            with begin(placement, tmp_path) as job:
+                os.kill(job.pid, signal.SIGKILL)
+                error = failure_of(job, placement)
+            assert error.failure == "killed", error
+        assert not on_host(hosts, "n2"), in_words(on_host(hosts, "n2"))
+
+    def test_a_lost_host_is_told_and_not_used_again(self, hosts: Cluster, tmp_path: Path) -> None:
+        start = MpirunLauncher(replace(SITE, hosts=("n1", "n4", "n3")))
+        try:
+            with (
+                start.placed(wanted(two_hosts(), tmp_path / "one")) as placement,
+                begin(placement, tmp_path / "one") as job,
+            ):
+                pid = (hosts.state / "run" / "sshd.n4.pid").read_text()
+                os.kill(int(pid), signal.SIGKILL)
+                (orted,) = orteds(hosts, "n4")
+                orted.kill()
+                error = failure_of(job, placement)
+                assert error.failure == "node_failed", error
+                assert "n4 does not answer" in str(error)
+                with pytest.raises(RunError, match="n4 does not answer"):
+                    placement.require()
+        finally:
+            up(hosts.state, SLURM_WITH_SSHD="1")
+        with start.placed(wanted(two_hosts(), tmp_path / "two")) as placement:
+            assert placement.facts["mpirun"]["hosts"] == ["n1", "n3"]  # type: ignore[index,call-overload]
+        few = replace(two_hosts(), hardware=replace(two_hosts().hardware, gpus=6, nodes=3))
+        with pytest.raises(RunError, match="n4 failed in this session"):
+            start.placed(wanted(few, tmp_path / "three")).__enter__()
+
+
+class TestPlaced:
+    def test_a_wrong_port_is_told_in_the_words_of_ssh(
+        self, hosts: Cluster, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        locks = tmp_path / "locks"
+        locks.mkdir()
+        monkeypatch.setenv("PERFGATE_LEASES", str(locks))
+        launch = MpirunLauncher(replace(SITE, ssh_port=PORT + 1))
+        with pytest.raises(RunError) as caught:
+            launch.placed(wanted(scenario, tmp_path)).__enter__()
+        assert caught.value.failure == "mpi"
+        assert "Connection refused" in str(caught.value)
+        assert "ssh_port" in str(caught.value)
+        # Nothing was started there: nobody needs to look for it.
+        assert (locks / f"host-{hosts.nodes['n1']}").read_text() == ""
+
+    def test_words_arrive_as_they_are_though_ssh_has_a_shell_on_the_other_side(self) -> None:
+        reach = Reach(SITE, PORT)
+        words = ("a b", "'c'", '"d"', "$HOME", "; exit 1", "*", "")
+        echo = python("import json, sys; print(json.dumps(sys.argv[1:]))").argv
+        assert json.loads(reach.ask(reach.host("n1"), (*echo, *words), 30.0)) == [*words]
+
+    def test_an_unknown_host_is_told_and_left_out_where_there_are_others(
+        self, scenario: Scenario, tmp_path: Path
+    ) -> None:
+        unknown = replace(SITE, hosts=("no-such-host.invalid", "n2"))
+        told: list[str] = []
+        with MpirunLauncher(unknown).placed(wanted(scenario, tmp_path / "a", told)) as placement:
+            assert placement.facts["mpirun"]["hosts"] == ["n2"]  # type: ignore[index,call-overload]
+        assert "Could not resolve hostname" in told[0]
+        with pytest.raises(RunError, match="Could not resolve hostname"):
+            MpirunLauncher(unknown).placed(wanted(two_hosts(), tmp_path / "b")).__enter__()
+
+    def test_hosts_are_those_of_the_environment_where_the_site_names_none(
+        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        launch = MpirunLauncher(MpirunSite(ssh_port=PORT))
+        monkeypatch.delenv("PERFGATE_HOSTS", raising=False)
+        with pytest.raises(InputError, match="not all hosts are known"):
+            launch.placed(wanted(scenario, tmp_path)).__enter__()
+        monkeypatch.setenv("PERFGATE_HOSTS", "n3, n3")
+        with launch.placed(wanted(scenario, tmp_path)) as placement:
+            assert placement.facts["mpirun"]["hosts"] == ["n3"]  # type: ignore[index,call-overload]
+        with pytest.raises(InputError, match="2 different hosts"):
+            launch.placed(wanted(two_hosts(), tmp_path)).__enter__()
+
+    def test_a_host_that_does_not_see_the_folder_is_told(
+        self, scenario: Scenario, unseen: Path
+    ) -> None:
+        with pytest.raises(RunError) as caught:
+            MpirunLauncher(SITE).placed(wanted(scenario, unseen)).__enter__()
+        assert caught.value.failure == "config_error"
+        assert f"n1 does not see {unseen}" in str(caught.value)
+        assert "same path on every host" in str(caught.value)
+
+    def test_this_machine_needs_no_ssh(self, scenario: Scenario, tmp_path: Path) -> None:
+        site = MpirunSite(hosts=("localhost",), rsh_agent="false")
+        with MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement:
+            assert placement.host == "127.0.0.1"
+            with placement.start(SLEEPS, tmp_path, "server") as job:
+                eventually(lambda: "here" in job.stdout.read_text())
+                assert 0 <= job.cpu_seconds() < 60
+                pids = [one.pid for one in job.processes()]
+        assert not [pid for pid in pids if psutil.pid_exists(pid)]
+
+    def test_a_slurm_allocation_is_refused(
+        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SLURM_JOB_ID", "7")
+        with pytest.raises(InputError, match="--launcher slurm"):
+            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)).__enter__()
+
+    def test_another_mpi_is_refused(self) -> None:
+        with pytest.raises(InputError, match="not the mpirun of Open MPI"):
+            open_mpi_version(("true",))
+
+    def test_two_starts_do_not_share_a_host(self, scenario: Scenario, tmp_path: Path) -> None:
+        names: list[str] = []
+        told: list[str] = []
+
+        def third() -> None:
+            with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path / "3", told)) as placement:
+                names.append(str(placement.facts["mpirun"]))
+
+        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path / "1")) as first:
+            with ExitStack() as stack:
+                other = threading.Thread(target=third)
+                start = MpirunLauncher(SITE)
+                # A thread holds one start at a time, as a session does.
+                second = threading.Event(), threading.Event()
+
+                def have() -> None:
+                    with start.placed(wanted(scenario, tmp_path / "2")) as placement:
+                        names.append(str(placement.facts["mpirun"]))
+                        second[0].set()
+                        second[1].wait(60)
+
+                holder = threading.Thread(target=have)
+                holder.start()
+                stack.callback(holder.join)
+                stack.callback(second[1].set)
+                assert second[0].wait(60)
+                other.start()
+                eventually(lambda: told)
+            assert "n2" in names[0]
+            assert first.facts["mpirun"]["hosts"] == ["n1"]  # type: ignore[index,call-overload]
+            other.join(60)
+        assert "waits for 1 of 2 hosts: n1 is held by run" in told[0]
+        assert "n2" in names[1]
+
+    def test_waiting_for_hosts_has_an_end(self, scenario: Scenario, tmp_path: Path) -> None:
+        one = replace(SITE, hosts=("n1",), pending_limit_s=0.1)
+        caught: list[RunError] = []
+
+        def second() -> None:
+            try:
+                MpirunLauncher(one).placed(wanted(scenario, tmp_path / "2")).__enter__()
+            except RunError as error:
+                caught.append(error)
+
+        with MpirunLauncher(one).placed(wanted(scenario, tmp_path / "1")):
+            other = threading.Thread(target=second)
+            other.start()
+            other.join(60)
+        assert caught[0].failure == "gpus_busy"
+
+
+@pytest.mark.real
+def test_the_embedded_default_serves_from_a_host(scenario: Scenario, tmp_path: Path) -> None:
+    engine = LlamaCpp()
+    try:
+        build = engine.build(Places())
+        gguf_model.locate(scenario, Places())
+    except (MissingProgram, InputError) as error:
+        pytest.skip(f"the embedded default is not installed: {error}")
+    with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+        endpoint = Endpoint(placement.host, placement.free_port(), scenario.model.name)
+        command = engine.serve(scenario, build, endpoint, Places())
+        with placement.start(command, tmp_path, "server") as server:
+            wait_until_ready(server, engine, endpoint, scenario.limits.start_s)
+            body = {"prompt": "One, two, three,", "max_tokens": 4, "temperature": 0}
+            url = f"{endpoint.url}/v1/completions"
+            asked = urllib.request.Request(url, json.dumps(body).encode())
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                text = json.load(answer)["choices"][0]["text"]
+    assert text.strip()

@@ -1,0 +1,119 @@
+"""Slurm's own daemons killed while something runs, and what comes of it. Nothing is left."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from clusters import Cluster, eventually, up
+from roads import PATIENCE_S, make_road
+from starts import nodes_of, nothing_is_left, python
+
+from perfgate.errors import RunError
+from perfgate.launchers import slurm_calls
+from perfgate.launchers.base import Wanted
+from perfgate.launchers.slurm import SlurmLauncher
+
+pytestmark = pytest.mark.slow
+
+
+def kill(cluster: Cluster, daemon: str) -> None:
+    """SIGKILL the daemon of that pid file."""
+    pid = int((cluster.state / "run" / f"{daemon}.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not psutil.pid_exists(pid) or _is_zombie(pid))
+
+
+def mend(cluster: Cluster) -> None:
+    """Start again what was killed, with the settings that the cluster was made with."""
+    done = up(cluster.state, **cluster.settings)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_node_whose_daemon_is_killed_is_told_and_the_start_made_elsewhere(
+    tmp_path: Path, slurm: Cluster
+) -> None:
+    road = make_road(tmp_path, slurm)
+    try:
+        with road.session("-k", "c1", fault="client-hangs-once") as session:
+            eventually(road.client_runs)
+            lost = slurm.run(("squeue", "-h", "-o", "%N")).stdout.strip()
+            kill(slurm, f"slurmd.{lost}")
+            output, _ = session.communicate(timeout=PATIENCE_S)
+    finally:
+        mend(slurm)
+    assert session.returncode == 0, output
+    assert road.verdicts() == {"c1": "PASS"}, output
+    records = (road.folder / "run" / "records.jsonl").read_text()
+    assert "node_failed: " in records
+    assert lost in records
+    measured = [line["facts"]["slurm"]["nodes"] for line in road.records("measurement")]
+    assert all(lost not in nodes for nodes in measured)
+    nothing_is_left(slurm, tmp_path)
+    eventually(lambda: not road.processes())
+
+
+def test_a_step_that_a_lost_node_does_not_begin_is_told(wanted: Wanted, slurm: Cluster) -> None:
+    with SlurmLauncher().placed(wanted) as placement:
+        (node,) = nodes_of(placement)
+        kill(slurm, f"slurmd.{node}")
+        try:
+            with pytest.raises(RunError) as caught:
+                placement.free_port()
+        finally:
+            mend(slurm)
+    assert caught.value.failure == "node_failed"
+    assert f"nothing can be started on {node}" in str(caught.value)
+    nothing_is_left(slurm, wanted.folder)
+
+
+def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
+    wanted: Wanted, slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    waits = (
+        "import pathlib, time\nprint('ready', flush=True)\n"
+        f"while not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.05)\n"
+    )
+    with (
+        SlurmLauncher().placed(wanted) as placement,
+        placement.start(python(waits), wanted.folder, "client") as job,
+    ):
+        eventually(lambda: "ready" in job.stdout.read_text())
+        _wait_until_saved(slurm)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(slurm_calls, "UNREACHABLE_S", 0.0)
+            kill(slurm, "slurmctld")
+            try:
+                with pytest.raises(RunError) as lost:
+                    placement.require()
+                with placement.start(python("pass"), wanted.folder, "next") as step:
+                    assert step.wait(total_s=60).status == 1
+                assert job.poll() is None
+            finally:
+                mend(slurm)
+        assert lost.value.failure == "slurm_unreachable"
+        met = RunError("client_failed", "it failed", evidence=step.tail())
+        assert placement.explained(met).failure == "slurm_unreachable"
+        placement.require()
+        assert job.cpu_seconds() >= 0
+        gate.touch()
+        assert job.wait(total_s=60).status == 0
+        assert placement.free_port() > 0
+    nothing_is_left(slurm, wanted.folder)
+
+
+def _wait_until_saved(cluster: Cluster) -> None:
+    """A controller that is killed forgets what it has not saved, which takes it some seconds."""
+    now = time.time()
+    saved = cluster.state / "state" / "job_state"
+    eventually(lambda: saved.exists() and saved.stat().st_mtime > now)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

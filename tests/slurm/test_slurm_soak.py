@@ -1,0 +1,127 @@
+"""Many groups in a row through Slurm while something is killed or cancelled again and again: no
+job, step or process is left, and every group is recorded and judged once in the end.
+
+PERFGATE_SOAK_SEED says which kills.
+"""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from clusters import Cluster, eventually
+from roads import PLUGINS, Road, make_road
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "suite"))
+
+from killing import KINDS, Killer
+from soaking import ENDED, finished, judged_once, scenarios
+
+pytestmark = pytest.mark.slow
+
+GROUPS = 10
+SEED = int(os.environ.get("PERFGATE_SOAK_SEED", "1"))
+KILLS = 10
+SESSIONS = KILLS + 4  # each kill can cost a session; then one that is left in peace, and some luck
+PATIENCE_S = 300
+
+
+@dataclass
+class Soaked(Road):
+    """A checkout of many scenarios."""
+
+    @property
+    def run_folder(self) -> Path:
+        return self.folder / "run"
+
+    @contextmanager
+    def begun_or_resumed(self, log: Path) -> Iterator["subprocess.Popen[str]"]:
+        """A session that begins the run, or goes on with it; killed if it is there in the end."""
+        which = "--resume" if (self.run_folder / "run.json").exists() else "--run-dir"
+        with log.open("w") as out:
+            session = subprocess.Popen(
+                [
+                    *(*self.cluster.login, sys.executable, "-m", "pytest", *PLUGINS),
+                    *("-p", "xdist.plugin", "-n", "2", "-q", "--launcher", "slurm"),
+                    *(which, str(self.run_folder), "-m", "standin", "perf_tests"),
+                ],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                yield session
+            finally:
+                session.kill()
+                session.wait()
+
+    def all_processes(self) -> list[psutil.Process]:
+        """Those of its sessions and steps, on whatever node; a worker's title hides what it is."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                home = process.environ().get("PERFGATE_HOME") == str(self.folder / "home")
+                here = Path(process.cwd()).is_relative_to(self.folder)
+            except (psutil.Error, OSError):
+                continue
+            if not ended and (home or here) and process.pid != os.getpid():
+                found.append(process)
+        return found
+
+    def cancel(self, what: Callable[[], list[str]], draw: random.Random) -> bool:
+        """Cancel a job, or a step, drawn from those that `what` lists; False if there is none."""
+        there = what()
+        if there:
+            self.cluster.run(("scancel", draw.choice(there).split()[0]))
+        return bool(there)
+
+
+@pytest.fixture
+def soaked(tmp_path: Path, slurm: Cluster) -> Iterator[Soaked]:
+    road = make_road(tmp_path, slurm)
+    (tmp_path / "scenarios" / "standin.yaml").write_text(scenarios(GROUPS))
+    soaked = Soaked(road.folder, road.cluster)
+    soaked.site("lost_after_s: 3")
+    yield soaked
+    left = soaked.jobs()
+    slurm.run(("scancel", *(line.split()[0] for line in left)))
+    assert left == []
+
+
+def test_soak(soaked: Soaked, tmp_path: Path) -> None:
+    killer = Killer(SEED, KILLS, kinds=(*KINDS, "srun", "keeper"))
+    killer.extra["job scancel"] = lambda draw: soaked.cancel(soaked.jobs, draw)
+    killer.extra["step scancel"] = lambda draw: soaked.cancel(soaked.steps, draw)
+    began = time.monotonic()
+    statuses: list[int] = []
+    while len(finished(soaked.run_folder)) < GROUPS or statuses[-1] not in ENDED:
+        log = tmp_path / f"session-{len(statuses) + 1}.log"
+        if not (soaked.run_folder / "run.json").exists():
+            shutil.rmtree(soaked.run_folder, ignore_errors=True)  # killed before it was a run
+        with soaked.begun_or_resumed(log) as session:
+            killer.accompany(session, soaked.all_processes, PATIENCE_S)
+        statuses.append(session.returncode)
+        told = f"session {len(statuses)} ended in {session.returncode}\n{log.read_text()[-4000:]}"
+        eventually(lambda: not soaked.jobs())
+        eventually(lambda: not soaked.steps())
+        eventually(lambda: not soaked.all_processes())
+        assert session.returncode != pytest.ExitCode.USAGE_ERROR, told
+        assert len(statuses) <= SESSIONS, told
+    print(
+        f"soak through Slurm: seed {SEED}, {judged_once(soaked.run_folder, GROUPS)}, "
+        f"{killer.told()}, {len(statuses)} sessions that ended in {statuses}, "
+        f"{time.monotonic() - began:.0f} s; no job, step or process left"
+    )
+    assert sum(killer.done.values()) >= 3

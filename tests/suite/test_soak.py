@@ -1,0 +1,206 @@
+"""Many groups in a row while something of the session is killed again and again: nothing is left,
+and after enough resumed sessions every group has been measured, recorded and judged once.
+
+PERFGATE_SOAK says how many groups (50 for the full soak), PERFGATE_SOAK_SEED which kills.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from killing import Killer
+from soaking import ENDED, finished, judged_once, scenarios
+from test_road import PLUGINS, Suite, make_suite
+
+pytestmark = pytest.mark.slow
+
+GROUPS = int(os.environ.get("PERFGATE_SOAK", "8"))
+SEED = int(os.environ.get("PERFGATE_SOAK_SEED", "1"))
+KILLS = GROUPS * 2 // 3
+SESSIONS = KILLS + 4  # each kill can cost a session; then one that is left in peace, and some luck
+PATIENCE_S = 120 + 10 * GROUPS
+
+
+@dataclass
+class Soaked(Suite):
+    """A checkout whose servers are families with shared memory, and whose folders are its own."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return super().environment | {
+            "PERFGATE_LEASES": str(self.leases),
+            "PERFGATE_STANDIN_MEMORY": self.memory,
+            "TMPDIR": str(self.temporary),
+        }
+
+    @property
+    def leases(self) -> Path:
+        return self.folder / "leases"
+
+    @property
+    def temporary(self) -> Path:
+        return self.folder / "temporary"
+
+    @property
+    def memory(self) -> str:
+        """What the names of its files in /dev/shm begin with."""
+        return f"perfgate-{self.folder.name}-{os.getpid()}-"
+
+    @property
+    def run_folder(self) -> Path:
+        return self.folder / "run"
+
+    @contextlib.contextmanager
+    def session(self, log: Path) -> Iterator["subprocess.Popen[str]"]:
+        """A session that begins the run, or goes on with it; killed if it is there in the end."""
+        which = "--resume" if (self.run_folder / "run.json").exists() else "--run-dir"
+        argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", which, str(self.run_folder)]
+        with log.open("w") as out:
+            started = subprocess.Popen(
+                [*argv, "-n", "2", "-m", "standin", "perf_tests"],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                yield started
+            finally:
+                started.kill()
+                started.wait()
+
+    def ports(self) -> set[int]:
+        """The ports that its servers were told to listen on."""
+        calls = (path.read_text() for path in self.run_folder.rglob("server.sh"))
+        return {int(port) for call in calls for port in re.findall(r"--port\s+(\d+)", call)}
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """All that a session could leave, by kind; waits for what is still ending."""
+        return {
+            "processes": [" ".join(_words(one)) for one in self.wait_until_empty()],
+            "ports": [str(port) for port in self._listening()],
+            "leases": [lock.name for lock in self.leases.iterdir() if _is_held(lock)],
+            "shared memory": [one.name for one in self.memories()],
+            "temporary files": [
+                one.name
+                for one in self.temporary.iterdir()
+                if not one.name.startswith("pytest-of-")  # pytest removes all but the last three
+            ],
+        }
+
+    def memories(self) -> list[Path]:
+        return list(Path("/dev/shm").glob(f"{self.memory}*"))
+
+    def _listening(self) -> set[int]:
+        """Its ports on which something still listens, be it of an unknown process."""
+        ours = self.ports()
+        return {
+            one.laddr.port
+            for one in psutil.net_connections("tcp")
+            if one.status == psutil.CONN_LISTEN
+            and one.laddr.port in ours
+            and (one.pid is None or "standin" in " ".join(_words(psutil.Process(one.pid))))
+        }
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _is_held(lock: Path) -> bool:
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+@pytest.fixture
+def soaked(tmp_path: Path) -> Soaked:
+    suite = Soaked(make_suite(tmp_path).folder)
+    (tmp_path / "scenarios" / "standin.yaml").write_text(scenarios(GROUPS))
+    plugins = ["perfgate.plugin", "fixtures.measuring", "standin", "standin_family"]
+    (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
+    suite.leases.mkdir()
+    suite.temporary.mkdir()
+    return suite
+
+
+def test_soak(soaked: Soaked, tmp_path: Path) -> None:
+    killer = Killer(SEED, KILLS)
+    began = time.monotonic()
+    statuses: list[int] = []
+    found: Counter[str] = Counter()
+    while len(finished(soaked.run_folder)) < GROUPS or statuses[-1] not in ENDED:
+        log = tmp_path / f"session-{len(statuses) + 1}.log"
+        if not (soaked.run_folder / "run.json").exists():
+            shutil.rmtree(soaked.run_folder, ignore_errors=True)  # killed before it was a run
+        with soaked.session(log) as session:
+            killer.accompany(session, soaked.processes, PATIENCE_S)
+        statuses.append(session.returncode)
+        left = soaked.leftovers()
+        # Where everything was killed nobody lives who could remove it; and a server that is killed
+        # in its first half second may not have been looked at.
+        if killer.has_killed_everything or killer.has_killed_a_server:
+            beyond = left.pop("shared memory")
+            found["shared memory that nobody could have known of"] += len(beyond)
+            for memory in soaked.memories():
+                memory.unlink()
+        found.update({kind: len(ones) for kind, ones in left.items()})
+        told = f"session {len(statuses)} ended in {session.returncode}\n{log.read_text()[-4000:]}"
+        assert not any(left.values()), f"{left}\n{killer.told()}\n{told}"
+        assert session.returncode not in (1, pytest.ExitCode.USAGE_ERROR), told
+        assert len(statuses) <= SESSIONS, told
+    print(
+        f"soak: seed {SEED}, {judged_once(soaked.run_folder, GROUPS)}, {killer.told()}, "
+        f"{len(statuses)} sessions that ended in {statuses}, {time.monotonic() - began:.0f} s; "
+        f"left behind: {dict(found)}"
+    )
+    assert sum(killer.done.values()) >= KILLS // 2
+
+
+def test_the_checks_see_what_is_left(soaked: Soaked) -> None:
+    """A soak that finds nothing shows nothing unless its checks would find something."""
+    lock = soaked.leases / "cpu.lock"
+    lock.touch()
+    memory = Path("/dev/shm") / f"{soaked.memory}1"
+    server = soaked.run_folder / "soak-00" / "start-1-new" / "server.sh"
+    server.parent.mkdir(parents=True)
+    with socket.socket() as listening, lock.open() as held:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        fcntl.flock(held, fcntl.LOCK_EX)
+        memory.touch()
+        (soaked.temporary / "asked").touch()
+        call = [sys.executable, "-c", "import time; time.sleep(60)"]
+        left = subprocess.Popen(call, env=soaked.environment)
+        try:
+            server.write_text(f"python standin_server.py --port {port}\n")
+            assert left.pid in [one.pid for one in soaked.processes()]
+            assert _is_held(lock)
+            assert soaked.ports() == {port}
+            assert soaked.memories() == [memory]
+        finally:
+            left.kill()
+            left.wait()
+            memory.unlink()
+    assert not _is_held(lock)
