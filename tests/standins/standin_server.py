@@ -47,6 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/speed":
             if fault == "die-on-load":
                 os._exit(5)
+            work()
             self.answer({"speed": speed})
             loaded.set()
 
@@ -61,13 +62,12 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-def burn() -> None:
-    """Use a little CPU, as a server would."""
-    while True:
-        sum(range(20000))
-        time.sleep(0.05)
+def work() -> None:
+    """Use some CPU under load, as a server would: a few of the ticks of 10 ms that are counted."""
+    end = time.process_time() + 0.03
+    while time.process_time() < end:
+        pass
 
 
-threading.Thread(target=burn, daemon=True).start()
 print(f"stand-in serving {arguments.model} at {speed:.2f} tokens/s", flush=True)
 ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler).serve_forever()
