@@ -3,7 +3,6 @@
 The engine's programs are stand-ins; mpirun, ssh and the hosts are real.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,10 @@ from rehearsals import EXPECTED, measured, rehearse, verdicts
 pytestmark = pytest.mark.slow
 
 
-def test_documented_launches_run_as_ranks_on_the_hosts(
-    hosts: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documented_launches_run_as_ranks_on_the_hosts(hosts: Cluster, tmp_path: Path) -> None:
     site = tmp_path / "site.yaml"
     site.write_text(f"schema_version: 1\nmpirun: {{hosts: [n1, n2, n3, n4], ssh_port: {PORT}}}\n")
-    monkeypatch.setenv("PERFGATE_SITE", str(site))
-    monkeypatch.delenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH")
-    records = rehearse(tmp_path, dict(os.environ), "mpirun")
+    records = rehearse(tmp_path, {**hosts.env, "PERFGATE_SITE": str(site)}, "mpirun")
     assert verdicts(records) == EXPECTED
     used = {line["scenario"]: len(line["facts"]["mpirun"]["hosts"]) for line in measured(records)}
     assert used == {

@@ -165,8 +165,11 @@ def down(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def client_environment(state: Path) -> dict[str, str]:
-    """This process's environment without its own Slurm and Open MPI, and with env.sh."""
-    foreign = ("SLURM", "SBATCH", "SALLOC", "SRUN", "OMPI_", "PMIX_")
+    """This process's environment with env.sh, without Slurm and Open MPI of its own.
+
+    Nor with what a worker of pytest knows itself by: a session that a test starts is none.
+    """
+    foreign = ("SLURM", "SBATCH", "SALLOC", "SRUN", "OMPI_", "PMIX_", "PYTEST_")
     rest = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     shown = subprocess.run(
         ("sh", "-c", '. "$1" && env -0', "sh", state / "env.sh"),

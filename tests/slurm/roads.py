@@ -30,10 +30,9 @@ class Road:
 
     @property
     def environment(self) -> dict[str, str]:
-        known = {name: value for name, value in self.cluster.env.items() if "PYTEST" not in name}
         paths = (str(ROOT), str(ROOT / "src"), str(STANDINS), str(ROOT / "tests" / "slurm"))
         return {
-            **known,
+            **self.cluster.env,
             "PYTHONPATH": os.pathsep.join(paths),
             "PERFGATE_ROOT": str(self.folder),
             "PERFGATE_HOME": str(self.folder / "home"),
