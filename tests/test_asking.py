@@ -2,10 +2,11 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from perfgate.asking import Answer, ask_here
+from perfgate.asking import Answer, NoStatus, ask_here
 from perfgate.errors import InputError
 from perfgate.places import Places
 from perfgate.programs import BENCHMARK_SERVING, LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE
@@ -39,12 +40,34 @@ class TestHere:
     def test_too_long(self) -> None:
         answer = ask_here((sys.executable, "-c", "import time; time.sleep(60)"), 0.5)
         assert answer.status is None
+        assert answer.cause is NoStatus.TOO_LONG
         assert answer.text == answer.trouble == f"no answer from {sys.executable} within 0.5 s"
 
     def test_no_such_program(self) -> None:
         answer = ask_here(("no-such-program-anywhere",), 60)
-        assert answer.status is None
+        assert (answer.status, answer.cause) == (None, NoStatus.MISSING)
         assert "no-such-program-anywhere" in answer.why
+        assert answer.refusal == "No such file or directory"
+
+    def test_a_program_that_cannot_be_started(self, tmp_path: Path) -> None:
+        program = tmp_path / "program"
+        program.write_text("#!/bin/sh\n")
+        answer = ask_here((str(program),), 60)
+        assert (answer.status, answer.cause) == (None, NoStatus.NOT_STARTED)
+        assert answer.refusal == "Permission denied"
+        assert str(program) in answer.why
+
+    def test_an_answer_without_status_0_has_no_other_cause(self) -> None:
+        answer = ask_here((sys.executable, "-c", "raise SystemExit(2)"), 60)
+        assert (answer.status, answer.cause, answer.why, answer.refusal) == (2, None, "", "")
+
+    def test_an_environment_of_its_own_is_the_whole(self) -> None:
+        code = "import os; print(os.environ.get('A'), 'HOME' in os.environ)"
+        assert ask_here((sys.executable, "-c", code), 60, {"A": "b"}).stdout == "b False\n"
+
+    def test_what_is_no_text_is_told_all_the_same(self) -> None:
+        code = "import sys; sys.stdout.buffer.write(b'a\\xff')"
+        assert ask_here((sys.executable, "-c", code), 60).stdout == "a\N{REPLACEMENT CHARACTER}"
 
 
 class TestInside:

@@ -130,6 +130,11 @@ class TestDetect:
         nvidia_smi.write_text("#!/no/such/interpreter\n")
         assert detect().gpu_note.startswith("nvidia-smi failed: ")
 
+    def test_a_program_that_hangs(self, nvidia_smi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        nvidia_smi.write_text("#!/bin/sh\nexec sleep 60\n")
+        monkeypatch.setattr("perfgate.hardware._QUERY_S", 0.5)
+        assert detect().gpu_note == f"nvidia-smi failed: no answer from {nvidia_smi} within 0.5 s"
+
     def test_no_program(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", str(tmp_path))
         assert detect().gpu_note == "no nvidia-smi on PATH"

@@ -4,8 +4,18 @@
 """
 
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
+
+
+class NoStatus(StrEnum):
+    """Why a program has no exit status."""
+
+    MISSING = "there is no such program"
+    NOT_STARTED = "it could not be started"
+    TOO_LONG = "it did not end in time"
 
 
 @dataclass(frozen=True)
@@ -15,13 +25,17 @@ class Answer:
     Attributes:
         status: its exit status; None: it could not be started, or did not end in time.
         stdout, stderr: what it printed.
-        why: why there is no status; empty where there is one.
+        why: why there is no status, in words; empty where there is one.
+        cause: the same to be told apart; None also where nobody can tell.
+        refusal: the system's own words where it could not be started: ``Permission denied``.
     """
 
     status: int | None
     stdout: str = ""
     stderr: str = ""
     why: str = ""
+    cause: NoStatus | None = None
+    refusal: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -65,8 +79,14 @@ class Inside(Protocol):
         """
 
 
-def ask_here(argv: tuple[str, ...], seconds: float) -> Answer:
-    """Run `argv` on this machine, with nothing on its standard input."""
+def ask_here(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None = None) -> Answer:
+    """Run `argv` on this machine, with nothing on its standard input.
+
+    Args:
+        argv: the program and its arguments.
+        seconds: the longest that it may take; then it is killed.
+        env: its whole environment; None: this process's.
+    """
     try:
         done = subprocess.run(
             argv,
@@ -76,9 +96,14 @@ def ask_here(argv: tuple[str, ...], seconds: float) -> Answer:
             errors="replace",
             timeout=seconds,
             check=False,
+            env=env,
         )
     except subprocess.TimeoutExpired:
-        return Answer(None, why=f"no answer from {argv[0]} within {seconds:g} s")
+        why = f"no answer from {argv[0]} within {seconds:g} s"
+        return Answer(None, why=why, cause=NoStatus.TOO_LONG)
     except OSError as error:
-        return Answer(None, why=str(error))
+        is_missing = isinstance(error, FileNotFoundError)
+        cause = NoStatus.MISSING if is_missing else NoStatus.NOT_STARTED
+        refusal = error.strerror or str(error)
+        return Answer(None, why=str(error), cause=cause, refusal=refusal)
     return Answer(done.returncode, done.stdout, done.stderr)

@@ -2,10 +2,10 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfgate.asking import Answer, NoStatus, ask_here
 from perfgate.errors import InputError
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
@@ -49,7 +49,7 @@ class EngineRepo:
         self._known: dict[str, str | None] = {}
         self._before: dict[tuple[str, str], int | None] = {}
         answer = self._git("rev-parse", "--git-dir")
-        if answer.returncode != 0:
+        if not answer.is_good:
             raise InputError(
                 f"{path}: not a git clone that git will read",
                 field="--engine-repo",
@@ -105,7 +105,7 @@ class EngineRepo:
             return None
         if (first, last) not in self._before:
             number = None
-            if self._git("merge-base", "--is-ancestor", first, last).returncode == 0:
+            if self._git("merge-base", "--is-ancestor", first, last).is_good:
                 number = int(self._git("rev-list", "--count", f"{first}..{last}").stdout)
             self._before[first, last] = number
         return self._before[first, last]
@@ -131,7 +131,7 @@ class EngineRepo:
                 self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
                 for name in names
             )
-            found = (one.stdout.strip() for one in answers if one.returncode == 0)
+            found = (one.stdout.strip() for one in answers if one.is_good)
             self._known[commit] = next(found, None)
         return self._known[commit]
 
@@ -144,29 +144,22 @@ class EngineRepo:
             hint="git fetch --unshallow in that clone",
         )
 
-    def _git(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def _git(self, *words: str) -> Answer:
         kept = {name: text for name, text in os.environ.items() if name not in _OF_ANOTHER}
-        try:
-            return subprocess.run(
-                ["git", *_QUIET, "-C", str(self.path), *words],  # noqa: S607
-                capture_output=True,
-                text=True,
-                timeout=_WITHIN_S,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                env={**kept, **_NEVER_ASK, "LC_ALL": "C"},
-            )
-        except subprocess.TimeoutExpired as error:
+        argv = ("git", *_QUIET, "-C", str(self.path), *words)
+        answer = ask_here(argv, _WITHIN_S, {**kept, **_NEVER_ASK, "LC_ALL": "C"})
+        if answer.cause is NoStatus.TOO_LONG:
             raise InputError(
                 f"git gave no answer within {_WITHIN_S:.0f} s",
                 field="--engine-repo",
                 found=f"git {' '.join(words)} in {self.path}",
                 expected="a clone on a disk that answers",
-            ) from error
-        except OSError as error:
+            )
+        if answer.status is None:
             raise InputError(
                 "git cannot be started",
                 field="--engine-repo",
-                found=error.strerror,
+                found=answer.refusal,
                 expected="git on PATH",
-            ) from error
+            )
+        return answer

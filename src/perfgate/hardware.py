@@ -4,13 +4,15 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from perfgate.asking import ask_here
 from perfgate.scenarios.scenario import Hardware, Launch
+
+_QUERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -87,18 +89,10 @@ def _gpus() -> tuple[tuple[Gpu, ...], str]:
     if program is None:
         return (), "no nvidia-smi on PATH"
     query = "--query-gpu=name,memory.total,driver_version"
-    try:
-        answer = subprocess.run(
-            [program, query, "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return (), f"nvidia-smi failed: {error}"
-    if answer.returncode != 0:
-        return (), f"nvidia-smi failed: {(answer.stdout + answer.stderr).strip()[:200]}"
+    answer = ask_here((program, query, "--format=csv,noheader,nounits"), _QUERY_S)
+    if not answer.is_good:
+        said = answer.why or answer.text.strip()[:200]
+        return (), f"nvidia-smi failed: {said}"
     found = []
     for line in answer.stdout.splitlines():
         fields = [field.strip() for field in line.split(",")]

@@ -8,7 +8,6 @@ import datetime
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
+from perfgate.asking import ask_here
 from perfgate.durable import (
     append_line,
     disk_errors_named,
@@ -32,6 +32,7 @@ from perfgate.standing import standing
 
 SCHEMA_VERSION = 1
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
+_GIT_S = 20.0
 _RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
@@ -280,17 +281,8 @@ def git_state(root: Path) -> dict[str, object]:
     """Commit and dirty flag of the checkout; both None outside of git."""
 
     def git(*words: str) -> str | None:
-        try:
-            answer = subprocess.run(
-                ["git", "-C", str(root), *words],  # noqa: S607
-                capture_output=True,
-                text=True,
-                timeout=20,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return answer.stdout.strip() if answer.returncode == 0 else None
+        answer = ask_here(("git", "-C", str(root), *words), _GIT_S)
+        return answer.stdout.strip() if answer.is_good else None
 
     status = git("status", "--porcelain")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

@@ -127,8 +127,9 @@ def test_no_clone(tmp_path: Path, make: bool, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_git(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="git cannot be started"):
+    with pytest.raises(InputError, match="git cannot be started") as caught:
         EngineRepo(clone.path)
+    assert caught.value.found == "No such file or directory"
 
 
 def test_git_that_hangs(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pynvml
+from fake_pynvml import FakePynvml
 
 
 @dataclass
@@ -34,18 +35,12 @@ class FakeGpu:
         return values[min(look, len(values) - 1)]
 
 
-class FakeNvml(types.ModuleType):
+class FakeNvml(FakePynvml):
     """Stands for the module pynvml; functions in `missing` do not exist in this release."""
 
     def __init__(self, *gpus: FakeGpu, missing: Sequence[str] = (), init_error: int = 0) -> None:
-        super().__init__("pynvml")
-        self.gpus = gpus
-        self.init_error = init_error
-        self.open = 0
-        for name in dir(pynvml):
-            if name.startswith(("NVML_", "NVMLError", "NVMLLibraryMismatchError", "nvmlClocks")):
-                setattr(self, name, getattr(pynvml, name))
-        for function in (
+        super().__init__(gpus, init_error)
+        functions = (
             "nvmlDeviceGetClockInfo",
             "nvmlDeviceGetPowerUsage",
             "nvmlDeviceGetTemperature",
@@ -57,23 +52,10 @@ class FakeNvml(types.ModuleType):
             "nvmlDeviceGetUUID",
             "nvmlDeviceGetIndex",
             "nvmlDeviceGetMigMode",
-        ):
-            assert hasattr(pynvml, function), f"the real module has no {function}"
-            if function not in missing:
-                setattr(self, function, self._of_device(function))
+        )
+        self.have((name for name in functions if name not in missing), self._of_device)
 
-    def nvmlInit(self) -> None:  # noqa: N802 - NVML's name
-        if self.init_error:
-            raise pynvml.NVMLError(self.init_error)
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return len(self.gpus)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:  # noqa: N802 - NVML's name
         if index >= len(self.gpus):
             raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
         return self.gpus[index]

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessions import inherited
+
 SECONDS = 8.0
 OWNERS = 5
 
@@ -111,9 +113,8 @@ def test_measures(count):
 """
 
 
-def test_workers_of_xdist_share_the_node(locks, tmp_path, monkeypatch) -> None:
+def test_workers_of_xdist_share_the_node(locks, tmp_path) -> None:
     (tmp_path / "test_them.py").write_text(TESTS)
-    monkeypatch.setenv("LOG", str(tmp_path / "log"))
     argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
     ran = subprocess.run(
         [*argv, "--rootdir", str(tmp_path), str(tmp_path / "test_them.py")],
@@ -121,6 +122,7 @@ def test_workers_of_xdist_share_the_node(locks, tmp_path, monkeypatch) -> None:
         text=True,
         timeout=120,
         cwd=tmp_path,
+        env={**inherited(), "LOG": str(tmp_path / "log")},
     )
     assert re.search(r"4 passed", ran.stdout), ran.stdout + ran.stderr
     held = read(tmp_path / "log", {})

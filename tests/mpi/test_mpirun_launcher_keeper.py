@@ -35,7 +35,7 @@ RANKS_EACH = 2
 def holding(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """A perfgate that has ranks on both hosts; killed at the end of the block at the latest."""
     tests = PROGRAMS.parents[1]
-    paths = (tests / "mpi", tests / "slurm", tests.parent / "src")
+    paths = (tests, tests / "mpi", tests / "slurm", tests.parent / "src")
     with subprocess.Popen(
         (sys.executable, PROGRAMS / "holding.py", folder),
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))},

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pynvml
+from fake_pynvml import FakePynvml
 
 from perfgate.preflight.facts import GpuFacts, Rows, Unread
 
@@ -82,35 +83,16 @@ _ERRORS = {
 }
 
 
-class MadeNvml(types.ModuleType):
+class MadeNvml(FakePynvml):
     """Stands for the module pynvml. Each GPU is a mapping: function → answer; a number of NVML's
     errors given as `Refusal` is raised. What is not named is answered as by a GPU that is well.
     """
 
     def __init__(self, *gpus: dict[str, Any], init_error: int = 0) -> None:
-        super().__init__("pynvml")
-        self.gpus = gpus
-        self.init_error = init_error
-        self.open = 0
-        for name in dir(pynvml):
-            if name.startswith(("NVML_", "NVMLError", "NVMLLibraryMismatchError")):
-                setattr(self, name, getattr(pynvml, name))
-        for function in ANSWERS:
-            assert hasattr(pynvml, function), f"the real module has no {function}"
-            setattr(self, function, self._of_device(function))
+        super().__init__(gpus, init_error)
+        self.have(ANSWERS, self._of_device)
 
-    def nvmlInit(self) -> None:  # noqa: N802 - NVML's names
-        if self.init_error:
-            raise pynvml.NVMLError(self.init_error)
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:  # noqa: N802
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
-        return len(self.gpus)
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:  # noqa: N802 - NVML's names
         return index
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> int:  # noqa: N802

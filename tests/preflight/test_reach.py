@@ -36,6 +36,18 @@ def test_no_such_program() -> None:
     assert reach.ask(("no-such-program",)) == Reply(None, "no no-such-program on PATH")
 
 
+def test_a_program_that_cannot_be_started(programs, tmp_path: Path) -> None:
+    programs("broken", "")
+    (tmp_path / "bin" / "broken").write_text("#!/no/such/shell\n")
+    assert reach.ask(("broken",)) == Reply(None, "No such file or directory")
+
+
+def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    programs("scontrol", "echo $LC_ALL")
+    assert reach.ask(("scontrol", "ping")) == Reply(0, "C")
+
+
 def test_no_answer_in_time(programs) -> None:
     programs("scontrol", "exec sleep 30")
     began = time.monotonic()

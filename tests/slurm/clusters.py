@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import psutil
 import pytest
+from sessions import inherited
 
 SCRIPTS = Path(__file__).parents[2] / "ci" / "slurm"
 CANNOT = 3  # exit status of up.sh: this machine cannot have a Slurm
@@ -165,12 +166,8 @@ def down(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def client_environment(state: Path) -> dict[str, str]:
-    """This process's environment with env.sh, without Slurm and Open MPI of its own.
-
-    Nor with what a worker of pytest knows itself by: a session that a test starts is none.
-    """
-    foreign = ("SLURM", "SBATCH", "SALLOC", "SRUN", "OMPI_", "PMIX_", "PYTEST_")
-    rest = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    """What a session inherits, with env.sh, without Slurm and Open MPI of its own."""
+    rest = inherited("SLURM", "SBATCH", "SALLOC", "SRUN", "OMPI_", "PMIX_")
     shown = subprocess.run(
         ("sh", "-c", '. "$1" && env -0', "sh", state / "env.sh"),
         env=rest,

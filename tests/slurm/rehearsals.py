@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roads import PATIENCE_S, PLUGINS, ROOT
+from roads import PATIENCE_S, ROOT
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
 
 # Name of a probe → the kind of its test.
 PROBES = {
@@ -24,11 +25,11 @@ def rehearse(
     tests = [f"perf_tests/test_{kind}.py::test_{kind}[{probe}]" for probe, kind in PROBES.items()]
     done = subprocess.run(
         [
-            *(*before, sys.executable, "-m", "pytest", *PLUGINS, "-q", "--rehearse"),
+            *(*before, sys.executable, "-m", "pytest", *BENCHMARK, "-q", "--rehearse"),
             *("--launcher", launcher, "--run-dir", str(folder / "run"), *tests),
         ],
         cwd=ROOT,
-        env={**env, "PERFGATE_HOME": str(folder / "home"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={**env, "PERFGATE_HOME": str(folder / "home"), **ONLY_NEEDED_PLUGINS},
         capture_output=True,
         text=True,
         check=False,

@@ -13,10 +13,10 @@ from typing import Any
 
 import psutil
 from clusters import Cluster
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
-PLUGINS = ("-p", "pytest_benchmark.plugin")
 PROBES = {"c1", "c2"}
 PATIENCE_S = 120
 
@@ -37,7 +37,7 @@ class Road:
             "PERFGATE_ROOT": str(self.folder),
             "PERFGATE_HOME": str(self.folder / "home"),
             "PERFGATE_STANDIN_COUNTER": str(self.folder / "starts"),
-            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            **ONLY_NEEDED_PLUGINS,
         }
 
     @property
@@ -52,7 +52,7 @@ class Road:
 
     def command(self, *options: str, run: str = "run") -> list[str]:
         return [
-            *(sys.executable, "-m", "pytest", *PLUGINS, "-q", "--launcher", "slurm"),
+            *(sys.executable, "-m", "pytest", *BENCHMARK, "-q", "--launcher", "slurm"),
             *("--run-dir", str(self.folder / run), "perf_tests/test_serving.py", *options),
         ]
 

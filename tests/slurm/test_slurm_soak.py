@@ -6,24 +6,24 @@ PERFGATE_SOAK_SEED says which kills.
 
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 from clusters import Cluster, eventually
-from roads import PLUGINS, Road, make_road
+from roads import Road, make_road
+from sessions import BENCHMARK, XDIST
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "suite"))
 
 from killing import KINDS, Killer
-from soaking import ENDED, finished, judged_once, scenarios
+from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
 
 pytestmark = pytest.mark.slow
 
@@ -42,29 +42,11 @@ class Soaked(Road):
     def run_folder(self) -> Path:
         return self.folder / "run"
 
-    @contextmanager
-    def begun_or_resumed(self, log: Path) -> Iterator["subprocess.Popen[str]"]:
-        """A session that begins the run, or goes on with it; killed if it is there in the end."""
-        which = "--resume" if (self.run_folder / "run.json").exists() else "--run-dir"
-        with log.open("w") as out:
-            session = subprocess.Popen(
-                [
-                    *(*self.cluster.login, sys.executable, "-m", "pytest", *PLUGINS),
-                    *("-p", "xdist.plugin", "-n", "2", "-q", "--launcher", "slurm"),
-                    *(which, str(self.run_folder), "-m", "standin", "perf_tests"),
-                ],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            try:
-                yield session
-            finally:
-                session.kill()
-                session.wait()
+    def next_session(self, log: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
+        """One that begins the run, or goes on with it."""
+        plugins = (*XDIST, *BENCHMARK)
+        argv = [*self.login, sys.executable, "-m", "pytest", *plugins, "--launcher", "slurm"]
+        return begun_or_resumed(argv, self.run_folder, self.environment, log)
 
     def all_processes(self) -> list[psutil.Process]:
         """Those of its sessions and steps, on whatever node; a worker's title hides what it is."""
@@ -108,9 +90,7 @@ def test_soak(soaked: Soaked, tmp_path: Path) -> None:
     statuses: list[int] = []
     while len(finished(soaked.run_folder)) < GROUPS or statuses[-1] not in ENDED:
         log = tmp_path / f"session-{len(statuses) + 1}.log"
-        if not (soaked.run_folder / "run.json").exists():
-            shutil.rmtree(soaked.run_folder, ignore_errors=True)  # killed before it was a run
-        with soaked.begun_or_resumed(log) as session:
+        with soaked.next_session(log) as session:
             killer.accompany(session, soaked.all_processes, PATIENCE_S)
         statuses.append(session.returncode)
         told = f"session {len(statuses)} ended in {session.returncode}\n{log.read_text()[-4000:]}"

@@ -1,6 +1,13 @@
-"""What the soak tests measure: many tiny scenarios; and what must stand in the records of each."""
+"""What the soak tests measure: many tiny scenarios, in sessions that go on with one run.
 
+And what must stand in the records of each.
+"""
+
+import shutil
+import subprocess
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from perfgate.records import RunFolder
@@ -46,6 +53,39 @@ def verdicts_of(count: int) -> int:
 
 # Exit statuses of a session that ended by itself, each test judged; none is a regression.
 ENDED = (0, 10, 11)
+
+
+@contextmanager
+def begun_or_resumed(
+    argv: Sequence[str], run: Path, environment: Mapping[str, str], log: Path
+) -> Iterator["subprocess.Popen[str]"]:
+    """A session that begins the run, or goes on with it; killed if it is there in the end.
+
+    Args:
+        argv: the call of pytest, with what is special about it.
+        run: the run's folder; the session works in the one above.
+        environment: of the session.
+        log: what it prints.
+    """
+    is_run = (run / "run.json").exists()
+    if not is_run:
+        shutil.rmtree(run, ignore_errors=True)  # killed before it was a run
+    where = ("--resume" if is_run else "--run-dir", str(run))
+    with log.open("w") as out:
+        session = subprocess.Popen(
+            [*argv, "-q", *where, "-n", "2", "-m", "standin", "perf_tests"],
+            cwd=run.parent,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield session
+        finally:
+            session.kill()
+            session.wait()
 
 
 def finished(run: Path) -> set[str]:

@@ -1,17 +1,17 @@
 """Rehearsals: the real suite with stand-ins for the engine's programs, in processes of its own."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from test_road import ONLY_NEEDED_PLUGINS, PLUGINS, Finished
+from sessions import ONLY_NEEDED_PLUGINS, inherited
+from test_road import PLUGINS, Finished
 
 ROOT = Path(__file__).parents[2]
 
-_UNTRACED = ("PYTEST_", "PERFGATE_", "COVERAGE_", "COV_CORE_")
+_TRACES = ("COVERAGE_", "COV_CORE_")
 
 pytestmark = pytest.mark.slow
 
@@ -29,11 +29,7 @@ def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
     folder = tmp_path / "run"
     argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
     argv += ["--rehearse", "--run-dir", str(folder), *options]
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PYTEST_", "PERFGATE_") if traced else _UNTRACED)
-    }
+    environment = inherited("PERFGATE_", *(() if traced else _TRACES))
     environment |= {"PERFGATE_HOME": str(tmp_path / "home"), **ONLY_NEEDED_PLUGINS}
     done = subprocess.run(
         argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False

@@ -17,12 +17,11 @@ from typing import Any
 
 import psutil
 import pytest
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
-# Plugins of other installed packages take three seconds to import in each session.
-ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-PLUGINS = ("-p", "xdist.plugin", "-p", "pytest_benchmark.plugin")
+PLUGINS = (*XDIST, *BENCHMARK)
 PASSED = {"c1": "PASS", "c2": "PASS", "sweep": "PASS", "sums": "PASS"}
 METRIC = "accuracy:sums:exact_match:strict-match"
 
@@ -39,7 +38,7 @@ class Suite:
     def environment(self) -> dict[str, str]:
         paths = (str(ROOT), str(ROOT / "src"), str(STANDINS))
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+            **inherited(),
             "PYTHONPATH": os.pathsep.join(paths),
             "PERFGATE_ROOT": str(self.folder),
             "PERFGATE_HOME": str(self.folder / "home"),

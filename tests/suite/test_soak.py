@@ -4,24 +4,22 @@ and after enough resumed sessions every group has been measured, recorded and ju
 PERFGATE_SOAK says how many groups (50 for the full soak), PERFGATE_SOAK_SEED which kills.
 """
 
-import contextlib
 import fcntl
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 from killing import Killer
-from soaking import ENDED, finished, judged_once, scenarios
+from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
 from test_road import PLUGINS, Suite, make_suite
 
 pytestmark = pytest.mark.slow
@@ -62,26 +60,10 @@ class Soaked(Suite):
     def run_folder(self) -> Path:
         return self.folder / "run"
 
-    @contextlib.contextmanager
-    def session(self, log: Path) -> Iterator["subprocess.Popen[str]"]:
-        """A session that begins the run, or goes on with it; killed if it is there in the end."""
-        which = "--resume" if (self.run_folder / "run.json").exists() else "--run-dir"
-        argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", which, str(self.run_folder)]
-        with log.open("w") as out:
-            started = subprocess.Popen(
-                [*argv, "-n", "2", "-m", "standin", "perf_tests"],
-                cwd=self.folder,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            try:
-                yield started
-            finally:
-                started.kill()
-                started.wait()
+    def next_session(self, log: Path) -> AbstractContextManager["subprocess.Popen[str]"]:
+        """One that begins the run, or goes on with it."""
+        argv = [sys.executable, "-m", "pytest", *PLUGINS]
+        return begun_or_resumed(argv, self.run_folder, self.environment, log)
 
     def ports(self) -> set[int]:
         """The ports that its servers were told to listen on."""
@@ -151,9 +133,7 @@ def test_soak(soaked: Soaked, tmp_path: Path) -> None:
     found: Counter[str] = Counter()
     while len(finished(soaked.run_folder)) < GROUPS or statuses[-1] not in ENDED:
         log = tmp_path / f"session-{len(statuses) + 1}.log"
-        if not (soaked.run_folder / "run.json").exists():
-            shutil.rmtree(soaked.run_folder, ignore_errors=True)  # killed before it was a run
-        with soaked.session(log) as session:
+        with soaked.next_session(log) as session:
             killer.accompany(session, soaked.processes, PATIENCE_S)
         statuses.append(session.returncode)
         left = soaked.leftovers()

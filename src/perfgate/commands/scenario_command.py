@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this verb's parser."""
     verb = verbs.add_parser("command", help="what a run would start, as a script or as JSON")
-    verb.add_argument("id")
-    verb.add_argument(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release whose spelling is used (default: the one of the scenario's document)",
-    )
+    add_scenario(verb)
     verb.add_argument(
         "--container", action="store_true", help="the engine in its release container, by Docker"
     )
@@ -44,6 +39,16 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--format", choices=["shell", "json"], default="shell", help="for people, or for scripts"
     )
     verb.set_defaults(execute=_command)
+
+
+def add_scenario(verb: argparse.ArgumentParser) -> None:
+    """Which scenario, and by which release of its engine; `shaped` and `build_of` read it."""
+    verb.add_argument("id")
+    verb.add_argument(
+        "--engine-version",
+        metavar="RELEASE",
+        help="release whose spelling is used (default: the one of the scenario's document)",
+    )
 
 
 def load(folder: Path | None) -> "tuple[Scenario, ...]":

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfgate.commands.scenario_command import build_of, load, shaped
+from perfgate.commands.scenario_command import add_scenario, build_of, load, shaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,12 +26,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb = verbs.add_parser(
         "job", help="the Slurm job and steps of a fresh start, by site.yaml; hands nothing in"
     )
-    verb.add_argument("id")
-    verb.add_argument(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release whose spelling is used (default: the one of the scenario's document)",
-    )
+    add_scenario(verb)
     verb.add_argument(
         "--shape", metavar="ISL/OSL", help="other lengths, for a scenario to explore with"
     )

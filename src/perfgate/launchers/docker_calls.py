@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from perfgate.asking import Answer, ask_here
+from perfgate.asking import Answer, NoStatus, ask_here
 from perfgate.errors import RunError
 from perfgate.programs import DOCKER
 
@@ -77,7 +77,7 @@ def trouble(message: str, answer: Answer) -> RunError:
     """The error that Docker's own words stand for."""
     said = answer.why or answer.stderr or answer.stdout
     lines = tuple(line.strip() for line in said.splitlines() if line.strip())[-4:]
-    if answer.why.startswith("no answer"):
+    if answer.cause is NoStatus.TOO_LONG:
         return RunError(
             "config_error",
             f"{message}: {answer.why}",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from perfgate.asking import Answer
+from perfgate.asking import Answer, NoStatus
 from perfgate.command import Command
 from perfgate.launchers.docker_argv import Box, Mooring, run_words
 from perfgate.launchers.docker_calls import docker, not_started, remove, trouble
@@ -42,7 +42,8 @@ class DockerInside:
                         job.stop(ENDED_S)
                         remove([name])
                 if ended is None:
-                    return Answer(None, why=f"no answer from {argv[0]} within {seconds:g} s")
+                    why = f"no answer from {argv[0]} within {seconds:g} s"
+                    return Answer(None, why=why, cause=NoStatus.TOO_LONG)
             answer = Answer(
                 ended.status,
                 job.stdout.read_text(errors="replace"),

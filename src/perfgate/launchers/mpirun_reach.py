@@ -3,7 +3,6 @@
 import os
 import shlex
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from perfgate.asking import NoStatus, ask_here
 from perfgate.errors import MissingProgram
 from perfgate.site import MpirunSite
 
@@ -100,26 +100,20 @@ class Reach:
             Unreachable, NotFit: as for `look`.
             MissingProgram: there is no ssh here.
         """
-        try:
-            done = subprocess.run(
-                self.argv(host, command),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=seconds,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise MissingProgram(f"no {error.filename} to reach {host.name} with") from error
-        except subprocess.TimeoutExpired as error:
-            raise Unreachable(f"no answer in {seconds:.0f} s") from error
-        said = " ".join((done.stderr.strip() or done.stdout.strip()).split())
-        if done.returncode == SSH_FAILED and not host.here:
+        argv = self.argv(host, command)
+        answer = ask_here(argv, seconds)
+        if answer.cause is NoStatus.MISSING:
+            raise MissingProgram(f"no {argv[0]} to reach {host.name} with")
+        if answer.cause is NoStatus.TOO_LONG:
+            raise Unreachable(f"no answer in {seconds:.0f} s")
+        if answer.cause is NoStatus.NOT_STARTED:
+            raise Unreachable(answer.why)
+        said = " ".join((answer.stderr.strip() or answer.stdout.strip()).split())
+        if answer.status == SSH_FAILED and not host.here:
             raise Unreachable(said or "ssh failed without a word")
-        if done.returncode != 0:
-            raise NotFit(said or f"exit status {done.returncode}")
-        return done.stdout
+        if not answer.is_good:
+            raise NotFit(said or f"exit status {answer.status}")
+        return answer.stdout
 
     def lost(self, hosts: Sequence[Host]) -> dict[Host, str]:
         """Those of the hosts that do not answer now, and why."""
@@ -142,18 +136,8 @@ class Reach:
 
     def _name_of(self, name: str) -> str:
         """The name or address that ssh's configuration has for a host; the name itself if none."""
-        try:
-            done = subprocess.run(
-                (*self.agent, "-G", name),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=LOOK_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return name
-        lines = (line.split(maxsplit=1) for line in done.stdout.splitlines())
+        answer = ask_here((*self.agent, "-G", name), LOOK_S)
+        lines = (line.split(maxsplit=1) for line in answer.stdout.splitlines())
         return next((words[1] for words in lines if words[0] == "hostname" and words[1:]), name)
 
 

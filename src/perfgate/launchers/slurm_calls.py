@@ -1,10 +1,10 @@
 """Ask Slurm's programs: state of a job, names of nodes. Each call is short and has a limit."""
 
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 
+from perfgate.asking import NoStatus, ask_here
 from perfgate.errors import MissingProgram, RunError
 from perfgate.launchers.slurm_facts import JobFacts, of_sacct, of_scontrol
 
@@ -88,23 +88,15 @@ def bad_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _call(argv: Sequence[str], seconds: float = CALL_S) -> str:
-    try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise MissingProgram(f"needs Slurm: no {argv[0]} on PATH") from error
-    except subprocess.TimeoutExpired as error:
-        raise _NoAnswer(f"no answer in {seconds:.0f} s") from error
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()
-        raise _NoAnswer(said or f"exit status {done.returncode}")
-    return done.stdout
+    answer = ask_here(argv, seconds)
+    if answer.cause is NoStatus.MISSING:
+        raise MissingProgram(f"needs Slurm: no {argv[0]} on PATH")
+    if answer.cause is NoStatus.TOO_LONG:
+        raise _NoAnswer(f"no answer in {seconds:.0f} s")
+    if not answer.is_good:
+        said = answer.why or (answer.stderr or answer.stdout).strip()
+        raise _NoAnswer(said or f"exit status {answer.status}")
+    return answer.stdout
 
 
 def _of_accounting(job: str) -> JobFacts:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.asking import Answer
+from perfgate.asking import Answer, NoStatus
 from perfgate.command import Command
 from perfgate.errors import RunError
 from perfgate.launchers.base import Exit, Job
@@ -59,7 +59,8 @@ class SlurmInside:
         if not there:
             raise _refused(said, late=late)
         if late:
-            return Answer(None, why=f"no answer from {argv[0]} within {seconds:g} s")
+            why = f"no answer from {argv[0]} within {seconds:g} s"
+            return Answer(None, why=why, cause=NoStatus.TOO_LONG)
         return Answer(ended.status if ended else None, stdout, _without_srun(stderr))
 
     def _watch(self, job: Job, seconds: float) -> Callable[[], None]:

@@ -4,10 +4,10 @@ short, has a time limit, and changes nothing.
 
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from perfgate.asking import NoStatus, ask_here
 from perfgate.preflight.check import Check
 from perfgate.preflight.facts import Reply
 
@@ -20,22 +20,12 @@ def ask(argv: Sequence[str], seconds: float = CALL_S) -> Reply:
     """What a program answers within `seconds`."""
     if shutil.which(argv[0]) is None:
         return Reply(None, f"no {argv[0]} on PATH")
-    try:
-        done = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except subprocess.TimeoutExpired:
+    answer = ask_here(argv, seconds, {**os.environ, "LC_ALL": "C"})
+    if answer.cause is NoStatus.TOO_LONG:
         return Reply(None, f"no answer in {seconds:g} s")
-    except OSError as error:
-        return Reply(None, error.strerror or str(error))
-    return Reply(done.returncode, (done.stdout + done.stderr).strip())
+    if answer.status is None:
+        return Reply(None, answer.refusal)
+    return Reply(answer.status, answer.text.strip())
 
 
 def ssh_call(host: str, port: int | None) -> tuple[str, ...]:
