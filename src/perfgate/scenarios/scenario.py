@@ -4,12 +4,12 @@ The whole vocabulary of scenario files stands here, in their order, so that it i
 hence the length.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
+
+from perfgate.scenarios.content import content_hash
 
 
 @dataclass(frozen=True)
@@ -423,41 +423,22 @@ class Scenario:
         Titles, sources, documented values, the gate's policy, limits and markers may be edited
         without making stored baselines incomparable, so they are left out.
         """
-        return _hash(self, self.workload, self.accuracy)
+        return self._hash(self.workload, self.accuracy)
 
     def point_hash(self, point: LoadPoint) -> str:
         """What shapes the measurement of one sweep point: other points may come and go."""
         load = self.workload and replace(
             self.workload, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
         )
-        return _hash(self, load, point)
+        return self._hash(load, point)
 
     def smoke_hash(self) -> str:
         """What shapes the first answer."""
-        return _hash(self, self.smoke)
+        return self._hash(self.smoke)
 
     def task_hash(self, task: AccuracyTask) -> str:
         """What shapes the measurement of one accuracy task; the machine and the load do not."""
-        return _hash(self, replace(task, concurrency=1))
+        return self._hash(replace(task, concurrency=1))
 
-
-def _hash(scenario: Scenario, *parts: object) -> str:
-    shaping = (scenario.hardware, scenario.model, scenario.engine, scenario.environment, *parts)
-    text = json.dumps(shaping, sort_keys=True, separators=(",", ":"), default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _plain(value: object) -> object:
-    """Dataclasses and mappings as JSON knows them.
-
-    What is not set is left out, so that a field added later keeps the hashes of stored baselines.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: held
-            for field in fields(value)
-            if (held := getattr(value, field.name)) is not None
-        }
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"no JSON for {type(value).__name__}")
+    def _hash(self, *parts: object) -> str:
+        return content_hash(self.hardware, self.model, self.engine, self.environment, *parts)
