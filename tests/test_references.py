@@ -121,3 +121,14 @@ def test_documents_are_cited_by_commit_or_version() -> None:
     assert cited(replace(SOURCE, engine_commit=None)) == "guide.md, section Serving, engine 1.0.0"
     bare = replace(SOURCE, engine_commit=None, engine_version=None)
     assert cited(bare) == "guide.md, section Serving"
+
+
+def test_the_level_of_the_slider_is_a_fact_of_speed_alone() -> None:
+    tools = SimpleNamespace(fingerprint=lambda probe, machine: {"content": probe.label})
+    boosted = References(cast(Tools, tools), building.MACHINE, "auto", vboost=0)
+    plain = References(cast(Tools, tools), building.MACHINE, "auto")
+    (point,) = load_probes(ONE_POINT)
+    assert boosted.fingerprint(point) == {"content": point.label, "vboost": "0"}
+    assert plain.fingerprint(point) == {"content": point.label}
+    for task in accuracy_probes(ONE_POINT):
+        assert boosted.fingerprint(task) == plain.fingerprint(task)

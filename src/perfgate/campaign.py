@@ -14,6 +14,7 @@ from pathlib import Path
 
 from perfgate.accounts import Account
 from perfgate.baselines import as_run
+from perfgate.boosting import level_for
 from perfgate.errors import PerfgateError, as_run_error
 from perfgate.failures import FAILURES
 from perfgate.findings import Findings, Role
@@ -58,6 +59,7 @@ class Campaign:
             session.reference,
             measured=not session.synthetic,
             repo=session.repo,
+            vboost=level_for(scenario, session),
         )
         self._found = Findings(scenario, probes, self._references, session)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)

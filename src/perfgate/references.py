@@ -16,7 +16,7 @@ from perfgate.judging import Reference
 from perfgate.metrics import is_accuracy
 from perfgate.probe import Probe
 from perfgate.records import now
-from perfgate.scenarios.scenario import LoadPoint, Scenario, Source
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
 from perfgate.tools import Tools
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
@@ -52,6 +52,7 @@ class References:
         read_documented: reads what is documented for a scenario.
         measured: whether stored measurements may be compared with; a rehearsal's may not.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
+        vboost: the level that the GPUs' slider is set to for this session; None: it is not.
     """
 
     def __init__(
@@ -63,8 +64,10 @@ class References:
         *,
         measured: bool = True,
         repo: EngineRepo | None = None,
+        vboost: int | None = None,
     ) -> None:
         self._repo = repo
+        self._vboost = vboost
         self._measured = measured
         self._tools = tools
         self._read_documented = read_documented
@@ -93,7 +96,10 @@ class References:
 
     def fingerprint(self, probe: Probe) -> Mapping[str, str]:
         """The facts of this session that a reference of `probe` must share."""
-        return self._tools.fingerprint(probe, self._machine)
+        facts = self._tools.fingerprint(probe, self._machine)
+        if self._vboost is None or isinstance(probe.what, AccuracyTask):
+            return facts  # answers do not depend on clocks
+        return {**facts, "vboost": str(self._vboost)}
 
     def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
         """Keep the reference that this machine measured of itself in its own store."""

@@ -170,6 +170,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
         ("injected", "what is changed on purpose"),
+        ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):
         if name in facts and name in now and facts[name] != now[name]:

@@ -40,6 +40,7 @@ class Session:
         lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
         budget: the time that the session may take; None: as long as it needs.
         kept: what was measured before this session resumed the run.
+        vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
     """
 
     run: RunFolder
@@ -57,3 +58,4 @@ class Session:
     lease_wait_s: float = LEASE_WAIT_S
     budget: Budget | None = None
     kept: Kept = field(default_factory=Kept)
+    vboost: int | None = None

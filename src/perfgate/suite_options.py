@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.boosting import OPTION as VBOOST
+from perfgate.boosting import level_of
 from perfgate.session import LEASE_WAIT_S
 
 
@@ -40,6 +42,13 @@ def add_options(group: pytest.OptionGroup) -> None:
         "--share-cpu",
         action="store_true",
         help="scenarios without a GPU do not wait for each other, nor for measurements on GPUs",
+    )
+    group.addoption(
+        VBOOST,
+        type=level_of,
+        metavar="LEVEL",
+        help="set the vboost slider of the GPUs for each start, and put back what was there; needs "
+        "the right to (root), and GPUs of this machine",
     )
     group.addoption("--launcher", default="local", help="how programs are started")
     group.addoption(

@@ -79,6 +79,7 @@ def _head(
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
         + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
+        + ("" if facts.get("vboost") is None else f" with vboost {facts['vboost']}")
         + f". Started {facts['started']}.",
         "",
     ]

@@ -1,7 +1,8 @@
 """Stands for nvidia-smi's boost-slider: keeps levels in a file, notes every call with its times.
 
 MADE_SMI names a folder with state.json: {"levels": {"0": 0}, "most": 4, "refuse": …, …}; every call
-is a line of calls.jsonl there, written when it begins and when it ends.
+is a line of calls.jsonl there, written when it begins and when it ends. A line tells how many
+stand-in servers of this checkout had been started by then, and whether one lives.
 """
 
 import json
@@ -16,13 +17,34 @@ STATE = FOLDER / "state.json"
 
 def note(what: str) -> None:
     with (FOLDER / "calls.jsonl").open("a") as file:
-        line = {"pid": os.getpid(), "what": what, "argv": sys.argv[1:], "at": time.monotonic()}
+        line = {"pid": os.getpid(), "what": what, "argv": sys.argv[1:], **servers()}
         file.write(json.dumps(line) + "\n")
+
+
+def servers() -> dict[str, object]:
+    counter = os.environ.get("PERFGATE_STANDIN_COUNTER")
+    if counter is None:
+        return {}
+    import psutil
+
+    lives = False
+    for process in psutil.process_iter():
+        try:
+            ours = process.environ().get("PERFGATE_STANDIN_COUNTER") == counter
+            lives |= ours and any("standin_server" in word for word in process.cmdline())
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    started = int(Path(counter).read_text()) if Path(counter).exists() else 0
+    return {"started": started, "lives": lives}
 
 
 def main() -> int:
     state = json.loads(STATE.read_text())
     arguments = sys.argv[1:]
+    if arguments[0].startswith("--query-gpu"):
+        for _ in state["levels"]:
+            print("NVIDIA B200, 183359, 580.1")
+        return 0
     assert arguments.pop(0) == "boost-slider"
     if arguments == ["-l"]:
         if state.get("list_fails_from") and count("-l") >= state["list_fails_from"]:
