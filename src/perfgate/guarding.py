@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from perfgate.environment.disturbance import disturbances
 from perfgate.environment.nvml import VISIBLE
-from perfgate.environment.watch import Watch, watched
+from perfgate.environment.watch import NodesWatch, Watch, watched
 from perfgate.fresh_start import FreshStart
-from perfgate.measurement import Measurement
+from perfgate.measurement import Json, Measurement
 from perfgate.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -51,24 +51,46 @@ def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Mea
     Args:
         start: the start.
         probe: what is measured; answers do not depend on how busy the machine is.
-        since: the watch of the whole start; None: nothing is watched.
+        since: the watch of the whole start, an empty one where it is on other nodes; None: nothing
+            is watched.
 
     Raises:
         RunError, InputError: as `FreshStart.measure`.
     """
-    wanted = since is not None and probe.is_load
-    with watch_over(start.scenario, since, wanted=wanted, env=start.place.lease.env) as watch:
+    with _watch_of(start, probe, since) as watch:
         measured = start.measure(probe)
     return guarded(measured, watch, probe.scenario)
 
 
-def guarded(measured: Measurement, watch: Watch | None, scenario: Scenario) -> Measurement:
+def _watch_of(
+    start: FreshStart, probe: Probe, since: Watch | None
+) -> AbstractContextManager[Watch | NodesWatch | None]:
+    """The watch of one measurement, where the engine runs."""
+    if since is None or not probe.is_load:
+        return nullcontext()
+    if start.place.launcher.here:
+        return watch_over(start.scenario, since, env=start.place.lease.env)
+    return start.placement.watched(start.place.folder / "watch" / probe.label)
+
+
+def guarded(
+    measured: Measurement, watch: Watch | NodesWatch | None, scenario: Scenario
+) -> Measurement:
     """The measurement with the conditions it was made in, and what of them is over the limits."""
     if watch is None:
         return measured
-    seen = watch.conditions
+    limits = scenario.gate.disturbance
+    if isinstance(watch, Watch):
+        environment = watch.conditions.plain()
+        disturbed = disturbances(watch.conditions, limits)
+    else:
+        nodes: dict[str, Json] = {node: one.plain() for node, one in watch.conditions.items()}
+        environment = {"nodes": nodes}
+        disturbed = tuple(
+            f"{node}: {told}"
+            for node, seen in watch.conditions.items()
+            for told in disturbances(seen, limits)
+        )
     return replace(
-        measured,
-        facts={**measured.facts, "environment": seen.plain()},
-        disturbed=disturbances(seen, scenario.gate.disturbance),
+        measured, facts={**measured.facts, "environment": environment}, disturbed=disturbed
     )

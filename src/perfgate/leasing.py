@@ -1,8 +1,10 @@
 """Leasing: the GPUs, or the CPU, that one fresh start has for itself, and the watch over it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+from perfgate.boosting import boosted_for
+from perfgate.environment.watch import Watch
 from perfgate.guarding import Watched, watch_over
 from perfgate.hardware import is_model
 from perfgate.leases import Lease, Owner
@@ -15,12 +17,20 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
     """Have what the scenario needs of this machine while the block runs; `tell` says who has it.
 
     Nothing is leased where the engine runs on nodes that Slurm chose, or where stand-ins play it,
-    unless on GPUs that are made up, too.
+    unless on GPUs that are made up, too. Leased GPUs have the slider at the level of ``--vboost``.
 
     Raises:
-        RunError: class ``gpus_busy``.
-        InputError: the folder of the locks cannot be used.
+        RunError: class ``gpus_busy``; ``unfit_machine``: the slider cannot be set, or put back.
+        InputError: the folder of the locks cannot be used, or the GPUs have no such slider.
+        MissingProgram: there is no nvidia-smi to set the slider with.
     """
+    with _held(scenario, session, tell) as lease, boosted_for(scenario, session, lease, tell):
+        yield lease
+
+
+@contextmanager
+def _held(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> Iterator[Lease]:
+    """The lease alone."""
     pool, hardware = session.pool, scenario.hardware
     count = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
     # Stand-ins disturb nobody; on made-up GPUs they show how a real session would wait.
@@ -48,8 +58,13 @@ def _wait_s(session: Session) -> float:
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
-    """The watch of a whole start: on this machine, of the leased GPUs, and of nothing played."""
+    """The watch of a whole start: on this machine, of the leased GPUs, and of nothing played.
+
+    On other nodes each load has a watch of its own, and this one is empty.
+    """
     real = not (session.synthetic or lease.synthetic)
+    if real and not session.launcher.here:
+        return nullcontext(Watch())
     wanted = real and not _elsewhere(scenario, session)
     return watch_over(scenario, wanted=wanted, env=lease.env)
 

@@ -21,10 +21,11 @@ def burn(seconds: float, *rest: object) -> tuple[str, ...]:
 
 
 @contextmanager
-def stranger(folder: Path) -> Iterator[psutil.Process]:
+def stranger(folder: Path, **variables: str) -> Iterator[psutil.Process]:
     """A process that burns CPU and descends from nobody here; killed in the end."""
     file = folder / "pid"
-    subprocess.run(burn(30.0, file), check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, **variables}
+    subprocess.run(burn(30.0, file), check=True, stdout=subprocess.DEVNULL, env=environment)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while not file.exists():

@@ -2,12 +2,40 @@
 
 import json
 
+import pytest
+
 from perfgate.environment.conditions import (
     Conditions,
     CpuConditions,
     GpuConditions,
+    conditions_of,
     not_watched,
 )
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        Conditions(
+            1.5,
+            2,
+            CpuConditions(16, None, 0.25, mhz_top=3500.0),
+            (GpuConditions(0, "a", "b", slowdown={"x": 0.5}, strangers=("pid 1",)),),
+            ("a note",),
+        ),
+        not_watched("the driver hangs"),
+    ],
+)
+def test_what_a_node_told_is_read_as_it_was(conditions: Conditions) -> None:
+    assert conditions_of(json.loads(json.dumps(conditions.plain()))) == conditions
+
+
+@pytest.mark.parametrize(
+    "plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}]
+)
+def test_what_is_none_is_refused(plain: object) -> None:
+    with pytest.raises(ValueError, match="not what a watch tells"):
+        conditions_of(plain)  # type: ignore[arg-type]
 
 
 def test_plain_values_by_name() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from perfgate.command import Command
 from perfgate.environment import cpu, processes
 from perfgate.environment.conditions import CpuConditions
-from perfgate.environment.cpu import Core, CpuAccount, CpuSample, read_cpu
+from perfgate.environment.cpu import Core, CpuAccount, CpuSample, Spent, read_cpu
 from perfgate.environment.processes import Process, process_table, tree_of
 from perfgate.launchers.local import LocalLauncher
 
@@ -112,6 +112,38 @@ def test_splitting_the_time_into_samples_changes_nothing(steps: list[tuple[float
     assert found.others_share == pytest.approx(theirs / (2 * at), abs=1e-9)
     assert found.steal_share == pytest.approx(stolen / at, abs=1e-9)
     assert shares(moments[0], moments[-1]).others_share == pytest.approx(found.others_share)
+
+
+# Several trees
+
+
+def spent(*looks: list[tuple[int, int, float]]) -> float:
+    """What is added up from looks at processes: pid, parent, CPU time."""
+    held = Spent()
+    for look in looks:
+        held.add([Process(pid, parent, "x", used_s) for pid, parent, used_s in look])
+    return held.total_s
+
+
+def test_what_was_used_before_the_first_look_does_not_count() -> None:
+    assert spent([(5, 1, 100.0)]) == 0.0
+    assert spent([(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]) == 3.0
+
+
+def test_a_tree_that_comes_and_goes_hides_nothing_of_the_others() -> None:
+    server = [(5, 1, used_s) for used_s in (100.0, 101.0, 102.0, 103.0)]
+    client = [(8, 1, used_s) for used_s in (4.0, 5.0)]
+    with_client = spent([server[0]], [server[1], client[0]], [server[2], client[1]], [server[3]])
+    assert with_client == 3.0 + 5.0
+
+
+def test_a_process_that_its_parent_has_waited_for_counts_once() -> None:
+    assert spent([(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]) == 2.0
+
+
+def test_a_process_that_loses_its_parent_counts_once() -> None:
+    before = [(5, 1, 1.0), (6, 5, 2.0)]
+    assert spent(before, [(6, 1, 2.5)], [(6, 1, 3.0)]) == 0.5
 
 
 # Clocks

@@ -16,6 +16,7 @@ from fake_nvml import FakeGpu, FakeNvml
 from perfgate.environment import watch as module
 from perfgate.environment.cpu import read_cpu
 from perfgate.environment.disturbance import disturbances
+from perfgate.environment.processes import Marked
 from perfgate.environment.watch import watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
@@ -210,6 +211,27 @@ def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
     assert stranger_seen.startswith(f"pid {parent} (")
 
 
+def test_on_a_node_nobody_is_accused_for_being_first(install) -> None:
+    """Its watch begins when the engine already runs, maybe with pids that are not this node's."""
+    install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
+    marked = {**os.environ, "PERFGATE_PLACE": "a"}
+    with subprocess.Popen(["/bin/sleep", "60"], env=marked) as server:
+        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            pass
+        server.kill()
+    assert watch.conditions.gpus[0].strangers == ()
+
+
+@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+def test_a_marked_process_on_the_gpu_and_one_that_is_not(install, tmp_path: Path) -> None:
+    with stranger(tmp_path, PERFGATE_PLACE="a") as server:
+        install(FakeGpu(pids=[[server.pid, os.getpid()]]))
+        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            pass
+    (stranger_seen,) = watch.conditions.gpus[0].strangers
+    assert stranger_seen.startswith(f"pid {os.getpid()} (")
+
+
 # Real load
 
 
@@ -224,6 +246,39 @@ def test_a_real_stranger_is_a_load_of_others(tmp_path: Path) -> None:
     assert cpu is not None
     assert cpu.others_share is not None
     assert cpu.others_share * cpu.cores * watch.conditions.seconds > used_s - 0.25
+
+
+@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
+    """At most what all cores did, less what the marked one did."""
+    with stranger(tmp_path, PERFGATE_PLACE="a") as burner:
+        began = psutil.cpu_times()
+        with watched(0, interval_s=0.1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            first_s = cpu_of(burner)
+            while cpu_of(burner) < first_s + 1.0:
+                time.sleep(0.05)
+            used_s = cpu_of(burner) - first_s
+        ended = psutil.cpu_times()
+    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    assert cpu.others_share * cpu.cores * watch.conditions.seconds < all_s - used_s + 0.25
+
+
+def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    srun.symlink_to("/bin/sleep")
+    marked = {**os.environ, "PERFGATE_PLACE": "a"}
+    with subprocess.Popen((srun, "60"), env=marked) as child:
+        with watched(0) as here, watched(0, marked=Marked("PERFGATE_PLACE", "a")) as node:
+            time.sleep(0.01)
+        child.kill()
+    assert here.conditions.cpu is not None
+    assert here.conditions.cpu.others_share is None
+    assert node.conditions.cpu is not None
+    assert node.conditions.cpu.others_share is not None
+    assert node.conditions.notes == ()
 
 
 def test_our_own_load_is_no_load_of_others() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from perfgate.measurement import Json
 
@@ -82,6 +83,27 @@ class Conditions:
     def plain(self) -> dict[str, Json]:
         """As JSON values, fields by their names, numbers to four places."""
         return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+def conditions_of(plain: Mapping[str, Any]) -> Conditions:
+    """The conditions whose `plain` form this is.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        cpu, gpus, notes = plain["cpu"], plain["gpus"], plain["notes"]
+        return Conditions(
+            seconds=float(plain["seconds"]),
+            samples=int(plain["samples"]),
+            cpu=None if cpu is None else CpuConditions(**cpu),
+            gpus=tuple(
+                GpuConditions(**{**gpu, "strangers": tuple(gpu["strangers"])}) for gpu in gpus
+            ),
+            notes=tuple(map(str, notes)),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not what a watch tells: {error!r}") from error
 
 
 def not_watched(why: str) -> Conditions:

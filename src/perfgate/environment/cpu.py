@@ -5,7 +5,7 @@ Interrupts are nobody's and counted for nobody. Time of the kernel's own threads
 
 import os
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,18 +104,64 @@ class CpuAccount:
         )
 
 
-def read_cpu(at_s: float, ours: Sequence[Process]) -> CpuSample:
-    """This moment, with our own processes as they were just found."""
+@dataclass
+class Spent:
+    """The CPU time of our processes, added up over looks where they are several trees.
+
+    Trees come and go: a step of a Slurm job ends, and nobody of ours has its time then. What a tree
+    used after the last look at it is lost.
+    """
+
+    total_s: float = 0.0
+    _trees: dict[int, float] = field(default_factory=dict)
+    _members: frozenset[int] = frozenset()
+    _looked: bool = False
+
+    def add(self, ours: Sequence[Process]) -> float:
+        """Take one more look at all of them; the time since the first look."""
+        members = {process.pid: process for process in ours}
+        trees: dict[int, float] = {}
+        for process in ours:
+            top = process.pid
+            while members[top].parent in members:
+                top = members[top].parent
+            trees[top] = trees.get(top, 0.0) + process.cpu_s
+        if self._looked:
+            self.total_s += sum(self._since(top, used_s) for top, used_s in trees.items())
+        self._trees, self._members, self._looked = trees, frozenset(members), True
+        return self.total_s
+
+    def _since(self, top: int, used_s: float) -> float:
+        """What a tree used since the last look; all of it when it is new."""
+        if top not in self._trees and top in self._members:
+            return 0.0  # its parent has ended: so far it was counted with it
+        return max(0.0, used_s - self._trees.get(top, 0.0))
+
+
+def read_cpu(
+    at_s: float,
+    ours: Sequence[Process],
+    ours_s: float | None = None,
+    hand_over: Collection[str] = HAND_OVER,
+) -> CpuSample:
+    """This moment, with our own processes as they were just found.
+
+    Args:
+        at_s: when that was.
+        ours: our processes.
+        ours_s: their CPU time so far, where it is not the sum of theirs.
+        hand_over: programs whose work is done by processes that are not among ours.
+    """
     every = _cores(Path("/proc/stat").read_text())
     usable = os.sched_getaffinity(os.getpid())
     mhz, mhz_top = _clocks(tuple(every), usable)
     return CpuSample(
         at_s=at_s,
         cores={number: core for number, core in every.items() if number in usable},
-        ours_s=sum(process.cpu_s for process in ours),
+        ours_s=sum(process.cpu_s for process in ours) if ours_s is None else ours_s,
         mhz=mhz,
         mhz_top=mhz_top,
-        handed_over_by=next((one.name for one in ours if one.name in HAND_OVER), ""),
+        handed_over_by=next((one.name for one in ours if one.name in hand_over), ""),
     )
 
 

@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from perfgate.environment.conditions import Conditions, not_watched
-from perfgate.environment.cpu import CpuAccount, read_cpu
+from perfgate.environment.cpu import CpuAccount, Spent, read_cpu
 from perfgate.environment.gpu import Gpus, open_gpus
-from perfgate.environment.processes import Process, process_table, tree_of
+from perfgate.environment.processes import Marked, Process, process_table, tree_of
 
 COST = 0.01  # share of one core that looking may take; where a look costs more, looks are rarer
 PATIENCE_S = 10.0  # for one look; a driver that hangs must not hang the measurement
@@ -48,6 +49,17 @@ class Watch:
         self._conditions = self._conditions or conditions
 
 
+@dataclass
+class NodesWatch:
+    """What is seen on other nodes while a block runs.
+
+    Attributes:
+        conditions: node → what was seen there; filled when the block is over.
+    """
+
+    conditions: dict[str, Conditions] = field(default_factory=dict)
+
+
 @contextmanager
 def watched(
     gpus: int,
@@ -55,6 +67,7 @@ def watched(
     interval_s: float = 1.0,
     since: Watch | None = None,
     visible: str | None = None,
+    marked: Marked | None = None,
 ) -> Iterator[Watch]:
     """Watch this machine while the block runs.
 
@@ -67,10 +80,11 @@ def watched(
         since: the watch that began before the engine was started, when this one begins later. It
             knows who was on the GPUs already.
         visible: CUDA_VISIBLE_DEVICES of the watched program; None: as this process has it.
+        marked: tells our processes; None: they are this one and what is below it.
     """
     watch = Watch()
     over, looked = threading.Event(), threading.Event()
-    lookout = _Lookout(gpus, watch, since, visible)
+    lookout = _Lookout(gpus, watch, since, visible, marked)
     thread = threading.Thread(
         target=lookout.run, args=(interval_s, looked, over), name="perfgate-watch", daemon=True
     )
@@ -93,15 +107,24 @@ def watched(
 class _Lookout:
     """What the thread does, and what only it may touch."""
 
-    def __init__(self, wanted: int, watch: Watch, since: Watch | None, visible: str | None) -> None:
+    def __init__(
+        self,
+        wanted: int,
+        watch: Watch,
+        since: Watch | None,
+        visible: str | None,
+        marked: Marked | None,
+    ) -> None:
         self.wanted = wanted
         self.watch = watch
         self.since = since
         self.visible = visible
+        self.marked = marked
+        self.spent = Spent()
         self.notes: list[str] = []
         self.cpu = CpuAccount()
         self.gpus: Gpus | None = None
-        self.began_s = self.at_s = 0.0
+        self.began_s = self.at_s = self.last_s = 0.0
         self.samples = 0
 
     def run(self, interval_s: float, looked: threading.Event, over: threading.Event) -> None:
@@ -149,24 +172,30 @@ class _Lookout:
         self.samples += 1
         if self.gpus is not None:
             self.gpus.tell_apart(table, frozenset(process.pid for process in ours))
-            if self.since is None and self.samples == 1 and len(ours) == 1:
+            is_first = self.marked is None and self.since is None and self.samples == 1
+            if is_first and len(ours) == 1:
                 self.watch.before = self.gpus.at_first()  # nothing of ours runs yet
         if self.since is not None:
             self.watch.before = self.since.before
-        self.cpu.add(read_cpu(self.at_s, ours))
+        if self.marked is None:
+            self.cpu.add(read_cpu(self.at_s, ours))
+        else:  # what is handed over carries the mark
+            self.cpu.add(read_cpu(self.at_s, ours, self.spent.add(ours), ()))
 
     def _ours(self) -> tuple[list[Process], dict[int, Process]]:
-        """This process with its descendants, and the whole table.
+        """Our processes, and the whole table.
 
         A child that ends between the reading of its parent and its own is missing for once; the
         CPU time of ours seems to drop then, and is read again.
         """
-        last = self.cpu.last.ours_s if self.cpu.last is not None else 0.0
         for _ in range(2):
             table = process_table()
-            ours = tree_of(os.getpid(), table)
-            if sum(process.cpu_s for process in ours) >= last:
+            marked = self.marked
+            ours = tree_of(os.getpid(), table) if marked is None else marked.among(table)
+            ours_s = sum(process.cpu_s for process in ours)
+            if ours_s >= self.last_s:
                 break
+        self.last_s = ours_s
         return ours, table
 
     def _conclude(self) -> None:

@@ -3,7 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Literal, Self
 import psutil
 
 from perfgate.command import Command
+from perfgate.environment.watch import NodesWatch
 from perfgate.errors import RunError
 from perfgate.measurement import Json
 from perfgate.places import Places
@@ -259,6 +260,16 @@ class Placement(ABC):
             RunError: the nodes could not be asked.
         """
         return None
+
+    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch | None]:  # noqa: ARG002
+        """Watch the nodes while the block runs; None: there are none but this machine.
+
+        Nothing that goes wrong in watching is raised.
+
+        Args:
+            folder: where the watches' own files go.
+        """
+        return nullcontext()
 
     def require(self) -> None:  # noqa: B027 - this machine is always there
         """Check that the place is still there.

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from perfgate.command import Command
 from perfgate.durable import write_text
+from perfgate.environment.watch import NodesWatch
 from perfgate.errors import InputError, RunError
 from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.local import LocalLauncher
@@ -18,6 +20,8 @@ from perfgate.launchers.mpirun_hosts import HostLock, clear_host
 from perfgate.launchers.mpirun_job import MpirunJob
 from perfgate.launchers.mpirun_reach import Host, NotFit, Reach, Unreachable
 from perfgate.launchers.node_doctor import SCENARIO, ask_doctors, doctor_command, scenario_text
+from perfgate.launchers.node_watch import PLACE
+from perfgate.launchers.node_watching import watching
 from perfgate.launchers.survivors import MARK
 from perfgate.measurement import Json
 from perfgate.places import Places
@@ -89,7 +93,7 @@ class MpirunPlacement(Placement):
         """As in `Placement`. What comes with the engine is at the same path here as there."""
         del of_engine
         if self._site.clients == "here":
-            return self._local.start(command, folder, name)
+            return self._local.start(self._known(command), folder, name)
         return self.start(command, folder, name)
 
     def free_port(self) -> int:
@@ -115,9 +119,7 @@ class MpirunPlacement(Placement):
         folder = self._folder / "doctor"
         folder.mkdir(exist_ok=True)
         write_text(folder / SCENARIO, scenario_text(self._scenario))
-        command = doctor_command(self._scenario, folder, contained=False)
-        env = {name: value for name, value in os.environ.items() if _is_for_perfgate(name)}
-        told = replace(command, env=env)
+        told = _for_perfgate(doctor_command(self._scenario, folder, contained=False))
         try:
             running = {host: self._started(told, folder, host.name, [host]) for host in self._hosts}
             return ask_doctors({host.name: job for host, job in running.items()})
@@ -126,6 +128,15 @@ class MpirunPlacement(Placement):
             if cause is error:
                 raise
             raise cause from error
+
+    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
+        """As in `Placement`: by an mpirun for each host."""
+        hosts = {host.name: host for host in self._hosts}
+
+        def start(command: Command, folder: Path, name: str) -> Job:
+            return self._started(_for_perfgate(command), folder, name, [hosts[name]])
+
+        return watching(tuple(hosts), self._mark, self._scenario.hardware, folder, start)
 
     def require(self) -> None:
         """As in `Placement`: every host still answers."""
@@ -158,6 +169,7 @@ class MpirunPlacement(Placement):
         self, command: Command, folder: Path, name: str, hosts: Sequence[Host]
     ) -> MpirunJob:
         mark = uuid4().hex
+        command = self._known(command)
         argv = started_by(
             MPIRUN.find(),
             command,
@@ -172,6 +184,10 @@ class MpirunPlacement(Placement):
         mpirun = self._local.start(replace(command, argv=argv), folder, name)
         return MpirunJob(mpirun, HostsOfJob(self._reach, hosts), mark)
 
+    def _known(self, command: Command) -> Command:
+        """The command whose processes a watch of the hosts knows as ours."""
+        return replace(command, env={**command.env, PLACE: self._mark})
+
     def _node_failed(self, lost: Mapping[Host, str], error: RunError | None = None) -> RunError:
         self._failed([host.name for host in lost])
         told = "; ".join(f"{host.name} does not answer: {why}" for host, why in lost.items())
@@ -181,6 +197,12 @@ class MpirunPlacement(Placement):
             evidence=error.evidence if error else (),
             hint="look at the host itself; where mpirun.hosts names others they are tried once",
         )
+
+
+def _for_perfgate(command: Command) -> Command:
+    """A call of perfgate itself, which finds things on a host as it does here."""
+    env = {name: value for name, value in os.environ.items() if _is_for_perfgate(name)}
+    return replace(command, env=env)
 
 
 def _is_for_perfgate(name: str) -> bool:

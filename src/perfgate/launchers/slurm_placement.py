@@ -5,11 +5,14 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 from perfgate.command import Command
 from perfgate.durable import write_text
+from perfgate.environment.watch import NodesWatch
 from perfgate.errors import InputError, RunError
 from perfgate.launchers import node_evidence
 from perfgate.launchers.base import Job, Placement
@@ -22,6 +25,8 @@ from perfgate.launchers.node_doctor import (
     with_plugin,
 )
 from perfgate.launchers.node_step import Step
+from perfgate.launchers.node_watch import PLACE
+from perfgate.launchers.node_watching import watching
 from perfgate.launchers.slurm_calls import call, is_unreached, job_facts, node_address
 from perfgate.launchers.slurm_facts import JobFacts, cause_of, node_not_reached
 from perfgate.launchers.slurm_ranks import as_ranks
@@ -81,6 +86,7 @@ class SlurmPlacement(Placement):
         self._scenario = scenario
         self._gres = gres_of(site, scenario.hardware)
         self._folder = folder
+        self._place = uuid4().hex
         self._marks: list[str] = []
         self._nodes = nodes
         self._failed = failed
@@ -114,7 +120,7 @@ class SlurmPlacement(Placement):
     ) -> Job:
         contained = of_engine and self._site.container is not None
         if self._site.clients == "login" and not contained:
-            return self._local.start(command, folder, name)
+            return self._local.start(self._known(command), folder, name)
         return self._step(command, folder, name, contained=contained)
 
     def doctor(self) -> Mapping[str, Json]:
@@ -137,6 +143,14 @@ class SlurmPlacement(Placement):
                 raise
             raise cause from error
         return with_plugin(told) if contained else told
+
+    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
+        """As in `Placement`: by a step of each node's own, outside of any container."""
+
+        def start(command: Command, folder: Path, node: str) -> Job:
+            return self._step(command, folder, node, nodes=(node,), gres=self._gres)
+
+        return watching(self._nodes, self._place, self._scenario.hardware, folder, start)
 
     def free_port(self) -> int:
         """As in `Placement`; tells as well whether the node sees the start's folder."""
@@ -227,9 +241,13 @@ class SlurmPlacement(Placement):
         return self._started(replace(command, argv=(*before, *command.argv)), folder, name, nodes)
 
     def _started(self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]) -> Step:
-        srun = self._local.start(command, folder, name)
+        srun = self._local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
         return Step(srun, _Asked(self, nodes))
+
+    def _known(self, command: Command) -> Command:
+        """The command whose processes a watch of the nodes knows as ours."""
+        return replace(command, env={**command.env, PLACE: self._place})
 
     def look(self, *words: str, nodes: tuple[str, ...] = (), seconds: float = LOOK_S) -> str:
         """What `node_look.py` answers on the nodes, by default the first; a line for each.
