@@ -6,6 +6,7 @@ from pathlib import Path
 from building import SCENARIO
 
 from perfgate.claims import claim_probes
+from perfgate.parameters import named_among
 from perfgate.reopening import needs, run_named
 from perfgate.scenarios.scenario import Claim, Source
 
@@ -27,7 +28,7 @@ def test_a_claim_needs_both_of_its_scenarios_and_other_tests_none() -> None:
     )
     claims = claim_probes([claim], [SCENARIO, OTHER])
     tests = ["t.py::test_serving[small-serve-c4]", "t.py::test_claim[faster]", "t.py::test_else"]
-    found = needs(tests, [SCENARIO, OTHER], claims)
+    found = needs(named_among(tests, [SCENARIO, OTHER], claims))
     assert {test: [one.id for one in scenarios] for test, scenarios in found.items()} == {
         tests[0]: ["small-serve"],
         tests[1]: ["small-serve", "other-serve"],

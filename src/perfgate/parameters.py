@@ -1,6 +1,6 @@
 """Parameters: what each test function of the suite is run for, by the name of its parameter."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -62,6 +62,14 @@ def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:
 def named_in(test: str) -> str:
     """What stands between the brackets of a test's id: for a test of the suite, its parameter."""
     return test.partition("[")[2].removesuffix("]")
+
+
+def named_among(
+    tests: Iterable[str], scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
+) -> dict[str, Selected]:
+    """The tests of the suite among `tests` → what each is about, by their ids alone."""
+    known: dict[str, Selected] = {one.id: one for one in (*of_scenarios(scenarios), *claims)}
+    return {test: known[named_in(test)] for test in tests if named_in(test) in known}
 
 
 def selected_by(item: pytest.Item) -> Selected | None:

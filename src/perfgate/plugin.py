@@ -10,25 +10,18 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 import pytest
 
-from perfgate.budget import Budget
-from perfgate.claims import ClaimProbe, claim_probes
+from perfgate.asked import Asked
 from perfgate.ending import ending
-from perfgate.engine_repo import EngineRepo
 from perfgate.errors import PerfgateError, RunError
 from perfgate.exit_status import ExitStatus
-from perfgate.gate.performance import Rule
-from perfgate.hardware import Machine, detect
-from perfgate.injection import parse as parse_injection
 from perfgate.launchers.base import launcher
-from perfgate.leases import GpuPool
 from perfgate.outcome import Outcome
 from perfgate.parameters import (
     CLAIM_MARKER,
@@ -37,27 +30,17 @@ from perfgate.parameters import (
     parameters,
     selected_by,
 )
-from perfgate.paths import machine_store, repository
 from perfgate.progress import ProgressView
 from perfgate.records import RunFolder
 from perfgate.rehearsal.scene import Scene
-from perfgate.rehearsal.stage import shortened
 from perfgate.reopening import needs, opened, resume
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
-from perfgate.resuming import Kept, kept_of
-from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.exploration import explored, parse_shape
-from perfgate.scenarios.files import LoadedSuite, load_suite
-from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.selection import all_markers
 from perfgate.secrets import mask_arguments
-from perfgate.session import Session
 from perfgate.suite import Selected, Suite
 from perfgate.suite_options import add_options
-from perfgate.tools import BuildOverride
 from perfgate.usage import usage_errors
-from perfgate.waivers import Waiver, load_waivers
 from perfgate.workers import XdistHooks
 
 
@@ -84,6 +67,7 @@ class SuiteSession:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self.asked = Asked(config.getoption, (self._worker_input or {}).get("perfgate_deadline"))
         self.run: RunFolder | None = None
         self._suite: Suite | None = None
         self._view: ProgressView | None = None
@@ -92,7 +76,6 @@ class SuiteSession:
         self._failed: set[str] = set()
         self._took_sigterm = False
         self._unwritten: RunError | None = None
-        self._told_to_resume = False
         self._unusable: PerfgateError | None = None
         self.scene = Scene()
         # Output is not captured yet: this is the terminal's own error stream.
@@ -105,7 +88,7 @@ class SuiteSession:
     def suite(self) -> Suite:
         """The campaigns of this process."""
         if self._suite is None:
-            raise RuntimeError("no test of the suite was collected in this process")
+            raise self._unusable or RuntimeError("no test of the suite was collected here")
         return self._suite
 
     def record_skip(self, node: str, probe: Selected, reason: str) -> None:
@@ -132,50 +115,6 @@ class SuiteSession:
 
     # What the rest is made of. --------------------------------------------------------------
 
-    @cached_property
-    def scenarios(self) -> tuple[Scenario, ...]:
-        """All scenarios, in the shapes that were asked for.
-
-        Raises:
-            SeveralInputErrors: scenario files are not as they should be.
-            InputError: a shape is none.
-        """
-        shapes = [parse_shape(text) for text in self.config.getoption("--shape")]
-        found = explored(self._loaded.scenarios, shapes)
-        return tuple(map(shortened, found)) if self.rehearses else found
-
-    @cached_property
-    def claims(self) -> tuple[ClaimProbe, ...]:
-        """All claims about the scenarios."""
-        return claim_probes(self._plain_claims, self.scenarios)
-
-    @cached_property
-    def _loaded(self) -> LoadedSuite:
-        return load_suite(self.config.getoption("--scenarios") or repository() / "scenarios")
-
-    @cached_property
-    def waivers(self) -> tuple[Waiver, ...]:
-        """The losses that people let through; none in a rehearsal, whose losses are played.
-
-        Raises:
-            SeveralInputErrors: the file is not as it should be.
-        """
-        return () if self.rehearses else load_waivers(self.config.getoption("--waivers"))
-
-    @property
-    def _plain_claims(self) -> tuple[Claim, ...]:
-        return claims_of(self.scenarios, self._loaded.claims)
-
-    @property
-    def rehearses(self) -> bool:
-        """Whether stand-ins play the engine's programs."""
-        option = self.config.getoption
-        return bool(option("--rehearse") or option("--rehearse-fault"))
-
-    @cached_property
-    def machine(self) -> Machine:
-        return detect()
-
     @property
     def _worker_input(self) -> dict[str, str] | None:
         return getattr(self.config, "workerinput", None)
@@ -183,7 +122,7 @@ class SuiteSession:
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
         self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
-        for marker in all_markers(self.scenarios):
+        for marker in all_markers(self.asked.scenarios):
             self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
 
     def open_run(self) -> RunFolder:
@@ -195,62 +134,60 @@ class SuiteSession:
                 self.run.join()
                 self.scene.enter(json.loads(worker["perfgate_stage"]))
             else:
-                _ = self.budget  # it counts from here, and a wrong one is told before any work
                 option = self.config.getoption
-                self.run = opened(option, self.config.rootpath, self.machine)
+                self.asked.require_possible()
+                self.run = opened(option, self.config.rootpath, self.asked.machine)
                 self._stream = os.fdopen(os.dup(self._terminal), "w")
                 progress = self.run.path / "progress.jsonl"
-                self._view = ProgressView(progress, self._stream, from_now=self.resumes)
+                self._view = ProgressView(progress, self._stream, from_now=self.asked.resumes)
                 self._view.start()
-                if self.rehearses:
-                    option = self.config.getoption
+                if self.asked.rehearses:
                     self.scene.build(
                         self.run.path / "rehearsal",
-                        self.scenarios,
+                        self.asked.scenarios,
                         option("--engine-version"),
                         option("--rehearse-fault"),
                         launcher[option("--launcher")].starts_by,
                     )
         return self.run
 
-    @property
-    def resumes(self) -> bool:
-        """Whether this session goes on with an earlier one's run."""
-        return self.config.getoption("--resume") is not None
+    def admit(self, selected: Mapping[str, Selected]) -> None:
+        """Check and write down what was selected, before any of it is measured.
 
-    @cached_property
-    def budget(self) -> Budget | None:
-        """The time that the session may take; its workers have the same deadline.
-
-        Raises:
-            InputError: not a span of time.
-        """
-        worker, text = self._worker_input, self.config.getoption("--budget")
-        if text is None:
-            return None
-        if worker is not None:
-            return Budget(text, float(worker["perfgate_deadline"]))
-        return Budget.from_now(text)
-
-    def resume_once(self, tests: Sequence[str]) -> None:
-        """Write down that the run goes on, once it is known for which tests; else nothing.
+        Done once, by the process that speaks to people: the main one. A resumed run goes on.
 
         Args:
-            tests: ids of the collected tests; those of others than the suite are left out.
+            selected: test of the suite → what it is about.
 
         Raises:
-            InputError: the run was started for something else; it is left as it is.
+            InputError: it cannot be had; or the run to go on with was started for something else,
+                and is left as it is.
         """
-        if not self.resumes or self._told_to_resume:
+        if self._suite is not None or not (selected or self.asked.resumes):
             return
-        needed = needs(tests, self.scenarios, self.claims)
+        self.asked.require_here(selected)
         try:
-            suite = self._suite or self._open_suite()
-            resume(self.open_run(), suite, needed, mask_arguments(sys.argv))
+            run = self.open_run()
+            suite = self.asked.suite(run)
+            suite.select(selected)
+            if self.asked.resumes:
+                resume(run, suite, needs(selected), mask_arguments(sys.argv))
+            if not run.records("selected"):
+                run.record("selected", {"tests": sorted(selected)})
         except BaseException:
-            self._refuse()
+            if self.asked.resumes:
+                self._refuse()
             raise
-        self._told_to_resume = True
+        self._suite = suite
+
+    def _join(self, selected: Mapping[str, Selected]) -> None:
+        """Take part as a worker in what the main process admits, or tells the fault of."""
+        try:
+            suite = self.asked.suite(self.open_run())
+            suite.select(selected)
+            self._suite = suite
+        except PerfgateError as error:
+            self._unusable = error
 
     def _refuse(self) -> None:
         """Let go of a run that this session may not go on with."""
@@ -259,31 +196,6 @@ class SuiteSession:
         if self.run is not None:
             self.run.close()
         self.run = self._suite = None
-
-    def _open_suite(self) -> Suite:
-        option = self.config.getoption
-        repo = option("--engine-repo")
-        run = self.open_run()
-        return Suite(
-            Session(
-                run=run,
-                machine=self.machine,
-                launcher=launcher[option("--launcher")](),
-                rule=Rule(),
-                reference=option("--self-reference"),
-                injections=tuple(parse_injection(text) for text in option("--inject")),
-                cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
-                synthetic=self.rehearses,
-                waivers=self.waivers,
-                today=run.day(),
-                repo=None if repo is None else EngineRepo(repo),
-                pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
-                lease_wait_s=option("--lease-wait"),
-                budget=self.budget,
-                kept=kept_of(run.records()) if self.resumes else Kept(),
-            ),
-            BuildOverride(option("--engine-version"), option("--engine-commit")),
-        )
 
     # Hooks. ---------------------------------------------------------------------------------
 
@@ -294,7 +206,7 @@ class SuiteSession:
                 continue
             try:
                 self.register_markers()
-                found = parameters(name, self.scenarios, self.claims)
+                found = parameters(name, self.asked.scenarios, self.asked.claims)
             except PerfgateError as error:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
@@ -324,19 +236,14 @@ class SuiteSession:
         if not found or self.config.option.collectonly:
             return
         with usage_errors():
-            self._suite = self._open_suite()
-            self._suite.select(found)
-        worker = self._worker_input
-        if worker is None:
-            with usage_errors():
-                self.resume_once(tuple(found))
-        first = worker is None or worker["workerid"] == "gw0"
-        if first and not self.open_run().records("selected"):
-            self.open_run().record("selected", {"tests": sorted(found)})
-        self._end_on_sigterm()
+            if self._worker_input is None:
+                self.admit(found)
+            else:
+                self._join(found)
+        self.end_on_sigterm()
 
-    def _end_on_sigterm(self) -> None:
-        """Let SIGTERM end the session as Ctrl-C does: torn down, summed up, status 2."""
+    def end_on_sigterm(self) -> None:
+        """Let SIGTERM end this process as Ctrl-C does: torn down, summed up, status 2."""
 
         def interrupt(number: int, _frame: FrameType | None) -> None:
             raise KeyboardInterrupt(f"signal {number}")
@@ -358,7 +265,7 @@ class SuiteSession:
             return
         if self._view is not None:
             self._view.stop()
-        named = self.resumes or self.config.getoption("--run-dir") is not None
+        named = self.asked.resumes or self.config.getoption("--run-dir") is not None
         if not named and not self.run.records():
             # Made for workers that then found no test of the suite.
             self.run.discard()
@@ -382,11 +289,11 @@ class SuiteSession:
         end = ending(
             run.records(),
             self._failed,
-            scenarios=(*self._loaded.scenarios, *self.scenarios),
-            waivers=self.waivers,
+            scenarios=self.asked.all_scenarios,
+            waivers=self.asked.waivers,
             today=run.day(),
             gate=self.config.getoption("--gate"),
-            rehearsed=self.rehearses,
+            rehearsed=self.asked.rehearses,
         )
         self._status = end.status
         for fault in end.faults:
@@ -397,7 +304,7 @@ class SuiteSession:
             return
         say = terminalreporter.write_line
         terminalreporter.section("perfgate")
-        if self.rehearses:
+        if self.asked.rehearses:
             say(
                 "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
             )

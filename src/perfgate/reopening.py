@@ -5,15 +5,13 @@ off, to go on in it.
 import datetime
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.claims import ClaimProbe
 from perfgate.errors import InputError, PerfgateError
 from perfgate.hardware import Machine
 from perfgate.launchers.base import launcher
-from perfgate.parameters import named_in, of_scenarios
 from perfgate.probe import all_probes
 from perfgate.records import RunFolder, session_facts
 from perfgate.reports.summary import summary
@@ -25,7 +23,7 @@ from perfgate.resuming import (
 )
 from perfgate.scenarios.scenario import Scenario
 from perfgate.secrets import mask_arguments
-from perfgate.suite import Suite, probes_of
+from perfgate.suite import Selected, Suite, probes_of
 
 Option = Callable[[str], Any]
 
@@ -75,6 +73,7 @@ def _shape(option: Option) -> dict[str, object]:
         "rehearse_fault": fault,
         "launcher": option("--launcher"),
         "injected": mask_arguments(option("--inject")),
+        "vboost": option("--vboost"),
     }
 
 
@@ -96,16 +95,9 @@ def run_named(given: Path, root: Path) -> Path:
     return named if not given.is_dir() and named.is_dir() else given.absolute()
 
 
-def needs(
-    tests: Iterable[str], scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
-) -> dict[str, list[Scenario]]:
-    """The tests of the suite → the scenarios that each needs; other tests are left out."""
-    known = {one.id: probes_of(one) for one in (*of_scenarios(scenarios), *claims)}
-    return {
-        test: [probe.scenario for probe in known[named_in(test)]]
-        for test in tests
-        if named_in(test) in known
-    }
+def needs(selected: Mapping[str, Selected]) -> dict[str, list[Scenario]]:
+    """Test → the scenarios that it needs."""
+    return {test: [probe.scenario for probe in probes_of(one)] for test, one in selected.items()}
 
 
 def resume(

@@ -107,17 +107,18 @@ class XdistHooks:
         """Tell a worker where the run folder is, and when the session's time is used up."""
         with usage_errors():
             run = self._session.open_run()
+        self._session.end_on_sigterm()
         told = node.workerinput  # type: ignore[attr-defined]
         told["perfgate_run"] = str(run.path)
         told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
-        budget = self._session.budget
+        budget = self._session.asked.budget
         told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
-        """Go on with a resumed run, or refuse to, before the first test is given to a worker."""
+        """Admit what was selected, or refuse to, before the first test is given to a worker."""
         with usage_errors():
-            self._session.resume_once(ids)
+            self._session.admit(self._session.asked.named_by(ids))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -125,5 +126,6 @@ class XdistHooks:
         if config.getoption("dist") not in ("load", "loadgroup"):
             return None
         with usage_errors():
-            claims = [one.claim for one in self._session.claims]
-            return scheduler_by_scenario(config, log, self._session.scenarios, claims)
+            asked = self._session.asked
+            claims = [one.claim for one in asked.claims]
+            return scheduler_by_scenario(config, log, asked.scenarios, claims)

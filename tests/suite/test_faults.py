@@ -153,16 +153,20 @@ def _under_load(checkout: Checkout, session: "subprocess.Popen[str]") -> None:
     assert all(checkout.has().values())
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with a worker"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_killed_session_leaves_nothing(
-    checkout: Checkout, tell: Callable[..., None], number: signal.Signals
+    checkout: Checkout,
+    tell: Callable[..., None],
+    number: signal.Signals,
+    workers: tuple[str, ...],
 ) -> None:
-    with checkout.session(*SERVING, fault="client-hangs") as session:
+    with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
         _under_load(checkout, session)
         session.send_signal(number)
         status = session.wait(60)
         left = checkout.left()
-    tell(f"pytest: {number.name}", status, "-", left)
+    tell(" ".join(("pytest", *workers)) + f": {number.name}", status, "-", left)
     assert left == LEFT_NOTHING
     assert status == (-number if number == signal.SIGKILL else 2)
     assert len(Finished(status, "", checkout.folder / "run").records("selected")) == 1

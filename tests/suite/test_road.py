@@ -390,12 +390,14 @@ def test_a_wrong_scenario_file_ends_as_wrong_usage_with_file_and_line(suite: Sui
         (["--launcher", "slrum"], "unknown launcher"),
     ],
 )
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "with workers"])
 def test_a_wrong_option_is_told_before_anything_starts(
-    suite: Suite, option: list[str], message: str
+    suite: Suite, option: list[str], message: str, workers: tuple[str, ...]
 ) -> None:
-    done = suite.run(*option)
+    done = suite.run(*option, *workers)
     assert done.status == 4, done.output
-    assert message in done.output
+    assert done.output.count(message) == 1
+    assert "INTERNALERROR" not in done.output
     assert not (suite.folder / "starts").exists()
 
 
