@@ -1,6 +1,8 @@
-"""Sessions of pytest that tests start: what they inherit, and which plugins they load."""
+"""Sessions of pytest that tests start: what they inherit, their plugins, the locks they hold."""
 
+import fcntl
 import os
+from pathlib import Path
 
 # Plugins of other installed packages take three seconds to import in each session.
 ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -16,3 +18,13 @@ def inherited(*foreign: str) -> dict[str, str]:
     """
     left_out = ("PYTEST_", *foreign)
     return {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+
+
+def is_held(lock: Path) -> bool:
+    """Whether somebody holds the lock."""
+    with lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

@@ -79,13 +79,21 @@ class Inside(Protocol):
         """
 
 
-def ask_here(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None = None) -> Answer:
+def ask_here(
+    argv: Sequence[str],
+    seconds: float,
+    env: Mapping[str, str] | None = None,
+    *,
+    own_session: bool = False,
+) -> Answer:
     """Run `argv` on this machine, with nothing on its standard input.
 
     Args:
         argv: the program and its arguments.
         seconds: the longest that it may take; then it is killed.
         env: its whole environment; None: this process's.
+        own_session: whether Ctrl-C in a terminal, which goes to a whole group, passes it by: a
+            program that changes something must not be ended half-way.
     """
     try:
         done = subprocess.run(
@@ -97,6 +105,7 @@ def ask_here(argv: Sequence[str], seconds: float, env: Mapping[str, str] | None 
             timeout=seconds,
             check=False,
             env=env,
+            start_new_session=own_session,
         )
     except subprocess.TimeoutExpired:
         why = f"no answer from {argv[0]} within {seconds:g} s"

@@ -4,7 +4,6 @@ The server is a family of processes with shared memory between them, as engines 
 PERFGATE_FAULTS_TABLE to a file to have a line written into it for each fault.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sessions import is_held
 from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_until, suite  # noqa: F401
 
 SHM = Path("/dev/shm")
@@ -70,7 +70,7 @@ class Checkout(Suite):
         ports = {int(port) for call in calls for port in re.findall(r"--port\W+(\d+)", call)}
         return {
             "processes": [str(one) for one in self.processes()],
-            "leases": [path.name for path in (self.folder / "leases").iterdir() if _held(path)],
+            "leases": [path.name for path in (self.folder / "leases").iterdir() if is_held(path)],
             "ports": [str(port) for port in sorted(ports) if _listens(port)],
             "shared memory": [path.name for path in SHM.glob(f"{self.memory}*")],
         }
@@ -106,16 +106,6 @@ def _call(process: psutil.Process | None) -> str:
         return " ".join(process.cmdline()) if process else ""
     except psutil.NoSuchProcess:
         return ""
-
-
-def _held(path: Path) -> bool:
-    """Whether somebody holds the lock."""
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 def _listens(port: int) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 from killing import Killer
+from sessions import is_held
 from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
 from test_road import PLUGINS, Suite, make_suite
 
@@ -75,7 +76,7 @@ class Soaked(Suite):
         return {
             "processes": [" ".join(_words(one)) for one in self.wait_until_empty()],
             "ports": [str(port) for port in self._listening()],
-            "leases": [lock.name for lock in self.leases.iterdir() if _is_held(lock)],
+            "leases": [lock.name for lock in self.leases.iterdir() if is_held(lock)],
             "shared memory": [one.name for one in self.memories()],
             "temporary files": [
                 one.name
@@ -104,15 +105,6 @@ def _words(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
-
-
-def _is_held(lock: Path) -> bool:
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
 
 
 @pytest.fixture
@@ -176,11 +168,11 @@ def test_the_checks_see_what_is_left(soaked: Soaked) -> None:
         try:
             server.write_text(f"python standin_server.py --port {port}\n")
             assert left.pid in [one.pid for one in soaked.processes()]
-            assert _is_held(lock)
+            assert is_held(lock)
             assert soaked.ports() == {port}
             assert soaked.memories() == [memory]
         finally:
             left.kill()
             left.wait()
             memory.unlink()
-    assert not _is_held(lock)
+    assert not is_held(lock)

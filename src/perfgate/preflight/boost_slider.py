@@ -1,9 +1,9 @@
 """Boost slider: nvidia-smi asked for the GPUs' vboost levels, and told to set them."""
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 
+from perfgate.asking import NoStatus, ask_here
 from perfgate.errors import MissingProgram, RunError
 from perfgate.preflight.looking import FAILURE
 from perfgate.programs import Program
@@ -111,24 +111,13 @@ def _verify(wanted: Mapping[str, int]) -> None:
 
 
 def _call(*arguments: str) -> tuple[int, str]:
-    try:
-        done = subprocess.run(
-            [*NVIDIA_SMI.find(), "boost-slider", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=CALL_S,
-            check=False,
-            # Ctrl-C in a terminal goes to the whole group: it must not end nvidia-smi half-way.
-            start_new_session=True,
-        )
-    except subprocess.TimeoutExpired:
+    argv = (*NVIDIA_SMI.find(), "boost-slider", *arguments)
+    answer = ask_here(argv, CALL_S, own_session=True)
+    if answer.cause is NoStatus.TOO_LONG:
         return 1, f"nvidia-smi did not answer in {CALL_S:.0f} s"
-    except OSError as error:
-        raise MissingProgram(f"nvidia-smi cannot be started: {error}") from error
-    return done.returncode, done.stdout
+    if answer.status is None:
+        raise MissingProgram(f"nvidia-smi cannot be started: {answer.why}")
+    return answer.status, answer.text
 
 
 __all__ = ["CALL_S", "NVIDIA_SMI", "NotPermitted", "levels", "put_back", "set_all"]
