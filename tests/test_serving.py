@@ -203,6 +203,26 @@ def test_every_bad_end_of_a_client_has_its_class(
     assert caught.value.failure == failure
 
 
+def test_a_client_that_fails_as_its_server_dies_is_not_the_cause(tmp_path: Path) -> None:
+    client_ended = tmp_path / "client" / "ended"
+    client_ended.parent.mkdir()
+    dies = (
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({str(client_ended)!r}).exists(): time.sleep(0.01)\n"
+        "print('std::bad_alloc', flush=True)\n"
+        "time.sleep(0.5)\n"
+        "sys.exit(1)\n"
+    )
+    fails = f"import pathlib; pathlib.Path({str(client_ended)!r}).touch(); raise SystemExit(1)"
+    with (
+        python(tmp_path, dies) as server,
+        python(client_ended.parent, fails, "client") as client,
+        pytest.raises(RunError, match="server ended by itself while client ran") as caught,
+    ):
+        run_to_end(client, server, LIMITS)
+    assert caught.value.failure == "oom"
+
+
 def test_a_client_that_writes_only_into_its_folder_does_not_hang(tmp_path: Path) -> None:
     code = (
         "import time\n"

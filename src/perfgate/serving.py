@@ -23,6 +23,8 @@ _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
+# A server that dies closes its connections before it has ended: while its memory is given back.
+_DYING_S = 3.0
 # A proxy set for the network must not stand between perfgate and a server on this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -159,8 +161,11 @@ def run_to_end(
         if server is not None:  # a client that waits mostly waits for its server
             server.keep_evidence(why)
         raise RunError(failure, why, evidence=job.tail(5))
+    is_good = ended.status == 0 and ended.reason == "exited"
+    if server is not None and not is_good:
+        _wait_for_end(server)
     watch()
-    if ended.status == 0 and ended.reason == "exited":
+    if is_good:
         return ended
     status = ended.status or 0
     how = f"ended with status {status}"
@@ -170,6 +175,13 @@ def run_to_end(
         otherwise = "killed"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
+
+
+def _wait_for_end(server: Job) -> None:
+    """Wait a little whether the server ends, too: a client can be the first to see that."""
+    deadline = time.monotonic() + _DYING_S
+    while server.poll() is None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
 
 
 def _bytes_written(job: Job, server: Job | None) -> int:
