@@ -10,7 +10,9 @@ from pathlib import Path
 
 from sessions import inherited
 
-SECONDS = 8.0
+LEASES = 60
+KILLS = 20
+PATIENCE_S = 120.0  # a crowded machine takes longer
 OWNERS = 5
 
 
@@ -60,8 +62,10 @@ def test_soak(start, locks, tmp_path) -> None:
     draw = random.Random(5)
     log, deaths, kills, seed = tmp_path / "log", {}, 0, 0
     owners = []
-    ends = time.monotonic() + SECONDS
-    while time.monotonic() < ends:
+    log.touch()
+    ends = time.monotonic() + PATIENCE_S
+    while kills < KILLS or log.read_text().count(" took ") < LEASES:
+        assert time.monotonic() < ends
         owners = [one for one in owners if one.popen.poll() is None]
         while len(owners) < OWNERS:
             seed += 1
@@ -77,8 +81,7 @@ def test_soak(start, locks, tmp_path) -> None:
     held = read(log, deaths)
     print(f"{len(held)} leases of {seed} owners, {kills} killed, {len(owners)} more in the end")
     assert collisions(held) == []
-    assert kills >= 8
-    assert len(held) >= 50
+    assert len(held) >= LEASES
     assert any(lease.whole for lease in held)
     # Some ran side by side, or the test would show nothing.
     assert any(
