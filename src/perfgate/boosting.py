@@ -135,7 +135,7 @@ def _numbers(level: int, lease: Lease) -> list[str]:
 def _is_far(scenario: Scenario) -> bool:
     """Whether GPUs of other nodes are used."""
     launch, hardware = scenario.launch, scenario.hardware
-    by_slurm = launch is not None and launch.by in ("srun", "sbatch")
+    by_slurm = launch is not None and launch.by_slurm
     return hardware.gpu != "none" and (by_slurm or hardware.nodes > 1)
 
 

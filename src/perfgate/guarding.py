@@ -36,7 +36,7 @@ def watch_over(
         env: the environment of what runs there, which names its GPUs.
     """
     launch = scenario.launch
-    if not wanted or (launch is not None and launch.by in ("srun", "sbatch")):
+    if not wanted or (launch is not None and launch.by_slurm):
         return nullcontext()  # the engine is on nodes that Slurm chose, not here
     hardware = scenario.hardware
     gpus = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes

@@ -45,7 +45,7 @@ class Machine:
         """
         if needed.gpu == "none":
             return None
-        if launch is not None and launch.by in ("srun", "sbatch"):
+        if launch is not None and launch.by_slurm:
             found = shutil.which(launch.by)
             return None if found else f"needs Slurm: no {launch.by} on PATH"
         wanted = needed.gpus // needed.nodes

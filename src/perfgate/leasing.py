@@ -72,4 +72,4 @@ def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
 def _elsewhere(scenario: Scenario, session: Session) -> bool:
     """Whether the engine runs on nodes that Slurm chose."""
     launch = scenario.launch
-    return not session.launcher.here or (launch is not None and launch.by in ("srun", "sbatch"))
+    return not session.launcher.here or (launch is not None and launch.by_slurm)

@@ -23,7 +23,8 @@ _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
-# A server that dies closes its connections before it has ended: while its memory is given back.
+# A server that dies closes its connections before it has ended, while its memory is given back: its
+# client may be the first to see that.
 _DYING_S = 3.0
 # A proxy set for the network must not stand between perfgate and a server on this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -163,7 +164,7 @@ def run_to_end(
         raise RunError(failure, why, evidence=job.tail(5))
     is_good = ended.status == 0 and ended.reason == "exited"
     if server is not None and not is_good:
-        _wait_for_end(server)
+        server.until(_DYING_S)
     watch()
     if is_good:
         return ended
@@ -175,13 +176,6 @@ def run_to_end(
         otherwise = "killed"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
-
-
-def _wait_for_end(server: Job) -> None:
-    """Wait a little whether the server ends, too: a client can be the first to see that."""
-    deadline = time.monotonic() + _DYING_S
-    while server.poll() is None and time.monotonic() < deadline:
-        time.sleep(_POLL_S)
 
 
 def _bytes_written(job: Job, server: Job | None) -> int:

@@ -99,6 +99,13 @@ class Job(ABC):
             self._pause(POLL_S)
         return ended
 
+    def until(self, seconds: float) -> Exit | None:
+        """Wait until it ends, but not longer than `seconds`."""
+        deadline = time.monotonic() + seconds
+        while (ended := self.poll()) is None and time.monotonic() < deadline:
+            self._pause(POLL_S)
+        return ended
+
     @abstractmethod
     def _pause(self, seconds: float) -> None:
         """Let `seconds` go by, or less when it ends."""

@@ -140,13 +140,6 @@ class LocalJob(Job):
     def note_shared_memory(self) -> None:
         self._memory.look([one.pid for one in self.processes()])
 
-    def until(self, seconds: float) -> Exit | None:
-        """Wait until it ends, but not longer than `seconds`."""
-        deadline = time.monotonic() + seconds
-        while (ended := self.poll()) is None and time.monotonic() < deadline:
-            self._pause(POLL_S)
-        return ended
-
     def release(self) -> None:
         """Close the pipes. A program that still runs is ended by its warden."""
         self._control.close()

@@ -7,7 +7,6 @@ from perfgate.measurement import Json
 from perfgate.scenarios.scenario import Scenario
 
 _GIB = 2**30
-_OVER_SLURM = ("srun", "sbatch")
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def need_of(
         on_node: this is one of the machines that the launcher found.
     """
     hardware, launch = scenario.hardware, scenario.launch
-    elsewhere = not on_node and (by_slurm or (launch is not None and launch.by in _OVER_SLURM))
+    elsewhere = not on_node and (by_slurm or (launch is not None and launch.by_slurm))
     settings = scenario.engine.settings
     spread = max(hardware.gpus, settings.tp * settings.pp)
     found = (model_facts or {}).get("bytes")

@@ -324,6 +324,11 @@ class Launch:
     time_limit: str | None = None
     pass_on: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def by_slurm(self) -> bool:
+        """Whether the engine runs on nodes that Slurm chooses."""
+        return self.by in ("srun", "sbatch")
+
 
 @dataclass(frozen=True)
 class Container:
