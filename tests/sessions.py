@@ -6,7 +6,7 @@ from pathlib import Path
 
 # Plugins of other installed packages take three seconds to import in each session.
 ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-BENCHMARK = ("-p", "pytest_benchmark.plugin")
+BENCHMARK = ("-p", "perfgate", "-p", "pytest_benchmark.plugin")
 XDIST = ("-p", "xdist.plugin")
 
 

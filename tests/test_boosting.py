@@ -1,6 +1,5 @@
 """Boosting: which starts have the slider set, and what is refused before anything is started."""
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,7 +9,7 @@ import building
 import pytest
 
 from perfgate import boosting
-from perfgate.boosting import boosted_for, level_asked, level_for, level_of, require_here
+from perfgate.boosting import boosted_for, level_asked, level_for, require_here
 from perfgate.errors import InputError
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local import LocalLauncher
@@ -43,17 +42,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(boosting, "boosted", boosted)
     return found
-
-
-@pytest.mark.parametrize("text", ["0", "4"])
-def test_a_level(text: str) -> None:
-    assert level_of(text) == int(text)
-
-
-@pytest.mark.parametrize("text", ["-1", "four", "1.5", "", "²"])
-def test_what_is_no_level(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="a whole number from 0"):
-        level_of(text)
 
 
 def test_the_level_that_the_options_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from xdist.remote import Producer
 
 from perfgate.scenarios.scenario import Claim, Source
-from perfgate.workers import groups, joined, scheduler_by_scenario
+from perfgate.workers import groups, scheduler_by_scenario
 
 ONE = building.SCENARIO
 TWO = replace(ONE, id="other-serve")
@@ -41,13 +41,6 @@ def test_claims_that_share_a_scenario_join_all_of_them() -> None:
 def test_a_claim_about_a_number_goes_where_its_scenario_goes() -> None:
     found = groups([ONE, TWO], [claim(TWO.id, None)])
     assert found["a-claim"] == found["other-serve-c1"]
-
-
-def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None:
-    words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios", "mine", "-n", "2"]
-    assert joined(words) == ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2"]
-    assert joined(["--run-dir=/runs/1", "perf_tests"]) == ["--run-dir=/runs/1", "perf_tests"]
-    assert joined(["--resume", "/runs/1", "-q"]) == ["--resume=/runs/1", "-q"]
 
 
 class Worker:

@@ -27,7 +27,7 @@ from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.session import Session
+from perfgate.session import LEASE_WAIT_S, Session
 from perfgate.suite import Selected, Suite
 from perfgate.tools import BuildOverride
 from perfgate.waivers import Waiver, load_waivers
@@ -134,7 +134,7 @@ class Asked:
             InputError: an option is wrong.
         """
         option = self._option
-        repo = option("--engine-repo")
+        repo, wait = option("--engine-repo"), option("--lease-wait")
         session = Session(
             run=run,
             machine=self.machine,
@@ -148,7 +148,7 @@ class Asked:
             today=run.day(),
             repo=None if repo is None else EngineRepo(repo),
             pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
-            lease_wait_s=option("--lease-wait"),
+            lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else Kept(),

@@ -3,7 +3,6 @@
 Which starts that is for, and what cannot be had. Setting and putting back: `preflight.boost`.
 """
 
-import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,22 +17,11 @@ from perfgate.preflight.boost import boosted
 from perfgate.scenarios.scenario import Scenario
 from perfgate.session import Session
 
-OPTION = "--vboost"
+_OPTION = "--vboost"
 _BY_HAND = (
     "set the slider on those nodes by other means, such as a prolog of the job that an epilog "
     "undoes, and run without --vboost"
 )
-
-
-def level_of(text: str) -> int:
-    """The level as the command line has it; what the GPUs have is known when they are asked.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"not a level: {text!r}; expected a whole number from 0")
-    return int(text)
 
 
 def level_asked(option: Callable[[str], Any]) -> int | None:
@@ -45,7 +33,7 @@ def level_asked(option: Callable[[str], Any]) -> int | None:
     Raises:
         InputError: together with the other options it cannot be had.
     """
-    level: int | None = option(OPTION)
+    level: int | None = option(_OPTION)
     if level is None:
         return None
     if option("--rehearse") or option("--rehearse-fault"):
@@ -150,7 +138,7 @@ def _far(level: int, *scenarios: str) -> InputError:
 
 
 def _refused(level: int, why: str, expected: str, hint: str | None = None) -> InputError:
-    return InputError(why, field=OPTION, found=level, expected=expected, hint=hint)
+    return InputError(why, field=_OPTION, found=level, expected=expected, hint=hint)
 
 
-__all__ = ["OPTION", "boosted_for", "level_asked", "level_for", "level_of", "require_here"]
+__all__ = ["boosted_for", "level_asked", "level_for", "require_here"]

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, markers, parameters, run folder, exit status. Inert until asked.
+"""The pytest plugin: markers, parameters, run folder, exit status. Inert until asked.
 
 It does nothing in a session that collects no test of the suite. What a test measures is the work of
 `campaign`; this module only translates between pytest and the rest.
@@ -39,14 +39,8 @@ from perfgate.reports.terminal import terminal_lines
 from perfgate.scenarios.selection import all_markers
 from perfgate.secrets import mask_arguments
 from perfgate.suite import Selected, Suite
-from perfgate.suite_options import add_options
 from perfgate.usage import usage_errors
 from perfgate.workers import XdistHooks
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
-
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 

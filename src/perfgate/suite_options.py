@@ -1,12 +1,61 @@
-"""The options that the suite adds to pytest's command line."""
+"""The options that the suite adds to pytest's command line: the entry point of the package.
 
+pytest loads this module in every session, before any conftest, so that it knows the options from
+the first moment. It imports nothing of the suite: a session of other tests pays for the options
+alone. The suite's own conftest names the plugin that does the work.
+"""
+
+import argparse
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from perfgate.boosting import OPTION as VBOOST
-from perfgate.boosting import level_of
-from perfgate.session import LEASE_WAIT_S
+_FOLDERS = ("--run-dir", "--scenarios", "--resume", "--engine-repo", "--waivers")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin again if pytest took an option's value for the place of the tests.
+
+    It looks for its settings before it loads any plugin. A folder that stands by itself after an
+    option that it does not know yet is to it where the tests are: their settings would be another
+    project's (pytest 9.2, `Config.parse`).
+    """
+    given = [str(word) for word in early_config.invocation_params.args]
+    words = joined(given)
+    if words == given:
+        return
+    capture = early_config.pluginmanager.getplugin("capturemanager")
+    with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        raise SystemExit(pytest.main(words, early_config.invocation_params.plugins))
+
+
+def joined(args: Sequence[str]) -> list[str]:
+    """Arguments with the options that name a file or folder joined with it: ``--run-dir=FOLDER``."""
+    words: list[str] = []
+    for word in args:
+        if words and words[-1] in _FOLDERS:
+            words[-1] = f"{words[-1]}={word}"
+        else:
+            words.append(word)
+    return words
+
+
+def level_of(text: str) -> int:
+    """The level as the command line has it; what the GPUs have is known when they are asked.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"not a level: {text!r}; expected a whole number from 0")
+    return int(text)
 
 
 def add_options(group: pytest.OptionGroup) -> None:
@@ -34,7 +83,6 @@ def add_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--lease-wait",
         type=float,
-        default=LEASE_WAIT_S,
         metavar="SECONDS",
         help="how long a start waits for GPUs, or the CPU, that others use (default: 8 hours)",
     )
@@ -44,7 +92,7 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="scenarios without a GPU do not wait for each other, nor for measurements on GPUs",
     )
     group.addoption(
-        VBOOST,
+        "--vboost",
         type=level_of,
         metavar="LEVEL",
         help="set the vboost slider of the GPUs for each start, and put back what was there; needs "

@@ -4,7 +4,6 @@ Not done with xdist's own `--dist loadgroup`: it marks groups by renaming tests,
 no longer lets it do (pytest-xdist 3.8).
 """
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,6 @@ from perfgate.usage import usage_errors
 
 if TYPE_CHECKING:
     from perfgate.plugin import SuiteSession
-
-
-_FOLDERS = ("--run-dir", "--scenarios", "--resume", "--engine-repo")
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
@@ -78,29 +74,11 @@ def scheduler_by_scenario(
     return ByScenario(config, log)
 
 
-def joined(args: Sequence[str]) -> list[str]:
-    """Arguments for workers, options that name a folder joined with it: ``--run-dir=FOLDER``.
-
-    A worker reads them before it knows the options: a folder that exists by itself would be taken
-    for the place of the tests.
-    """
-    words: list[str] = []
-    for word in args:
-        if words and words[-1] in _FOLDERS:
-            words[-1] = f"{words[-1]}={word}"
-        else:
-            words.append(word)
-    return words
-
-
 class XdistHooks:
     """What is only called in the main process of a session with pytest-xdist."""
 
     def __init__(self, session: "SuiteSession") -> None:
         self._session = session
-        told = session.config.invocation_params
-        args = joined([str(word) for word in told.args])
-        session.config.invocation_params = dataclasses.replace(told, args=tuple(args))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: object) -> None:
