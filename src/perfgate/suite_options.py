@@ -37,7 +37,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def joined(args: Sequence[str]) -> list[str]:
-    """Arguments with the options that name a file or folder joined with it: ``--run-dir=FOLDER``."""
+    """Arguments, each option that names a file or folder joined with it: ``--run-dir=FOLDER``."""
     words: list[str] = []
     for word in args:
         if words and words[-1] in _FOLDERS:
