@@ -99,11 +99,12 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 	@$(BIN)/python -m coverage erase
 	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n 2 $(SIDE_BY_SIDE) $(COVERAGE)
 
-lint: $(VENV)/.stamp-dev ## ruff and mypy
-	@echo "== format, lint, types"
+lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports
+	@echo "== format, lint, types, imports"
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 format: $(VENV)/.stamp-dev ## let ruff mend what it can
 	@$(BIN)/ruff format .

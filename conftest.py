@@ -3,4 +3,4 @@
 The options are known before: installing perfgate makes them an entry point of pytest.
 """
 
-pytest_plugins = ["perfgate.plugin", "fixtures.measuring"]
+pytest_plugins = ["perfgate.suite.plugin", "fixtures.measuring"]

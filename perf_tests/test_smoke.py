@@ -1,7 +1,7 @@
 """Smoke: the engine gives a first answer; nothing is measured."""
 
 from fixtures.measuring import Gate, Measure
-from perfgate.probe import Probe
+from perfgate.scenarios.probe import Probe
 
 
 def test_smoke(smoke_probe: Probe, measure: Measure, gate: Gate) -> None:

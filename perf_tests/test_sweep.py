@@ -1,7 +1,7 @@
 """Sweeps: all points of a concurrency sweep as one curve, whose mean shows what no point shows."""
 
 from fixtures.measuring import Gate, Measure
-from perfgate.sweeps import SweepProbe
+from perfgate.verdicts.sweeps import SweepProbe
 
 
 def test_sweep(sweep_probe: SweepProbe, measure: Measure, gate: Gate) -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.hardware import Gpu, Machine
-from perfgate.measurement import Measurement
-from perfgate.outcome import Outcome
-from perfgate.probe import load_probes
+from perfgate.machine.hardware import Gpu, Machine
+from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,
@@ -23,6 +22,7 @@ from perfgate.scenarios.scenario import (
     Source,
     Workload,
 )
+from perfgate.verdicts.outcome import Outcome
 
 SUMS = "accuracy:sums:exact_match:strict-match"
 

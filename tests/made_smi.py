@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "preflight" / "programs" / "nvidia_smi.py"
+PROGRAM = Path(__file__).parent / "machine" / "preflight" / "programs" / "nvidia_smi.py"
 
 
 class Smi:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.records import RunFolder
+from perfgate.runs.records import RunFolder
 
 RECORDED = Path(__file__).parent / "data" / "aiperf" / "streamed.json"
 FINGERPRINT = {"content": "0123456789abcdef", "cpu": "Grace", "driver": "570.1"}

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import Metric, lookup
 from perfgate.gate import scale
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.metrics import Metric, lookup
 
 MOST_RUNS = 5
 # The same values judged as a latency and as a throughput: a loss of one is a gain of the other.

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.detection.labelled import AFTER, BEFORE, Labelled, score
 from benchmarks.detection.online import Settings, noise_of, refusal, walk
 from benchmarks.detection.real_rules import Alarms, by_otava, by_rules
-from perfgate.metrics import lookup
+from perfgate.core.metrics import lookup
 
 # One setting at a time is moved away from the default; all rows are shown.
 SENSITIVITY = (

@@ -10,9 +10,9 @@ from benchmarks.detection import apache_otava
 from benchmarks.detection.draws import Values, latencies, noise, throughputs
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
+from perfgate.core.metrics import lookup
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import lookup
 
 HISTORY = 90  # days, as TensorRT-LLM's rule wants; the others take the last of them
 NEW = 7

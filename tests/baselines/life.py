@@ -10,13 +10,13 @@ import pytest
 from engine_clone import Clone
 
 from perfgate.baselines import Baseline, Chosen, Entry, read, suite_store
-from perfgate.engine_repo import EngineRepo
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.promotion import Promotion, promote, record_candidates
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Judgement, Verdict, worst
-from perfgate.promotion import Promotion, promote, record_candidates
-from perfgate.records import RunFolder
+from perfgate.runs.records import RunFolder
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = "h200-demo-serve"

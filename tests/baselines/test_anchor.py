@@ -8,9 +8,9 @@ import pytest
 from building import baseline
 
 from perfgate.baselines import Anchor, Baseline, Retired, Store, candidate_store, read, suite_store
+from perfgate.baselines.promotion import pin_anchor, retire
+from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.promotion import pin_anchor, retire
 
 ROOT = Path(__file__).parents[2]
 RETIRED = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")

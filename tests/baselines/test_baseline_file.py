@@ -18,9 +18,9 @@ from perfgate.baselines import (
     read,
     suite_store,
 )
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.metrics import METRICS
 
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)

@@ -15,9 +15,9 @@ from perfgate.baselines import (
     read,
     suite_store,
 )
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.measurement import Measurement
 
 BUILD = EngineBuild("llama.cpp", "1.3.0", "fed987")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from engine_clone import Clone
 
-from perfgate import engine_repo
-from perfgate.engine_repo import EngineRepo, same_hash
-from perfgate.errors import InputError
+from perfgate.baselines import engine_repo
+from perfgate.baselines.engine_repo import EngineRepo, same_hash
+from perfgate.core.errors import InputError
 
 
 @pytest.fixture

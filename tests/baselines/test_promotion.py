@@ -9,10 +9,10 @@ import pytest
 from building import baseline, entry, of_commit, with_answers
 
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
+from perfgate.baselines.promotion import promote
+from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.promotion import promote
-from perfgate.records import now
+from perfgate.runs.records import now
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import pytest
 from building import SUMS, baseline, entry, judgement, outcome
 
 from perfgate.baselines import candidate_store, read, suite_store
+from perfgate.baselines.promotion import record_candidates
+from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
 from perfgate.gate.verdict import Verdict
-from perfgate.promotion import record_candidates
-from perfgate.records import RunFolder, now
+from perfgate.runs.records import RunFolder, now
 
 COMMIT = "abc123"
 

@@ -9,7 +9,7 @@ from benchmarks.detection.labelled import Label, Labelled, read, score
 from benchmarks.detection.online import Settings, noise_of, refusal, replay, walk
 from benchmarks.detection.real_rules import first_of_each, standing
 from benchmarks.detection.real_series import by_size, edges, primary
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 
 
 def labelled(*labels: Label, points: int = 100, name: str = "one") -> Labelled:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.aiperf_results import RESULT
 from perfgate.clients.base import Target
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import METRICS
 from perfgate.engines.base import Endpoint
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
-from perfgate.metrics import METRICS
-from perfgate.places import Places
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RECORDED = Path(__file__).parents[1] / "data" / "aiperf"

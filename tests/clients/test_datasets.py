@@ -15,8 +15,8 @@ from perfgate.clients.datasets import (
     real_dataset,
     sharegpt,
 )
-from perfgate.errors import InputError
-from perfgate.places import Places
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
 from perfgate.scenarios.scenario import Scenario
 
 assert SCENARIO.workload is not None

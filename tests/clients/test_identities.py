@@ -3,7 +3,7 @@
 import pytest
 
 from perfgate.clients.identities import require_gpus, require_ordered, require_product
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 
 
 def test_a_product_may_be_off_by_the_rounding_of_its_factors() -> None:

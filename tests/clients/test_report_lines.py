@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.clients.report_lines import lines_of, number, positive
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 
 PRINTED = "Total Latency (ms):                               912656.9938"
 

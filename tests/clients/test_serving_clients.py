@@ -12,10 +12,10 @@ from perfgate.clients.base import Client, Target
 from perfgate.clients.benchmark_serving import BenchmarkServing
 from perfgate.clients.serving_client import result_name
 from perfgate.clients.vllm_bench import VllmBench
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.errors import InputError, MissingProgram, RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"

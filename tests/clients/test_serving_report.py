@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from perfgate.clients import serving_report, serving_text
 from perfgate.clients.report_lines import lines_of
-from perfgate.errors import RunError
-from perfgate.measurement import Measurement
-from perfgate.metrics import METRICS
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import METRICS
 
 DATA = Path(__file__).parents[1] / "data"
 RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())

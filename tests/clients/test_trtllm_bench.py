@@ -11,10 +11,10 @@ from bench_reports import Run, as_json, as_text
 from building import SCENARIO
 
 from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,

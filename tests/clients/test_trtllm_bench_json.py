@@ -11,9 +11,9 @@ from hypothesis import given
 from perfgate.clients import trtllm_bench_text
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_json import is_report, parse
-from perfgate.errors import RunError
-from perfgate.measurement import Measurement
-from perfgate.metrics import METRICS
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import METRICS
 
 STREAMED = Run(streaming=True, mtp=True)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_text import is_report, parse
-from perfgate.errors import RunError
-from perfgate.measurement import Measurement
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
 
 RECORDED = Path(__file__).parents[1] / "data" / "trtllm_bench"
 STREAMED = Run(streaming=True, mtp=True)

@@ -8,10 +8,10 @@ from test_trtllm_bench import OFFLINE, POINT
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
 from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Smoke
 
 RECORDED = Path(__file__).parents[1] / "data" / "quickstart"

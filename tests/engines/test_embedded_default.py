@@ -21,14 +21,14 @@ from building import SCENARIO
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.programs import LLAMA_CPP_PYTHON
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import TOKENIZER, LlamaCpp
-from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators.lm_eval import LmEval
-from perfgate.places import Places
-from perfgate.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

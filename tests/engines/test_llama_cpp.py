@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from building import SCENARIO
 
+from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.locations import Places
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
-from perfgate.errors import InputError, MissingProgram
-from perfgate.places import Places
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineChoice,

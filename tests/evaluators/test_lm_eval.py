@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.clients.base import Target
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.metrics import is_accuracy
 from perfgate.engines.base import Endpoint
-from perfgate.errors import InputError, RunError
 from perfgate.evaluators.lm_eval import LmEval
 from perfgate.evaluators.lm_eval_results import diagnose
-from perfgate.metrics import is_accuracy
-from perfgate.places import Places
 from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perfgate.clients.report_lines import lines_of
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 from perfgate.evaluators.lm_eval_tables import is_results, is_table, parse, parse_results
 
 FP8 = """\

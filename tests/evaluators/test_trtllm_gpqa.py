@@ -8,10 +8,10 @@ import pytest
 from building import SCENARIO
 
 from perfgate.clients.report_lines import lines_of
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError, RunError
 from perfgate.evaluators.trtllm_gpqa import METRIC, TrtllmGpqa, parse
-from perfgate.places import Places
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate import multiplicity, performance, sweep
 from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Judgement, Verdict

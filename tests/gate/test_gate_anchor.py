@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.gate import scale
 from perfgate.gate.anchor import ANCHOR_MARGIN, anchor_band
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import METRICS
 
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
 

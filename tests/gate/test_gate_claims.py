@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.gate.claims import judge_accuracy_claim, judge_claim
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import counted_score
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import METRICS
 
 SCORE = "accuracy:gsm8k:exact_match:flexible-extract"
 # output_throughput: s = 0.005, t(0.975, 10) = 2.228139; one start a side reaches ± 0.0157553,

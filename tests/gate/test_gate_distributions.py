@@ -47,7 +47,7 @@ def test_the_beta_share_is_a_binomial_tail(least: int, more: int) -> None:
 
 
 def test_neither_the_plugin_nor_the_gate_imports_scipy_before_it_judges() -> None:
-    told = "import perfgate.plugin, perfgate.gate.claims, sys; print(*sys.modules)"
+    told = "import perfgate.suite.plugin, perfgate.gate.claims, sys; print(*sys.modules)"
     argv = [sys.executable, "-c", told]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
     assert {"perfgate.gate.noise", "perfgate.gate.accuracy"} <= set(done.stdout.split())

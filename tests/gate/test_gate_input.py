@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.gate.claims import judge_claim
 from perfgate.gate.performance import (
     Rule,
@@ -18,7 +19,6 @@ from perfgate.gate.performance import (
 )
 from perfgate.gate.scale import UNIT_FACTOR
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import METRICS
 
 SPEED = "output_throughput"
 BASE = [1000.0, 1002.0, 998.0, 1001.0, 999.0]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.multiplicity import false_discoveries, holm
 from perfgate.gate.verdict import Judgement, Verdict
 

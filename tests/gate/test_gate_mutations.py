@@ -11,8 +11,9 @@ from dataclasses import replace
 import pytest
 from reference_table import check_reference_table
 
-from perfgate.gate import looks, multiplicity, noise, performance, scale, sweep
-from perfgate.gate.looks import Comparison, Look
+from perfgate.gate import multiplicity, noise, performance, scale, sweep
+from perfgate.gate import sequential_test as looks
+from perfgate.gate.sequential_test import Comparison, Look
 from perfgate.gate.verdict import Judgement, Verdict
 
 PASS, REGRESSION, INCONCLUSIVE = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE

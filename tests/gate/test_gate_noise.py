@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.noise import (
     Noise,
     check_band,

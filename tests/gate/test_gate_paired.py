@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.verdict import Verdict
 

@@ -5,7 +5,8 @@ import math
 import pytest
 from scipy import stats
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.gate.performance import (
     Rule,
     describe_change,
@@ -14,7 +15,6 @@ from perfgate.gate.performance import (
     rule_for,
 )
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import METRICS
 
 # Five equal values: sigma = sqrt(10·0.005² / 14) = 0.0042258, t(0.975, 14) = 2.14479, so one run
 # reaches ± 0.0099284 and two ± 0.0075832; the margin of the band of 2 % is 0.0202027.

@@ -5,11 +5,11 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfgate.core.metrics import METRICS
 from perfgate.gate.multiplicity import holm
 from perfgate.gate.performance import Rule, describe_change, judge_documented, judge_performance
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.metrics import METRICS
 
 # How well a build comes off; making a run worse may only move it to the right.
 ORDER = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]

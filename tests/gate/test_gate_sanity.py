@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT, sanity
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
 from perfgate.gate.verdict import Verdict
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.gate import multiplicity, performance
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import METRICS
 
 SPEED, TIME = "output_throughput", "tpot_median_ms"
 SCORE = "accuracy:gsm8k:exact_match:strict-match"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.performance import Rule, judge_performance
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict

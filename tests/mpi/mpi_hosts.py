@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 from clusters import Cluster
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.paths import repository
 from perfgate.launchers.base import Wanted
-from perfgate.paths import repository
+from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
-from perfgate.site import MpirunSite
 
 PORT = 2233
 # Open MPI waits a second for ranks that it asked to end, even where they have ended.

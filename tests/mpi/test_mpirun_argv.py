@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from mpi_hosts import two_hosts
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
 from perfgate.launchers.base import launcher
-from perfgate.launchers.mpirun import MpirunLauncher
-from perfgate.launchers.mpirun_argv import by_mpirun, started_by
-from perfgate.launchers.mpirun_job import of_rank
-from perfgate.places import Places
-from perfgate.site import MpirunSite
+from perfgate.launchers.mpirun.argv import by_mpirun, started_by
+from perfgate.launchers.mpirun.job import of_rank
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.site import MpirunSite
 
 PROGRAM = ("/usr/bin/mpirun",)
 SERVE = Command(("/bin/serve", "--port", "1"), env={"HF_TOKEN": "hf_1", "A": "b c"})

@@ -34,18 +34,18 @@ from mpi_hosts import (
     wanted,
 )
 
-from perfgate.command import Command
+from perfgate.campaign.serving import run_to_end, wait_until_ready
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp
-from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.launchers.base import Job, Placement
-from perfgate.launchers.mpirun import MpirunLauncher, open_mpi_version
-from perfgate.launchers.mpirun_reach import Reach
-from perfgate.places import Places
+from perfgate.launchers.mpirun.launcher import MpirunLauncher, open_mpi_version
+from perfgate.launchers.mpirun.ssh import Reach
+from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.scenario import Scenario
-from perfgate.serving import run_to_end, wait_until_ready
-from perfgate.site import MpirunSite
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hosts")]
 

@@ -24,7 +24,7 @@ from mpi_hosts import (
     wanted,
 )
 
-from perfgate.launchers.mpirun import KEEPER, KEEPER_S, MpirunLauncher, _give_back
+from perfgate.launchers.mpirun.launcher import KEEPER, KEEPER_S, MpirunLauncher, _give_back
 
 pytestmark = pytest.mark.slow
 

@@ -12,11 +12,11 @@ import pytest
 from clusters import Cluster, eventually
 from mpi_hosts import SITE, hosted, in_words, python, two_hosts, wanted
 
-from perfgate.environment.processes import Marked, process_table
-from perfgate.launchers import node_watch
-from perfgate.launchers.mpirun import MpirunLauncher
-from perfgate.launchers.node_watch import PLACE
-from perfgate.places import Places
+from perfgate.core.locations import Places
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.nodes import watch as node_watch
+from perfgate.launchers.nodes.watch import PLACE
+from perfgate.machine.conditions.processes import Marked, process_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hosts")]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
 from perfgate.engines.base import EngineBuild
-from perfgate.places import Places
-from perfgate.rehearsal.stage import parse_fault, stage
+from perfgate.rehearsal.setup import parse_fault, stage
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from perfgate.errors import InputError
-from perfgate.failures import FAILURES, classify
-from perfgate.rehearsal import healthy
+from perfgate.core.errors import InputError
+from perfgate.core.failures import FAILURES, classify
+from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_lines import engine_lines
 from perfgate.rehearsal.faults import FAULTS, Fault, parse_fault
 

@@ -19,12 +19,12 @@ from playing import (
 from perfgate.clients.base import Offline
 from perfgate.clients.trtllm_bench import TrtllmBench
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
-from perfgate.documented import documented_values
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify
+from perfgate.core.measurement import Measurement
 from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
-from perfgate.failures import classify
-from perfgate.measurement import Measurement
 from perfgate.rehearsal.faults import FAULTS
+from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable
 
 PROGRAMS: dict[str, type[Offline]] = {

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from playing import MIN_LATENCY, OLD, SERVED, Stage, staged
 
+from perfgate.core.failures import classify
 from perfgate.engines.tensorrt_llm.installed_options import options_in_help
 from perfgate.engines.tensorrt_llm.releases import release
-from perfgate.failures import classify
 
 
 @pytest.fixture(scope="module")

@@ -12,16 +12,16 @@ import pytest
 from playing import MIN_LATENCY, SERVED, SHAREGPT, Ended, Stage, scenarios, staged
 
 from perfgate.clients.base import Client, Target, client
-from perfgate.documented import documented_values
+from perfgate.clients.smoke_test import ask
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.errors import RunError
 from perfgate.evaluators.lm_eval import LmEval
-from perfgate.failures import classify
-from perfgate.first_answer import ask
-from perfgate.measurement import Measurement
+from perfgate.launchers.ports import free_port
 from perfgate.rehearsal.faults import FAULTS
-from perfgate.serving import free_port
+from perfgate.scenarios.documented import documented_values
 
 HOST = "127.0.0.1"
 

@@ -3,12 +3,12 @@ import re
 import pytest
 from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
 
-from perfgate.errors import RunError
-from perfgate.failures import FAILURES
+from perfgate.core.errors import RunError
+from perfgate.core.failures import FAILURES
+from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.metrics import METRICS, accuracy_name
-from perfgate.probe import accuracy_probes
 from perfgate.reports.outcome_text import COLUMNS, number, render, rows, table
+from perfgate.scenarios.probe import accuracy_probes
 
 
 def cells(text: str) -> list[list[str]]:

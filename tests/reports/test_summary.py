@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from building import SCENARIO, group_record, judgement, lower_accuracy, machine, outcome
 
-from perfgate.errors import RunError
-from perfgate.exit_status import ExitStatus
-from perfgate.failures import FAILURES
+from perfgate.core.errors import RunError
+from perfgate.core.failures import FAILURES
 from perfgate.gate.verdict import Verdict
-from perfgate.outcome import Outcome
-from perfgate.probe import accuracy_probes
 from perfgate.reports.summary import as_judgement, summary
+from perfgate.scenarios.probe import accuracy_probes
+from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.outcome import Outcome
 
 FACTS: dict[str, Any] = {
     "id": "20261105-1",

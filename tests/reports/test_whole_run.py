@@ -6,13 +6,13 @@ from typing import Any
 
 from building import SCENARIO, group_record, judgement, outcome
 
-from perfgate.exit_status import ExitStatus
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
-from perfgate.outcome import Outcome
-from perfgate.probe import load_probes
 from perfgate.reports.terminal import terminal_lines
 from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
+from perfgate.scenarios.probe import load_probes
+from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.outcome import Outcome
 
 
 def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from building import SCENARIO
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.rules import broken_rules

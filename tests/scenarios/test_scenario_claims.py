@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from building import SCENARIO
 
-from perfgate.errors import SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import load_scenarios, load_suite
 from perfgate.scenarios.scenario import Claim, Floor, Source

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from perfgate.metrics import METRICS
+from perfgate.core.metrics import METRICS
 from perfgate.scenarios.files import load_scenarios
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from perfgate.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import to_plain
 from perfgate.scenarios.scenario import (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.errors import SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.rules import RULES
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from building import SCENARIO
 
-from perfgate.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.scenario import Hardware
 from perfgate.scenarios.selection import (
     HARDWARE_MARKERS,

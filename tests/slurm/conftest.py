@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from clusters import Cluster, running
 
+from perfgate.core.paths import repository
 from perfgate.launchers.base import Wanted
-from perfgate.paths import repository
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 

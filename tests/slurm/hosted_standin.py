@@ -6,9 +6,9 @@ from pathlib import Path
 
 from standin import StandinEngine
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.places import Places
 from perfgate.scenarios.scenario import Scenario
 
 SERVER = Path(__file__).with_name("hosted_server.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 from clusters import Cluster, eventually
 
-from perfgate.command import Command
+from perfgate.core.command import Command
 from perfgate.launchers.base import Placement
 
 SHARED = Path("/dev/shm")

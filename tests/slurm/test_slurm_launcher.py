@@ -11,22 +11,23 @@ import pytest
 from clusters import Cluster, eventually
 from starts import python
 
-from perfgate.command import Command
-from perfgate.errors import InputError, RunError
-from perfgate.failures import FAILURES
+from perfgate.campaign.serving import run_to_end
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.failures import FAILURES
 from perfgate.launchers.base import Exit, Wanted, launcher
-from perfgate.launchers.node_step import Step
-from perfgate.launchers.slurm import SlurmLauncher
-from perfgate.launchers.slurm_calls import job_facts
-from perfgate.launchers.slurm_facts import (
+from perfgate.launchers.nodes.remote_job import Step, first_end
+from perfgate.launchers.site import SlurmContainer, SlurmSite
+from perfgate.launchers.slurm.calls import job_facts
+from perfgate.launchers.slurm.facts import (
     JobFacts,
     cause_of,
-    first_end,
     node_not_reached,
     of_sacct,
     of_scontrol,
 )
-from perfgate.launchers.slurm_script import (
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.launchers.slurm.script import (
     SCRIPT,
     JobRequest,
     render_job,
@@ -35,8 +36,6 @@ from perfgate.launchers.slurm_script import (
     within_job,
 )
 from perfgate.scenarios.scenario import Hardware, Scenario
-from perfgate.serving import run_to_end
-from perfgate.site import SlurmContainer, SlurmSite
 
 RUNNING = (
     "JobId=7 JobName=perfgate-x UserId=root(0) JobState=RUNNING Reason=None Dependency=(null) "

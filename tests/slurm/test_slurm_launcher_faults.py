@@ -11,10 +11,10 @@ from clusters import Cluster, eventually, up
 from roads import PATIENCE_S, make_road
 from starts import nodes_of, nothing_is_left, python
 
-from perfgate.errors import RunError
-from perfgate.launchers import slurm_calls
+from perfgate.core.errors import RunError
 from perfgate.launchers.base import Wanted
-from perfgate.launchers.slurm import SlurmLauncher
+from perfgate.launchers.slurm import calls as slurm_calls
+from perfgate.launchers.slurm.launcher import SlurmLauncher
 
 pytestmark = pytest.mark.slow
 

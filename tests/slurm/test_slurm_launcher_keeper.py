@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from clusters import eventually
 
-from perfgate.launchers.slurm import KEEPER
+from perfgate.launchers.slurm.launcher import KEEPER
 
 
 class Kept:

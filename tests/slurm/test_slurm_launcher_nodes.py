@@ -13,14 +13,14 @@ import pytest
 from clusters import Cluster, eventually
 from starts import allocation, nodes_of
 
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 from perfgate.launchers.base import Wanted
-from perfgate.launchers.slurm import SlurmLauncher
-from perfgate.launchers.slurm_nodes import Asked, free_nodes
-from perfgate.leases import Owner
-from perfgate.leases.keeping import kept_open
+from perfgate.launchers.site import SlurmSite
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.launchers.slurm.nodes import Asked, free_nodes
+from perfgate.machine.leases import Owner
+from perfgate.machine.leases.inheritance import kept_open
 from perfgate.scenarios.scenario import Hardware
-from perfgate.site import SlurmSite
 
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"}
 
@@ -142,8 +142,8 @@ def test_what_still_runs_keeps_its_node(folder: Path) -> None:
 def test_the_nodes_of_a_dead_owner_are_free(folder: Path) -> None:
     code = (
         "import time\n"
-        "from perfgate.launchers.slurm_nodes import Asked, free_nodes\n"
-        "from perfgate.leases import Owner\n"
+        "from perfgate.launchers.slurm.nodes import Asked, free_nodes\n"
+        "from perfgate.machine.leases import Owner\n"
         f"asked = Asked('7', {NODES}, (), 3, Owner('dead', 'x'), 30.0, print)\n"
         "with free_nodes(asked):\n"
         "    print('has them', flush=True)\n"

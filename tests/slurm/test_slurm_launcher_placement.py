@@ -12,20 +12,20 @@ import pytest
 from clusters import Cluster, eventually
 from starts import allocation, job_of, nodes_of, nothing_is_left, python
 
-from perfgate.command import Command
-from perfgate.errors import RunError
-from perfgate.launchers import slurm_placement
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.locations import Places
+from perfgate.core.paths import repository
 from perfgate.launchers.base import Wanted
-from perfgate.launchers.node_doctor import scenario_text
-from perfgate.launchers.slurm import SlurmLauncher
-from perfgate.launchers.slurm_ranks import as_ranks
-from perfgate.paths import repository
-from perfgate.places import Places
+from perfgate.launchers.nodes.preflight import scenario_text
+from perfgate.launchers.site import SlurmContainer, SlurmSite
+from perfgate.launchers.slurm import placement as slurm_placement
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.launchers.slurm.ranks import as_ranks
 from perfgate.scenarios.exploration import explored
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 from perfgate.scenarios.selection import pick
-from perfgate.site import SlurmContainer, SlurmSite
 
 ON_PAPER = Places(on_paper=True)
 BOX = SlurmContainer("registry#image:1", ("/models:/models",))

@@ -21,9 +21,9 @@ from clusters import Cluster, eventually
 from roads import PATIENCE_S, Road, make_road
 from starts import allocation, nodes_of, nothing_is_left, python
 
-from perfgate.launchers import node_watch
 from perfgate.launchers.base import Placement, Wanted
-from perfgate.launchers.slurm import SlurmLauncher
+from perfgate.launchers.nodes import watch as node_watch
+from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.scenarios.scenario import Hardware
 
 pytestmark = pytest.mark.slow

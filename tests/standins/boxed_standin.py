@@ -2,11 +2,11 @@
 
 from standin import StandinEngine
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.programs import Program
 from perfgate.engines.base import Endpoint, EngineBuild, engine
-from perfgate.errors import MissingProgram
-from perfgate.places import Places
-from perfgate.programs import Program
 from perfgate.scenarios.scenario import Scenario
 
 PROGRAM = Program("stand-in-engine", "stand-in-engine", "its image", of_engine=True)

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target, client
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name
+from perfgate.core.programs import Program
+from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
-from perfgate.errors import MissingProgram, RunError
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.measurement import Json, Measurement
-from perfgate.metrics import accuracy_name
-from perfgate.places import Places
-from perfgate.programs import Program
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     LoadPoint,
@@ -22,7 +23,6 @@ from perfgate.scenarios.scenario import (
     Smoke,
     Workload,
 )
-from perfgate.steps import Step
 
 HERE = Path(__file__).parent
 QUESTIONS = 200

@@ -62,9 +62,9 @@ else:
 
     import standin
 
-    from perfgate.command import Command
+    from perfgate.core.command import Command
+    from perfgate.core.locations import Places
     from perfgate.engines.base import Endpoint, EngineBuild
-    from perfgate.places import Places
     from perfgate.scenarios.scenario import Scenario
 
     _served = standin.StandinEngine.serve

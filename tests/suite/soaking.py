@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfgate.records import RunFolder
+from perfgate.runs.records import RunFolder
 
 HEAD = """
 schema_version: 1

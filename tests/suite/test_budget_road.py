@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from test_gate_road import SERVING, SLOWER, promoted, stored
-from test_resume import ACCURACY, FIRST, SECOND, Road, road, two
+from test_resume_road import ACCURACY, FIRST, SECOND, Road, road, two
 from test_road import Suite, suite
 
 __all__ = ["promoted", "road", "stored", "suite", "two"]
@@ -13,7 +13,7 @@ __all__ = ["promoted", "road", "stored", "suite", "two"]
 ONE_START = """
 import os
 from pathlib import Path
-from perfgate.budget import Budget
+from perfgate.campaign.budget import Budget
 
 def left_s(self):
     return 0.0 if Path(os.environ["PERFGATE_STANDIN_COUNTER"]).exists() else 3600.0

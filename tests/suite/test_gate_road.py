@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def perfgate(checkout: Suite, *words: str) -> str:
     """A command of perfgate in the checkout; it must succeed."""
     done = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli", *words],
+        [sys.executable, "-m", "perfgate.cli.main", *words],
         env=checkout.environment,
         cwd=checkout.folder,
         capture_output=True,

@@ -71,7 +71,7 @@ def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(tmp_path: Path) -> N
 def test_nothing_of_a_rehearsal_becomes_a_baseline(tmp_path: Path) -> None:
     done = rehearse(tmp_path, "-k", "h200-r1-fp8-max-throughput")
     recorded = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli", "baseline", "record", str(done.folder)],
+        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
         capture_output=True,
         text=True,
         check=False,

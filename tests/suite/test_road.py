@@ -140,7 +140,7 @@ def make_suite(tmp_path: Path) -> Suite:
     shutil.copytree(ROOT / "perf_tests", tmp_path / "perf_tests")
     shutil.copy(ROOT / "waivers.schema.json", tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    plugins = ["perfgate.plugin", "fixtures.measuring", "standin"]
+    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin"]
     (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     return Suite(tmp_path)
 
@@ -168,7 +168,7 @@ def copied(suite: Suite, folder: Path) -> Suite:
 def accept(suite: Suite, run: Finished) -> None:
     """Make the accuracy of a run the baseline."""
     assert run.verdicts == {"sums": "NO_BASELINE"}
-    perfgate = [sys.executable, "-m", "perfgate.cli", "baseline"]
+    perfgate = [sys.executable, "-m", "perfgate.cli.main", "baseline"]
     for words in (
         ["record", str(suite.folder / "run")],
         ["promote", str(suite.folder / "home/candidates/cpu/standin-serve/1.0.json")]
@@ -238,7 +238,7 @@ def test_worse_answers_are_a_regression_though_speed_is_fine(with_baseline: Suit
 def test_a_changed_build_never_becomes_a_baseline(with_baseline: Suite) -> None:
     done = with_baseline.run("--inject", "accuracy.temperature=2")
     refused = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli", "baseline", "record", str(done.folder)],
+        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
         env=with_baseline.environment,
         capture_output=True,
         text=True,

@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from perfgate.baselines.file import check_hash, check_place, check_schema, with_hash
-from perfgate.durable import read_json, write_json
-from perfgate.errors import InputError
+from perfgate.core.durable_files import read_json, write_json
+from perfgate.core.errors import InputError
 
 NAME = "anchor"  # of the file, beside the baselines; no commit is called so
 SCHEMA_VERSION = 1

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.measurement import Measurement
 
 # What accepting a baseline changed: nothing was comparable before; the level stayed; a loss was
 # accepted; it became better. Anything but "none" starts a new level.

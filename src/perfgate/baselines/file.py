@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from perfgate.baselines.baseline import Baseline, BaselineRun, Entry, Retired
-from perfgate.durable import read_json, write_json
+from perfgate.core.durable_files import read_json, write_json
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.paths import repository
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.metrics import is_accuracy, lookup
-from perfgate.paths import repository
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)  # version 1 had no hash; it is saved as version 2

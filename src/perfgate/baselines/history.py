@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from perfgate.baselines.baseline import Baseline, Entry
-from perfgate.baselines.changes import compare
-from perfgate.baselines.choosing import in_order
+from perfgate.baselines.choice import in_order
+from perfgate.baselines.difference import compare
 from perfgate.baselines.store import Store
-from perfgate.metrics import lookup
+from perfgate.core.metrics import lookup
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from perfgate.baselines.baseline import Baseline, Change, Chosen, Entry
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Verdict
-from perfgate.metrics import is_accuracy, lookup
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 

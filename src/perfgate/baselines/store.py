@@ -6,13 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from perfgate.baselines import anchor as anchors
-from perfgate.baselines import choosing
+from perfgate.baselines import choice as choosing
 from perfgate.baselines.baseline import NOBODY, Baseline, Chosen
+from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, write
-from perfgate.engine_repo import EngineRepo
+from perfgate.core.errors import InputError
+from perfgate.core.paths import machine_store, repository
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.paths import machine_store, repository
 
 
 class Store:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from perfgate.clients import aiperf_results
 from perfgate.clients.base import Client, Target, client
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.programs import AIPERF
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import MissingProgram
-from perfgate.measurement import Measurement
-from perfgate.places import Places
-from perfgate.programs import AIPERF
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 _VERSION_WITHIN_S = 60

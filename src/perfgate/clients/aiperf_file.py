@@ -11,8 +11,8 @@ from typing import Any
 
 from perfgate.clients import aiperf_results
 from perfgate.clients.identities import require_ordered
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 

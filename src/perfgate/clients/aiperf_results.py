@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Json, Measurement
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RESULT = "profile_export_aiperf.json"

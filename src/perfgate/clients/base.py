@@ -6,18 +6,18 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.registry import Registry
+from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.measurement import Measurement
-from perfgate.places import Places
-from perfgate.registry import Registry
 from perfgate.scenarios.scenario import (
     LoadPoint,
     Measurable,
     Scenario,
     Workload,
 )
-from perfgate.steps import Step
 
 
 @dataclass(frozen=True)

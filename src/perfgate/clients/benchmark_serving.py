@@ -8,12 +8,12 @@ from pathlib import Path
 
 from perfgate.clients import serving_client as serving
 from perfgate.clients.base import Client, Target, client
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.programs import BENCHMARK_SERVING
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
-from perfgate.programs import BENCHMARK_SERVING
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 CLIENT = "benchmark_serving"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import InputError
-from perfgate.places import DATASETS, Places
+from perfgate.core.errors import InputError
+from perfgate.core.locations import DATASETS, Places
 from perfgate.scenarios.scenario import Scenario
 
 ON_PAPER = Path("YOUR_DATASET.jsonl")

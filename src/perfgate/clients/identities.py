@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from itertools import pairwise
 
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 
 # Programs divide by durations that they take at slightly different moments; AIPerf's differ by
 # some 0.1 %.

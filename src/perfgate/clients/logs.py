@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from perfgate.errors import RunError
-from perfgate.failures import classify
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify
 
 
 def logged(folder: Path, name: str) -> Iterator[str]:

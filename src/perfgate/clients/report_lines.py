@@ -6,7 +6,7 @@ Only text is looked at here: what a line means is the business of the report's o
 import re
 from dataclasses import dataclass
 
-from perfgate.errors import RunError
+from perfgate.core.errors import RunError
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 # In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log

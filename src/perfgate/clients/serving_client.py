@@ -8,8 +8,8 @@ from perfgate.clients.base import Target
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, Report
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests

@@ -13,8 +13,8 @@ from typing import Any
 
 from perfgate.clients.identities import require_ordered, require_product
 from perfgate.clients.report_lines import positive
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")

@@ -14,8 +14,8 @@ from perfgate.clients.serving_report import (
     completed_metrics,
     require_complete,
 )
-from perfgate.errors import RunError
-from perfgate.measurement import Json
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
 
 _OPENING = re.compile(r"=+ Serving Benchmark Result =+")
 _CLOSING = re.compile(r"={40,}")

@@ -12,13 +12,13 @@ from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_asked import require_asked
 from perfgate.clients.trtllm_bench_report import CLIENT, Report
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import bench, dataset
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
-from perfgate.steps import Step
 
 REPORT = "report.json"
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
-from perfgate.metrics import METRICS
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import METRICS
 from perfgate.scenarios.scenario import LoadPoint, Scenario
 
 LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests

@@ -18,8 +18,8 @@ from perfgate.clients.trtllm_bench_report import (
     Report,
     require_whole_streaming,
 )
-from perfgate.errors import RunError
-from perfgate.measurement import Json
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
 
 # Facts that the report shows → (section, key).
 _FACTS = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfgate.clients.identities import require_gpus, require_ordered, require_product
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
 
 CLIENT = "trtllm-bench"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from perfgate.clients.base import Offline, client
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, lines_of
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import examples
-from perfgate.errors import InputError, RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
 from perfgate.scenarios.scenario import Measurable, Scenario, Smoke
-from perfgate.steps import Step
 
 CLIENT = "trtllm-quickstart"
 _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.command import Command
-from perfgate.measurement import Json
-from perfgate.places import Places
-from perfgate.registry import Registry
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.core.registry import Registry
 from perfgate.scenarios.scenario import Scenario
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from perfgate.asking import ask_here
-from perfgate.errors import InputError, MissingProgram
-from perfgate.places import Places
-from perfgate.programs import LLAMA_CPP_PYTHON
+from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.program_query import ask_here
+from perfgate.core.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import Scenario
 
 MAGIC = b"GGUF"

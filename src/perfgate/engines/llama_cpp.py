@@ -6,15 +6,15 @@ perfgate imports neither the wheel nor the model's package; it asks the interpre
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfgate.asking import Answer
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.core.program_query import Answer
+from perfgate.core.programs import LLAMA_CPP_PYTHON
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
-from perfgate.errors import InputError, MissingProgram, RunError
-from perfgate.measurement import Json
-from perfgate.places import Places
-from perfgate.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 SERVER = Path(__file__).with_name("llama_cpp_server.py")

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfgate.clients.base import Offline, Target
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.registry import Registry
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import RunError
-from perfgate.measurement import Measurement
-from perfgate.places import Places
-from perfgate.registry import Registry
 from perfgate.scenarios.scenario import AccuracyTask
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from perfgate.clients.base import Target
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Measurement
+from perfgate.core.paths import repository
+from perfgate.core.programs import LM_EVAL
 from perfgate.engines.base import EngineBuild
-from perfgate.errors import InputError, MissingProgram, RunError
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.measurement import Measurement
-from perfgate.paths import repository
-from perfgate.places import Places
-from perfgate.programs import LM_EVAL
 from perfgate.scenarios.scenario import AccuracyTask
 
 # Attempts at one request. For lm_eval's tasks as the DeepSeek-R1 recipe has it, section "Running

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
-from perfgate.metrics import accuracy_name
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name
 from perfgate.scenarios.scenario import AccuracyTask
 
 # What ends an evaluation → (failure class, next step). The log of a dead server can run to a

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.clients.report_lines import Line, number
-from perfgate.errors import RunError
-from perfgate.measurement import Json, Measurement
-from perfgate.metrics import accuracy_name, is_accuracy
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name, is_accuracy
 
 _COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
 

@@ -13,15 +13,15 @@ from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, lines_of, positive
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name
+from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import examples
-from perfgate.errors import InputError, RunError
 from perfgate.evaluators.base import evaluator
-from perfgate.measurement import Json, Measurement
-from perfgate.metrics import accuracy_name
-from perfgate.places import Places
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
-from perfgate.steps import Step
 
 EVALUATOR = "trtllm-gpqa"
 METRIC = accuracy_name("gpqa_diamond", "accuracy", "none")

@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy
 from perfgate.gate.distributions import beta_share, normal_quantile
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, counted, points
-from perfgate.metrics import is_accuracy
 
 Answers = Mapping[str, bool]
 

@@ -1,8 +1,8 @@
 """Anchor: how much may be lost since the last release, in however many steps."""
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import scale
-from perfgate.metrics import is_accuracy, lookup
 
 # A build is allowed one band against the nearest baseline. Against the anchor, one and a half: the
 # loss of a build that is within its band and yet not its first, but not two such steps.

@@ -29,14 +29,14 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.noise import t_quantile
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
 from perfgate.gate.verdict import Judgement, Verdict, counted, points
-from perfgate.metrics import ACCURACY, Metric, is_accuracy, lookup
 
 Expect = Literal["better", "worse", "not_worse"]
 

@@ -6,7 +6,7 @@ Both take verdicts or p-values from elsewhere; nothing is measured or compared h
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict
 

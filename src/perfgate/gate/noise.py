@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import lookup
 from perfgate.gate.distributions import (
     normal_quantile,
     normal_share,
@@ -21,7 +22,6 @@ from perfgate.gate.distributions import (
 from perfgate.gate.scale import as_number
 from perfgate.gate.scale import band as band_of
 from perfgate.gate.scale import margin as margin_of
-from perfgate.metrics import lookup
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
 MISSED = 0.05

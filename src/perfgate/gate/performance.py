@@ -1,6 +1,7 @@
 """Performance: a few expensive runs against a measured baseline, or against a documented value.
 
-One value is one fresh start of the engine; the sequential rule itself is in `perfgate.gate.looks`.
+One value is one fresh start of the engine; the sequential rule itself is in
+`perfgate.gate.sequential_test`.
 """
 
 from collections.abc import Sequence
@@ -8,14 +9,14 @@ from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
-from perfgate.gate.looks import Comparison, judge
 from perfgate.gate.noise import Noise
 from perfgate.gate.rule import Rule, rule_for
+from perfgate.gate.sequential_test import Comparison, judge
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.metrics import Metric, is_accuracy, lookup
 
 __all__ = [
     "LEAST_TOLERANCE",

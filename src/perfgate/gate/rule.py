@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 
 # From here on a pipeline's false alarms add up: at a band of four sigma, 120 tests at alpha 0.025
 # raise one in 7 % of the pipelines, at 0.005 in 1 % (docs/verdicts.md).

@@ -2,7 +2,7 @@
 
 import math
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 
 OUTPUT_FORMAT = "OUTPUT_FORMAT"
 BROKEN_OUTPUT = "BROKEN_OUTPUT"

@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 
-from perfgate.errors import InputError
-from perfgate.metrics import Metric
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import Metric
 
 # Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
 # and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even

@@ -6,7 +6,7 @@ Where the answers of both builds are known, `perfgate.gate.accuracy` finds small
 import math
 from dataclasses import dataclass
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import check
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number

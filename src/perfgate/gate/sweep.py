@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import Metric
 from perfgate.gate import scale
 from perfgate.gate.performance import judge_on_scale, performance_metric
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.metrics import Metric
 
 
 def judge_sweep(

@@ -11,18 +11,18 @@ from typing import Literal, Self
 
 import psutil
 
-from perfgate.command import Command
-from perfgate.environment.watch import NodesWatch
-from perfgate.errors import RunError
-from perfgate.measurement import Json
-from perfgate.places import Places
-from perfgate.programs import Program
-from perfgate.registry import Registry
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.core.programs import Program
+from perfgate.core.registry import Registry
+from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.plan.container import Runtime
+from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
-from perfgate.wrapping import wrapped
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
-Runtime = Literal["none", "docker", "pyxis"]
 
 POLL_S = 0.1  # between two looks at a program that runs
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.rehearsal import healthy
-from perfgate.rehearsal.ask import require_answer
-from perfgate.rehearsal.draw import Load
-from perfgate.rehearsal.misfortune import befall_client
+from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.fault_injection import befall_client
+from perfgate.rehearsal.http_requests import require_answer
 from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.play import SYNTHETIC, Play, announce, here
+from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, here
 from perfgate.rehearsal.serving_report import (
     Served,
     heading,
@@ -21,6 +20,7 @@ from perfgate.rehearsal.serving_report import (
     row,
     totals,
 )
+from perfgate.rehearsal.synthetic_metrics import Load
 
 _PROGRAM = "benchmark_serving"
 _TOTALS_SHOWN_FROM = (1, 2)

@@ -6,7 +6,7 @@ The lines that the programs then print are in `fault_lines`.
 from dataclasses import dataclass
 from typing import Literal
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 
 Place = Literal["engine", "client", "answers", "numbers"]
 

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfgate.metrics import accuracy_name
-from perfgate.rehearsal import healthy
-from perfgate.rehearsal.misfortune import befall_client, befall_engine
+from perfgate.core.metrics import accuracy_name
+from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.fault_injection import befall_client, befall_engine
 from perfgate.rehearsal.options import released
-from perfgate.rehearsal.play import announce, here
+from perfgate.rehearsal.playbook import announce, here
 
 _PROGRAM = "gpqa_llmapi.py"
 _TASK = "gpqa_diamond"

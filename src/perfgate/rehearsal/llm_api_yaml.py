@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from perfgate.rehearsal.play import Play
+from perfgate.rehearsal.playbook import Play
 
 
 def read_options(play: Play, name: str) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from perfgate.metrics import accuracy_name
-from perfgate.rehearsal.ask import complete
-from perfgate.rehearsal.misfortune import befall_client
+from perfgate.core.metrics import accuracy_name
+from perfgate.rehearsal.fault_injection import befall_client
+from perfgate.rehearsal.http_requests import complete
 from perfgate.rehearsal.options import read_known
-from perfgate.rehearsal.play import SYNTHETIC, Play, announce, end, here
+from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, end, here
 
 VERSION = "0.4.9.1"
 _PROGRAM = "lm_eval"

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from perfgate.rehearsal.play import Play, end
-from perfgate.rehearsal.tables import Option
+from perfgate.rehearsal.playbook import Play, end
+from perfgate.rehearsal.release_tables import Option
 
 Style = Literal["click", "argparse"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfgate.rehearsal.dataset_file import write_synthetic
 from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.play import Play, announce, end, here
+from perfgate.rehearsal.playbook import Play, announce, end, here
 
 _PROGRAM = "prepare_dataset.py"
 _KIND = "token-norm-dist"

@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Sequence
 
-from perfgate.rehearsal import healthy
-from perfgate.rehearsal.misfortune import befall_client, befall_engine
+from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.fault_injection import befall_client, befall_engine
 from perfgate.rehearsal.options import released
-from perfgate.rehearsal.play import announce, here
+from perfgate.rehearsal.playbook import announce, here
 
 _PROGRAM = "quickstart_advanced.py"
 _PROMPTS = (

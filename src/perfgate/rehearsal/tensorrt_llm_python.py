@@ -11,8 +11,9 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from perfgate.rehearsal import benchmark_serving, healthy, lm_eval
-from perfgate.rehearsal.play import Play, end, here
+from perfgate.rehearsal import benchmark_serving, lm_eval
+from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.playbook import Play, end, here
 
 _BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
 

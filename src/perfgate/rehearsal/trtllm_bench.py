@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.rehearsal import healthy
+from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantization
 from perfgate.rehearsal.dataset_file import DatasetFacts, look
-from perfgate.rehearsal.draw import Load
+from perfgate.rehearsal.fault_injection import befall_client, befall_engine
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.misfortune import befall_client, befall_engine
 from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.play import Play, announce, end, here
+from perfgate.rehearsal.playbook import Play, announce, end, here
 from perfgate.rehearsal.prepare_dataset import generate
+from perfgate.rehearsal.synthetic_metrics import Load
 from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
 from perfgate.rehearsal.trtllm_bench_text import text
 

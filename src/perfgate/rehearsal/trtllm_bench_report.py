@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.rehearsal.dataset_file import Lengths
-from perfgate.rehearsal.play import SYNTHETIC
+from perfgate.rehearsal.playbook import SYNTHETIC
 
 # Memory and its clock as the GPUs report them; 141 GB class and 180 GB class.
 _MACHINES = {"H200": (139.81, 3.201), "B200": (178.35, 3.996), "GB200": (184.31, 3.996)}

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from perfgate.rehearsal import healthy
+from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.fault_injection import befall_engine
 from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.misfortune import befall_engine
 from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.play import SYNTHETIC, Play, announce, end, here
+from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, end, here
 
 _PROGRAM = "trtllm-serve"
 _ANSWER = (

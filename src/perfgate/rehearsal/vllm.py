@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.rehearsal.ask import require_answer, served_models
 from perfgate.rehearsal.benchmark_serving import measured
-from perfgate.rehearsal.misfortune import befall_client
+from perfgate.rehearsal.fault_injection import befall_client
+from perfgate.rehearsal.http_requests import require_answer, served_models
 from perfgate.rehearsal.options import Given, read_known
-from perfgate.rehearsal.play import SYNTHETIC, announce, end, here
+from perfgate.rehearsal.playbook import SYNTHETIC, announce, end, here
 from perfgate.rehearsal.serving_report import (
     Served,
     heading,

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from perfgate.comparing.compare import Comparison
-from perfgate.comparing.compared_probe import ProbeComparison
-from perfgate.comparing.sides import Side
-from perfgate.exit_status import ExitStatus, exit_status
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict, counted, worst
 from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.verdicts.comparison.comparison import Comparison
+from perfgate.verdicts.comparison.probe import ProbeComparison
+from perfgate.verdicts.comparison.sides import Side
+from perfgate.verdicts.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
 SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"

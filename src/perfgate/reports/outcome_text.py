@@ -7,9 +7,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.verdict import Judgement
-from perfgate.metrics import is_accuracy, lookup
-from perfgate.outcome import Outcome
+from perfgate.verdicts.outcome import Outcome
 
 _WIDTH = 200  # nothing is cut; the longest rows, those of accuracies, have about 140 characters
 

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.exit_status import ExitStatus, meaning
+from perfgate.campaign.resume import resuming_call
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.records import name_of
 from perfgate.reports.outcome_text import COLUMNS, rows
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
@@ -19,7 +18,8 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     warnings,
 )
-from perfgate.resuming import resuming_call
+from perfgate.runs.records import name_of
+from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 
 def summary(

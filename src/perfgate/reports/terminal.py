@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.exit_status import ExitStatus, meaning
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.records import name_of
 from perfgate.reports.outcome_text import brief, resolution
 from perfgate.reports.summary import as_judgement
 from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
+from perfgate.runs.records import name_of
+from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 
 def terminal_lines(

@@ -5,15 +5,15 @@ what its starts took and saved, and what its time did not suffice for.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.accounts import total
-from perfgate.budget import span
+from perfgate.baselines.waivers import in_force
+from perfgate.campaign.budget import span
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.together import Moved, moved_together
 from perfgate.gate.verdict import counted
-from perfgate.metrics import is_accuracy, lookup
-from perfgate.records import name_of
 from perfgate.reports.outcome_text import signed
-from perfgate.waivers import in_force
+from perfgate.runs.records import name_of
+from perfgate.runs.start_counts import total
 
 Records = Sequence[Mapping[str, Any]]
 

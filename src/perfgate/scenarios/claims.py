@@ -7,7 +7,7 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from perfgate.metrics import is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Claim, Floor, Scenario

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import EngineSettings, Scenario, Workload
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from perfgate.errors import InputError, SeveralInputErrors
-from perfgate.measurement import Json
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.measurement import Json
 from perfgate.scenarios.claims import broken_claim_rules
 from perfgate.scenarios.plain import claim_from_plain, from_plain
 from perfgate.scenarios.problem import Keys, Problem, dotted

@@ -3,8 +3,8 @@
 import difflib
 from collections.abc import Iterator
 
-from perfgate.errors import InputError
-from perfgate.metrics import METRICS, is_accuracy, lookup
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 

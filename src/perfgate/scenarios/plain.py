@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from perfgate.measurement import Json
+from perfgate.core.measurement import Json
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     Claim,

@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from perfgate.measurement import Json
-from perfgate.paths import repository
+from perfgate.core.measurement import Json
+from perfgate.core.paths import repository
 from perfgate.scenarios.problem import Keys, Problem
 
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from perfgate.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.scenario import Scenario
 
 # The marker of each hardware, besides those that a scenario names itself.

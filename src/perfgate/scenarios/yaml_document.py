@@ -13,8 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from perfgate.errors import InputError
-from perfgate.measurement import Json
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Json
 from perfgate.scenarios.problem import Keys, dotted
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster

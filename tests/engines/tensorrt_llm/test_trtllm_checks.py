@@ -20,7 +20,8 @@ from trtllm_scenarios import (
     served,
 )
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import dataset
 from perfgate.engines.tensorrt_llm.checks import check, is_served
 from perfgate.engines.tensorrt_llm.environment import environment
@@ -32,7 +33,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
-from perfgate.errors import InputError
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,

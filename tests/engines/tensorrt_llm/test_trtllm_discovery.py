@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from perfgate import places
-from perfgate.asking import Answer
+from perfgate.core import locations as places
+from perfgate.core.errors import MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.program_query import Answer
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import asking, discovery
-from perfgate.errors import MissingProgram
-from perfgate.places import Places
 
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 

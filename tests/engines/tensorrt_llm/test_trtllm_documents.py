@@ -16,9 +16,9 @@ from trtllm_scenarios import (
     scenario,
 )
 
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
-from perfgate.errors import InputError
-from perfgate.places import Places
 from perfgate.scenarios.scenario import EngineSettings, Smoke
 
 YAML = "extra-llm-api-config.yml"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from trtllm_scenarios import CASES, ON_PAPER, build, scenario
 
+from perfgate.core.locations import Places
 from perfgate.engines.base import Endpoint, engine
 from perfgate.engines.tensorrt_llm import discovery
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.places import Places
 
 CASE = CASES["sharegpt"].scenario
 

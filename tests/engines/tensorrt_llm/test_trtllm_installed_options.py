@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from trtllm_scenarios import CASES, build, render
 
-from perfgate.asking import Answer
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.program_query import Answer
 from perfgate.engines.tensorrt_llm import asking
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.installed_options import (
@@ -25,8 +27,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
-from perfgate.errors import InputError
-from perfgate.places import Places
 
 CLICK = """\
 [TensorRT-LLM] TensorRT-LLM version: 1.1.0

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from trtllm_scenarios import CASES, offline, options, render, scenario, served
 
-from perfgate.errors import InputError
+from perfgate.core.errors import InputError
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 BENCHED = scenario(

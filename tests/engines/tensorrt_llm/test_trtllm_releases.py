@@ -3,6 +3,7 @@
 import pytest
 from packaging.version import Version
 
+from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.releases import RELEASES, release, same_release
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
@@ -17,7 +18,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     THROUGHPUT,
     YamlKeys,
 )
-from perfgate.errors import InputError
 
 
 @pytest.mark.parametrize(

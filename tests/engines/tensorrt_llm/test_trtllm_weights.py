@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from trtllm_scenarios import ON_PAPER, scenario
 
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.weights import model_facts
-from perfgate.errors import InputError
-from perfgate.places import Places
 from perfgate.scenarios.scenario import Model, Scenario, Weights
 
 NAME = "nvidia/DeepSeek-R1-FP4"

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trtllm_scenarios import V3_SETTINGS, scenario
 
+from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.releases import RELEASES, release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, YamlKeys
-from perfgate.errors import InputError
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,

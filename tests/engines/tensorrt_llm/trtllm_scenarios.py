@@ -6,10 +6,10 @@ Typed off the documents by hand: the expected side of the tests, independent of 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import bench, examples, serve
-from perfgate.places import Places
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from building import SCENARIO
 
-from perfgate.command import Command
-from perfgate.launchers import docker
+from perfgate.core.command import Command
 from perfgate.launchers.base import Wanted
+from perfgate.launchers.docker import launcher as docker
+from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware
-from perfgate.site import DockerSite
 
 task = json.loads(sys.argv[1])
 docker.POLITE_S = 0.5

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from perfgate.command import Command
-from perfgate.launchers.local import LocalLauncher
+from perfgate.core.command import Command
+from perfgate.launchers.local.launcher import LocalLauncher
 
 task = json.loads(sys.argv[1])
 launcher = LocalLauncher(orphan_grace_s=task["grace_s"])

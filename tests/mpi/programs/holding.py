@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mpi_hosts import SITE, python, two_hosts, wanted
 
-from perfgate.launchers.mpirun import MpirunLauncher
-from perfgate.places import Places
+from perfgate.core.locations import Places
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
 
 os.environ["PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH"] = "env"
 scenario = two_hosts()

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from perfgate.places import Places
+from perfgate.core.locations import Places
 
 LIMIT_S = 180.0  # importing torch and the bindings from a cold network disk takes minutes
 

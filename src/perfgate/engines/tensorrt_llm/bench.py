@@ -1,6 +1,8 @@
 """`trtllm-bench throughput`: one load point, measured with the engine inside the program."""
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
+from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
@@ -10,8 +12,6 @@ from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import BENCH, THROUGHPUT
-from perfgate.places import Places
-from perfgate.programs import TRTLLM_BENCH
 from perfgate.scenarios.scenario import EngineSettings, LoadPoint, Scenario
 
 REPORT = "report.json"

@@ -1,9 +1,12 @@
 """Programs that only a checkout of TensorRT-LLM has: its wheel lacks them."""
 
-from perfgate.errors import InputError
-from perfgate.places import TENSORRT_LLM_SOURCE, Places
-from perfgate.programs import TENSORRT_LLM_PYTHON
-from perfgate.wrapping.docker import SOURCES
+from pathlib import Path
+
+from perfgate.core.errors import InputError
+from perfgate.core.locations import TENSORRT_LLM_SOURCE, Places
+from perfgate.core.programs import TENSORRT_LLM_PYTHON
+
+IMAGE_SOURCES = Path("/app/tensorrt_llm")  # of the release images: benchmarks, examples
 
 
 def script(places: Places, path: str) -> tuple[str, ...]:
@@ -20,7 +23,7 @@ def script(places: Places, path: str) -> tuple[str, ...]:
         if places.on_paper:
             return (*python, path)
         if places.inside is not None:
-            return (*python, str(SOURCES / path))
+            return (*python, str(IMAGE_SOURCES / path))
         raise InputError(
             "this program is part of TensorRT-LLM's sources, not of its wheel",
             field=TENSORRT_LLM_SOURCE,

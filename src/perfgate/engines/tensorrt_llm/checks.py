@@ -6,14 +6,14 @@ lacks is refused by the rendering itself. What rendering cannot see has a rule o
 
 from collections.abc import Callable
 
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import bench, dataset, examples, serve
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
-from perfgate.errors import InputError
-from perfgate.places import Places
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 BENCH_CLIENT = "trtllm-bench"

@@ -3,18 +3,18 @@
 Source: best-performance guide, "Dataset preparation" and "B200 max-throughput for R1".
 """
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.programs import TRTLLM_BENCH
+from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import BENCH
-from perfgate.errors import InputError
-from perfgate.places import Places
-from perfgate.programs import TRTLLM_BENCH
 from perfgate.scenarios.scenario import Scenario, Workload
-from perfgate.steps import Step
 
 FILE = "dataset.txt"
 _GENERATOR = "token-norm-dist"

@@ -5,12 +5,12 @@ import re
 
 from packaging.version import InvalidVersion, Version
 
-from perfgate.asking import ask_here
+from perfgate.core.errors import MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.program_query import ask_here
+from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.asking import LIMIT_S, answer
-from perfgate.errors import MissingProgram
-from perfgate.places import Places
-from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 
 # The release containers set both (docker/Dockerfile.multi).
 VERSION_VARIABLE = "TRT_LLM_VERSION"

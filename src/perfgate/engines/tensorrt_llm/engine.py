@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.measurement import Json
-from perfgate.places import Places
 from perfgate.scenarios.scenario import Scenario
 
 

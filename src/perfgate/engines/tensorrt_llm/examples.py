@@ -1,6 +1,8 @@
 """The example programs of TensorRT-LLM: a first answer, and GPQA as its README evaluates it."""
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.locations import DATASETS, Places
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
 from perfgate.engines.tensorrt_llm.checkout import script
@@ -10,8 +12,6 @@ from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import GPQA, QUICKSTART
-from perfgate.errors import InputError
-from perfgate.places import DATASETS, Places
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,

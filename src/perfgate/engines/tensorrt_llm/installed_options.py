@@ -11,7 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.errors import CliDrift, InputError, MissingProgram
+from perfgate.core.locations import Places
+from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
+from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.asking import answer
 from perfgate.engines.tensorrt_llm.releases.table import (
@@ -24,10 +28,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
-from perfgate.errors import CliDrift, InputError, MissingProgram
-from perfgate.places import Places
-from perfgate.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
-from perfgate.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _DECLARATION = re.compile(r"^\s*(-.*?)(?:\s{2,}|$)")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.places import Places
+from perfgate.core.locations import Places
 from perfgate.scenarios.scenario import Scenario
 
 

@@ -1,7 +1,7 @@
 """How a setting is refused that a release cannot express: one form of message for all."""
 
+from perfgate.core.errors import CannotDo
 from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.errors import CannotDo
 from perfgate.scenarios.scenario import Scenario
 
 

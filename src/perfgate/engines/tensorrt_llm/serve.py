@@ -1,6 +1,8 @@
 """`trtllm-serve`: the server that the load clients and lm_eval talk to."""
 
-from perfgate.command import Command
+from perfgate.core.command import Command
+from perfgate.core.locations import Places
+from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
@@ -10,8 +12,6 @@ from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.releases import release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
-from perfgate.places import Places
-from perfgate.programs import TRTLLM_SERVE
 from perfgate.scenarios.scenario import Scenario
 
 

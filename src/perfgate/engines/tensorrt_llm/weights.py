@@ -9,10 +9,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.core.errors import InputError
+from perfgate.core.locations import MODELS, Places
+from perfgate.core.measurement import Json
 from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.errors import InputError
-from perfgate.measurement import Json
-from perfgate.places import MODELS, Places
 from perfgate.scenarios.scenario import Scenario
 
 QUANTIZATION = "hf_quant_config.json"

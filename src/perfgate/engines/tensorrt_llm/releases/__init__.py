@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
+from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.releases.table import Option, Options, Release
 from perfgate.engines.tensorrt_llm.releases.v0_19 import V0_19
 from perfgate.engines.tensorrt_llm.releases.v0_20 import V0_20
@@ -17,7 +18,6 @@ from perfgate.engines.tensorrt_llm.releases.v1_0_rc2 import V1_0_RC2
 from perfgate.engines.tensorrt_llm.releases.v1_1 import V1_1
 from perfgate.engines.tensorrt_llm.releases.v1_2 import V1_2
 from perfgate.engines.tensorrt_llm.releases.v1_3 import V1_3, V1_3_RC11, V1_3_RC24
-from perfgate.errors import InputError
 
 RELEASES: tuple[Release, ...] = (
     V0_19,

@@ -1,0 +1,165 @@
+"""EngineRepo: a git clone of the engine, asked which commit comes before which. Changes nothing."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfgate.core.errors import InputError
+from perfgate.core.program_query import Answer, NoStatus, ask_here
+
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+_WITHIN_S = 60.0
+# A hook, a monitor or a fetch of the clone's would be a program of someone else's choosing.
+_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+_NEVER_ASK = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
+
+# Set while a hook runs, these would name another repository than the one that was given.
+_OF_ANOTHER = {
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_COMMON_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+}
+
+
+def same_hash(one: str, other: str) -> bool:
+    """Whether two names of commits are the same: equal, or one abbreviates the other's hash."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return bool(_HASH.fullmatch(short) and _HASH.fullmatch(long)) and long.startswith(short)
+
+
+class EngineRepo:
+    """A clone of the engine's repository.
+
+    A commit is named by its hash, whole or abbreviated, or by a release's tag (``1.2.0`` is also
+    ``v1.2.0``), since an engine that tells no commit is known by its version.
+
+    Raises:
+        InputError: not a git clone, or git is not installed or gives no answer in time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: dict[str, str | None] = {}
+        self._before: dict[tuple[str, str], int | None] = {}
+        answer = self._git("rev-parse", "--git-dir")
+        if not answer.is_good:
+            raise InputError(
+                f"{path}: not a git clone that git will read",
+                field="--engine-repo",
+                found=answer.stderr.strip() or None,
+                expected="a folder with a clone of the engine's repository",
+            )
+        self.is_shallow = self._git("rev-parse", "--is-shallow-repository").stdout.strip() == "true"
+
+    def knows(self, commit: str) -> bool:
+        """Whether the clone has `commit`."""
+        return self._resolve(commit) is not None
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether `older` is `newer` or comes before it.
+
+        Raises:
+            InputError: the clone does not have one of them, or is shallow and cannot tell.
+        """
+        for commit in (older, newer):
+            self._known_hash(commit)
+        found = self._distance(older, newer) is not None
+        if not found and self.is_shallow:
+            raise self._too_shallow(newer)
+        return found
+
+    def ancestors(self, commits: Sequence[str], of: str) -> dict[str, int]:
+        """Those of `commits` that are `of` or come before it, with the commits between.
+
+        What the clone does not have is passed over.
+
+        Raises:
+            InputError: the clone does not have `of`.
+        """
+        self._known_hash(of)
+        found = {commit: self._distance(commit, of) for commit in commits}
+        return {commit: number for commit, number in found.items() if number is not None}
+
+    def nearest(self, commits: Sequence[str], of: str) -> tuple[str, int] | None:
+        """The one of `commits` with the fewest commits between it and `of`, and their number.
+
+        Raises:
+            InputError: the clone does not have `of`, or is shallow and shows no ancestor of it.
+        """
+        found = self.ancestors(commits, of)
+        if not found and commits and self.is_shallow:
+            raise self._too_shallow(of)
+        return min(found.items(), key=lambda one: (one[1], one[0]), default=None)
+
+    def _distance(self, older: str, newer: str) -> int | None:
+        """Commits of `newer` that `older` does not have; None if it does not come before it."""
+        first, last = self._resolve(older), self._resolve(newer)
+        if first is None or last is None:
+            return None
+        if (first, last) not in self._before:
+            number = None
+            if self._git("merge-base", "--is-ancestor", first, last).is_good:
+                number = int(self._git("rev-list", "--count", f"{first}..{last}").stdout)
+            self._before[first, last] = number
+        return self._before[first, last]
+
+    def _known_hash(self, commit: str) -> str:
+        found = self._resolve(commit)
+        if found is None:
+            raise InputError(
+                "the engine clone does not have this commit",
+                field="--engine-repo",
+                found=f"{commit} in {self.path}",
+                expected="a clone with the history of the build under test",
+                hint="git fetch --unshallow" if self.is_shallow else "git fetch in that clone",
+            )
+        return found
+
+    def _resolve(self, commit: str) -> str | None:
+        """The full hash; None if the clone does not have it, or knows several of that name."""
+        if commit not in self._known:
+            tags = [f"refs/tags/{commit}", f"refs/tags/v{commit}"]
+            names = [commit] if _HASH.fullmatch(commit) else tags
+            answers = (
+                self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+                for name in names
+            )
+            found = (one.stdout.strip() for one in answers if one.is_good)
+            self._known[commit] = next(found, None)
+        return self._known[commit]
+
+    def _too_shallow(self, commit: str) -> InputError:
+        return InputError(
+            "the engine clone is shallow and cannot tell what comes before this commit",
+            field="--engine-repo",
+            found=f"{commit} in {self.path}",
+            expected="a clone with its history",
+            hint="git fetch --unshallow in that clone",
+        )
+
+    def _git(self, *words: str) -> Answer:
+        kept = {name: text for name, text in os.environ.items() if name not in _OF_ANOTHER}
+        argv = ("git", *_QUIET, "-C", str(self.path), *words)
+        answer = ask_here(argv, _WITHIN_S, {**kept, **_NEVER_ASK, "LC_ALL": "C"})
+        if answer.cause is NoStatus.TOO_LONG:
+            raise InputError(
+                f"git gave no answer within {_WITHIN_S:.0f} s",
+                field="--engine-repo",
+                found=f"git {' '.join(words)} in {self.path}",
+                expected="a clone on a disk that answers",
+            )
+        if answer.status is None:
+            raise InputError(
+                "git cannot be started",
+                field="--engine-repo",
+                found=answer.refusal,
+                expected="git on PATH",
+            )
+        return answer

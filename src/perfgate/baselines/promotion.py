@@ -1,0 +1,227 @@
+"""Promotion: what a person decides about baselines: accept a candidate, retire one, pin the anchor.
+
+Candidates themselves come from runs: `perfgate.baselines.recording`.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfgate.baselines import (
+    NOBODY,
+    Anchor,
+    Baseline,
+    Change,
+    Chosen,
+    Retired,
+    Store,
+    read,
+    suite_store,
+)
+from perfgate.baselines.choice import newest_build, newest_release
+from perfgate.baselines.difference import ProbeChanges, compare
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.levels import change_of, losses_of
+from perfgate.baselines.recording import record_candidates, unlike_machines
+from perfgate.core.errors import InputError
+from perfgate.runs.records import now
+
+__all__ = ["Promotion", "pin_anchor", "promote", "record_candidates", "retire"]
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """What accepting a candidate does.
+
+    Attributes:
+        file: the baseline's file.
+        written: whether it was written; a dry run only tells.
+        change: what it changes: nothing was comparable before, a loss is accepted, …
+        before: the baseline that it was compared with; None: there is none.
+        probes: what changes, probe by probe.
+        notes: what else the person should know.
+    """
+
+    file: Path
+    written: bool
+    change: Change
+    before: Chosen | None
+    probes: tuple[ProbeChanges, ...]
+    notes: tuple[str, ...] = ()
+
+
+def promote(
+    candidate: Path,
+    *,
+    by: str,
+    reason: str,
+    accept_regression: str | None = None,
+    dry_run: bool = False,
+    repo: EngineRepo | None = None,
+) -> Promotion:
+    """Accept a candidate: write it into the suite's store under a person's name.
+
+    Args:
+        candidate: the candidate's file.
+        by: the person.
+        reason: why these numbers are right.
+        accept_regression: why a loss that the run proved is accepted; it starts a new level.
+        dry_run: tell what would change, and write nothing.
+        repo: a clone of the engine, which tells the nearest ancestor.
+
+    Raises:
+        InputError: the candidate is unusable, edited, retired, from unlike machines, or a loss that
+            is not accepted; or name or reason are empty.
+    """
+    by, reason = _named("--by", by), _named("--reason", reason)
+    found = read(candidate)
+    if found.retired is not None:
+        raise InputError(
+            "a retired baseline is not accepted again",
+            file=candidate,
+            field="retired",
+            found=f"{found.retired.by}: {found.retired.reason}",
+            hint="measure the build again and record that run",
+        )
+    store = suite_store()
+    before = store.choose(found.hardware, found.scenario, found.engine, repo)
+    losses = losses_of(found, before)
+    if losses and accept_regression is None:
+        raise InputError(
+            "the candidate is a regression",
+            file=candidate,
+            found="; ".join(losses),
+            expected="a loss is accepted by a person, with its own reason",
+            hint="mend the build, or use --accept-regression 'why this loss is right'",
+        )
+    if accept_regression is not None:
+        accept_regression = _named("--accept-regression", accept_regression)
+        if not losses:
+            raise InputError(
+                "there is no regression to accept",
+                field="--accept-regression",
+                file=candidate,
+                found=", ".join(f"{label} {said}" for label, said in found.verdicts.items()),
+                hint="leave the option out",
+            )
+    change = change_of(found, before, losses)
+    accepted = replace(
+        found,
+        accepted_by=by,
+        accepted_at=now(),
+        reason=reason,
+        change=change,
+        regression=accept_regression or "",
+    )
+    path = store.path(found.hardware, found.scenario, found.engine.commit)
+    kept = read(path) if path.is_file() else None
+    if kept is not None and kept.retired is None:
+        accepted = kept.merged(accepted)
+    differing = unlike_machines(accepted.entries)
+    if differing:
+        raise InputError(
+            "the baseline would hold numbers of unlike machines",
+            file=candidate,
+            found="; ".join(differing),
+            expected="probes of one scenario, measured on machines with equal facts",
+            hint="record all probes on one of them",
+        )
+    probes = tuple(
+        compare(label, before.entry(label) if before else None, entry)
+        for label, entry in found.entries.items()
+    )
+    notes = _notes(accepted, store, kept)
+    if not dry_run:
+        store.save(accepted, merge=False)
+    return Promotion(path, not dry_run, change, before, probes, notes)
+
+
+def retire(file: Path, *, by: str, reason: str) -> Path:
+    """Mark a baseline as one that nothing is compared with any more; it stays in git.
+
+    Raises:
+        InputError: the file is no accepted baseline, already retired, or the anchor; or name or
+            reason are empty.
+    """
+    by, reason = _named("--by", by), _named("--reason", reason)
+    baseline, store = _accepted(file)
+    pinned = store.pinned(baseline.hardware, baseline.scenario)
+    family = store.of_scenario(baseline.hardware, baseline.scenario)
+    if pinned is not None and pinned.commit == baseline.engine.commit:
+        raise InputError(
+            "the anchor cannot be retired",
+            file=file,
+            found=f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}",
+            hint="pin another first: perfgate baseline anchor FILE --by … --reason …",
+        )
+    others = [one for one in family if one.retired is None and one.engine != baseline.engine]
+    if others and pinned is None:
+        anchor = store.anchor(baseline.hardware, baseline.scenario, newest_build(family))
+        if anchor is not None and anchor.baseline.engine == baseline.engine:
+            raise InputError(
+                "the anchor cannot be retired",
+                file=file,
+                found=f"{baseline.engine.version} is the {anchor.why}",
+                hint="pin another first: perfgate baseline anchor FILE --by … --reason …",
+            )
+    return store.save(replace(baseline, retired=Retired(by, now(), reason)), merge=False)
+
+
+def pin_anchor(file: Path, *, by: str, reason: str) -> Path:
+    """Pin a baseline as its scenario's anchor; small losses then add up against it.
+
+    Returns:
+        the anchor's file.
+
+    Raises:
+        InputError: the file is no accepted baseline, or a retired one; or name or reason are empty.
+    """
+    by, reason = _named("--by", by), _named("--reason", reason)
+    baseline, store = _accepted(file)
+    return store.pin(
+        Anchor(baseline.scenario, baseline.hardware, baseline.engine.commit, by, now(), reason)
+    )
+
+
+def _named(option: str, text: str) -> str:
+    if not text.strip():
+        raise InputError("must not be empty", field=option)
+    return text.strip()
+
+
+def _accepted(file: Path) -> tuple[Baseline, Store]:
+    """A baseline that a person accepted and nobody retired, and the store it lies in."""
+    baseline = read(file)
+    if baseline.accepted_by == NOBODY:
+        raise InputError(
+            "a candidate is no baseline yet",
+            file=file,
+            hint="accept it with `perfgate baseline promote`, or delete the file",
+        )
+    if baseline.retired is not None:
+        raise InputError(
+            "the baseline is retired",
+            file=file,
+            field="retired",
+            found=f"{baseline.retired.by} on {baseline.retired.at[:10]}: {baseline.retired.reason}",
+        )
+    return baseline, Store(file.resolve().parents[2])
+
+
+def _notes(accepted: Baseline, store: Store, kept: Baseline | None) -> tuple[str, ...]:
+    notes = []
+    if kept is not None:
+        was = "retired " if kept.retired else ""
+        notes.append(f"replaces the {was}baseline of this commit, accepted by {kept.accepted_by}")
+    family = store.of_scenario(accepted.hardware, accepted.scenario)
+    others = [one for one in family if one.engine.commit != accepted.engine.commit]
+    anchor = store.anchor(accepted.hardware, accepted.scenario, accepted.engine)
+    becomes_it = (
+        store.pinned(accepted.hardware, accepted.scenario) is None
+        and newest_release([*others, accepted], accepted.engine) == accepted
+    )
+    if accepted.change == "regression" and anchor is not None and not becomes_it:
+        notes.append(
+            f"the anchor is still {anchor.baseline.engine.version} ({anchor.why}): this loss "
+            "counts against it until `perfgate baseline anchor` pins another"
+        )
+    return tuple(notes)

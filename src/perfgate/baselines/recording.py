@@ -1,0 +1,279 @@
+"""Recording: candidates for baselines, from the records of runs that passed in full."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from perfgate.baselines import NOBODY, Baseline, BaselineRun, Entry, candidate_store
+from perfgate.core.errors import InputError
+from perfgate.engines.base import EngineBuild
+from perfgate.gate.verdict import Verdict, worst
+from perfgate.runs.records import RunFolder, now
+
+Line = Mapping[str, Any]
+
+# A REGRESSION is carried along: a person may accept it, with a reason of its own.
+_CARRIED = {
+    Verdict.PASS,
+    Verdict.IMPROVEMENT,
+    Verdict.REGRESSION,
+    Verdict.NO_BASELINE,
+    Verdict.NOT_COMPARABLE,
+}
+_MACHINE_FACTS = ("cpu", "cores", "gpus", "driver")  # as in `Machine.fingerprint`
+
+
+class _Taken(NamedTuple):
+    """A measurement, the folder of its run, and that run's id."""
+
+    folder: Path
+    run: str
+    line: Line
+
+
+@dataclass
+class _Found:
+    """What the runs hold of one scenario.
+
+    Attributes:
+        engines: the builds that were measured, each once.
+        verdicts: probe label → its verdict in each run.
+        usable: probe label → measurements.
+        unused: probe label → why some of its measurements are not used.
+        own: labels of probes that were compared with the machine itself.
+        faults: why the scenario did not pass in full.
+        hardware: the hardware's label.
+    """
+
+    engines: list[EngineBuild] = field(default_factory=list)
+    verdicts: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
+    usable: dict[str, list[_Taken]] = field(default_factory=lambda: defaultdict(list))
+    unused: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    own: set[str] = field(default_factory=set)
+    faults: set[str] = field(default_factory=set)
+    hardware: str = ""
+
+
+def record_candidates(runs: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """Write a candidate for every scenario that passed in full, pooling the runs' fresh starts.
+
+    A scenario is taken whole or not at all: every probe of it that was selected must have been
+    measured, and none may have failed or stayed undecided, in any of the runs. A regression is
+    taken along as such; only a person can accept it.
+
+    Args:
+        runs: folders of finished runs, of the same engine commit.
+
+    Returns:
+        The candidates' files, and what was left out, and why.
+
+    Raises:
+        InputError: not a run, one named twice, nothing usable in them, numbers that may never
+            become a baseline (changed on purpose, or made by a stand-in), or runs of unlike
+            machines or engine commits.
+    """
+    found: dict[str, _Found] = defaultdict(_Found)
+    for folder in _folders(runs):
+        _collect(folder, found)
+    left_out: set[str] = set()
+    candidates = []
+    for scenario, one in found.items():
+        faults = _faults(one)
+        left_out |= {f"{scenario}: {fault}" for fault in faults}
+        if faults:
+            continue
+        left_out |= {
+            f"{scenario}-{label}: compared with the machine itself, so its numbers stay here"
+            for label in one.own
+        }
+        left_out |= {
+            f"{scenario}-{label}: a start is not used, {why}"
+            for label, whys in one.unused.items()
+            for why in whys
+        }
+        entries = _entries(scenario, one)
+        if entries:
+            candidates.append(_candidate(scenario, one, entries, runs))
+    if not candidates:
+        raise InputError(
+            "nothing in this run can become a baseline"
+            if len(runs) == 1
+            else "nothing in these runs can become a baseline",
+            file=runs[0].absolute(),
+            found="; ".join(sorted(left_out)) or "no measurements",
+            expected="a run whose probes were measured in full, without injections",
+        )
+    # Written only when all of them are known to be right.
+    store = candidate_store()
+    return [store.save(one, merge=False) for one in candidates], sorted(left_out)
+
+
+def unlike_machines(entries: Mapping[str, Entry]) -> tuple[str, ...]:
+    """The facts of the machine in which the probes of one scenario differ; empty: none."""
+    seen: dict[str, tuple[str, str]] = {}
+    differing = []
+    for label, entry in entries.items():
+        for name in _MACHINE_FACTS:
+            value = entry.fingerprint.get(name)
+            if value is None:
+                continue
+            first, known = seen.setdefault(name, (label, value))
+            if known != value:
+                differing.append(f"{name}: {known} ({first}), {value} ({label})")
+    return tuple(differing)
+
+
+def _folders(runs: Sequence[Path]) -> list[RunFolder]:
+    folders = [RunFolder(run.resolve()) for run in runs]
+    for number, folder in enumerate(folders):
+        if folder.path in [one.path for one in folders[:number]]:
+            raise InputError(
+                "the same run is named twice, and its starts would count twice", file=folder.path
+            )
+    return folders
+
+
+def _collect(folder: RunFolder, found: dict[str, _Found]) -> None:
+    """Sort the records of one run by scenario and probe."""
+    run = str(folder.facts()["id"])
+    measured: dict[str, set[str]] = defaultdict(set)
+    for line in folder.records("measurement"):
+        if line["role"] == "new":
+            measured[line["scenario"]].add(line["probe"])
+            _take(found[line["scenario"]], _Taken(folder.path, run, line))
+    ended = [line for line in folder.records() if line.get("record") in ("verdict", "skipped")]
+    for line in ended:
+        if _is_claim(line):
+            continue
+        one, label = found[line["scenario"]], line["probe"]
+        measured[line["scenario"]].discard(label)
+        if line["record"] == "skipped":
+            one.faults.add(f"{label} was skipped: {line['reason']}")
+        else:
+            one.verdicts[label].append(_unwaived(line))
+    for scenario, labels in measured.items():
+        found[scenario].faults |= {f"{label} has no verdict" for label in labels}
+    selected = {test for line in folder.records("selected") for test in line["tests"]}
+    for test in selected - {line["test"] for line in ended}:
+        for scenario, one in found.items():
+            if f"[{scenario}-" in test:
+                one.faults.add(f"the run did not finish: no verdict for {test}")
+
+
+def _unwaived(line: Line) -> Verdict:
+    """The verdict without regard to waivers: a loss that is let through is not accepted by that."""
+    waived = any(one.get("waiver") for one in line.get("judgements", []))
+    return Verdict.REGRESSION if waived else Verdict(line["verdict"])
+
+
+def _is_claim(line: Line) -> bool:
+    """Whether a verdict is that of a statement, whose probes have verdicts of their own."""
+    return bool(line.get("name")) and line["name"] == line["probe"]
+
+
+def _take(found: _Found, taken: _Taken) -> None:
+    line, label = taken.line, taken.line["probe"]
+    build = EngineBuild(**line["engine"])
+    if build not in found.engines:
+        found.engines.append(build)
+    found.hardware = line["hardware"]
+    disturbed = line.get("disturbed", [])
+    if line["injected"] or line["synthetic"]:
+        found.unused[label].add("its numbers were changed on purpose or are synthetic")
+    elif line["machine_bound"]:
+        found.own.add(label)
+    elif disturbed:
+        found.unused[label].add(f"disturbed: {'; '.join(disturbed)}")
+    else:
+        found.usable[label].append(taken)
+
+
+def _faults(found: _Found) -> set[str]:
+    """Why one scenario did not pass in full; empty: it did.
+
+    A verdict without any measurement is one on other probes' measurements: that of a sweep.
+    """
+    faults = set(found.faults)
+    for label, verdicts in found.verdicts.items():
+        failed = [verdict for verdict in verdicts if verdict not in _CARRIED]
+        if failed:
+            faults.add(f"the verdict of {label} is {worst(failed).value}")
+    for label in found.unused.keys() - found.usable.keys():
+        faults.add(f"{label}: {'; '.join(sorted(found.unused[label]))}")
+    return faults
+
+
+def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
+    if len(found.engines) > 1:
+        raise InputError(
+            f"the runs measured more than one engine build: {scenario}",
+            found=", ".join(f"{one.name} {one.version} ({one.commit})" for one in found.engines),
+            expected="runs of one commit",
+            hint="record the runs of each commit by themselves",
+        )
+    entries: dict[str, Entry] = {}
+    for label, taken in found.usable.items():
+        facts = taken[0].line["fingerprint"]
+        for one in taken[1:]:
+            differing = Entry(facts, ()).differences(one.line["fingerprint"])
+            if differing:
+                raise _mixed(f"starts of one probe: {scenario}-{label}, run {one.run}", differing)
+        _refuse_copies(f"{scenario}-{label}", taken)
+        runs = tuple(
+            BaselineRun(
+                one.run,
+                one.line["started"],
+                one.line["metrics"],
+                one.line["answers"],
+                one.line.get("seconds"),
+                one.line.get("start"),
+            )
+            for one in sorted(taken, key=lambda one: str(one.line["started"]))
+            if one.line["metrics"]  # a first answer has none to keep
+        )
+        if runs:
+            entries[label] = Entry(facts, runs)
+    differing = unlike_machines(entries)
+    if differing:
+        raise _mixed(f"probes of one scenario: {scenario}", differing)
+    return entries
+
+
+def _refuse_copies(name: str, taken: Sequence[_Taken]) -> None:
+    """Refuse what counts twice because a run's folder was copied."""
+    for number, one in enumerate(taken):
+        for other in taken[:number]:
+            same = all(one.line[field] == other.line[field] for field in ("started", "metrics"))
+            if same and one.folder != other.folder:
+                raise InputError(
+                    f"the same measurement of {name} is in two runs, and would count twice",
+                    found=f"{other.folder}, {one.folder}",
+                    expected="runs of their own, not a copy of one",
+                )
+
+
+def _mixed(what: str, differing: tuple[str, ...]) -> InputError:
+    return InputError(
+        f"unlike machines for {what}",
+        found="; ".join(differing),
+        expected="equal facts, since the runs become one baseline",
+        hint="record the runs of each machine by themselves",
+    )
+
+
+def _candidate(
+    scenario: str, found: _Found, entries: Mapping[str, Entry], runs: Sequence[Path]
+) -> Baseline:
+    names = ", ".join(dict.fromkeys(run.resolve().name for run in runs))
+    return Baseline(
+        scenario=scenario,
+        hardware=found.hardware,
+        engine=found.engines[0],
+        accepted_by=NOBODY,
+        accepted_at=now(),
+        reason=f"recorded from {'run' if len(runs) == 1 else 'runs'} {names}",
+        entries=entries,
+        verdicts={label: worst(verdicts).value for label, verdicts in found.verdicts.items()},
+    )

@@ -1,0 +1,217 @@
+"""Faulty waivers: those that ended, were exceeded or let nothing through fail the run.
+
+Pure: looks at the verdict records of a whole run, so that no process of it must know the others.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal
+
+from perfgate.baselines.waivers.targets import Known
+from perfgate.baselines.waivers.waiver import (
+    Waiver,
+    amount,
+    is_within,
+    limit_of,
+    loss_of,
+    lost_beyond,
+)
+from perfgate.core.errors import InputError
+from perfgate.gate.verdict import Verdict
+
+_PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
+_AGAINST = {"anchor": "against the anchor", "documented": "against the document"}
+_MOST_TOLD = 12  # names that a message may list
+
+_Plain = Mapping[str, Any]
+_Labelled = tuple[str, _Plain]  # a probe's label, and one of its judgements as a record has it
+Kind = Literal["expired", "exceeded", "unmatched"]
+
+
+@dataclass(frozen=True)
+class WaiverFault:
+    """Why a waiver fails the run; `message` has its place, what was found and how to mend it."""
+
+    waiver: Waiver
+    kind: Kind
+    message: str
+
+
+def faults(
+    waivers: Iterable[Waiver],
+    verdict_records: Iterable[_Plain],
+    *,
+    known: Mapping[str, Known],
+    today: date,
+) -> tuple[WaiverFault, ...]:
+    """What is wrong with the waivers, seen from the end of a run; in the order of the waivers.
+
+    - unmatched: it names a scenario, hardware, metric or probe that the suite does not have; or
+      everything that it is for was judged, and no judgement proves any loss.
+    - expired: its last day is past, and its scenario is in this run (or in no run, being unknown).
+    - exceeded: a regression that it is for lost more than it lets through.
+
+    What was not selected, skipped, undecided or failed says nothing of a waiver; nor do the numbers
+    of a rehearsal, of a run with settings changed on purpose, or a claim.
+
+    Args:
+        waivers: all there are.
+        verdict_records: those of the whole run, as `Outcome.as_record` makes them; those of skipped
+            tests may be among them.
+        known: all that the suite has, selected or not, from `known_of`.
+        today: the day of the run.
+    """
+    records = list(verdict_records)
+    in_run = {record["scenario"] for record in records}
+    found = []
+    for waiver in waivers:
+        unknown = _unknown(waiver, known)
+        if unknown is not None:
+            found.append(_fault(waiver, "unmatched", unknown))
+        if today > waiver.last_day:
+            if waiver.scenario in in_run or waiver.scenario not in known:
+                found.append(_fault(waiver, "expired", _expired(waiver, today)))
+        elif unknown is None:
+            scenario = known[waiver.scenario]
+            judged = list(_judged(waiver, scenario, records))
+            if beyond := _beyond(waiver, judged):
+                found.append(_fault(waiver, "exceeded", beyond))
+            elif needless := _needless(waiver, scenario, judged):
+                found.append(_fault(waiver, "unmatched", needless))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """The parts of a message."""
+
+    problem: str
+    found: str
+    hint: str
+    field: str | None = None
+    expected: str | None = None
+
+
+def _fault(waiver: Waiver, kind: Kind, wrong: _Wrong) -> WaiverFault:
+    error = InputError(
+        f"{wrong.problem} ({waiver.metric} of {waiver.scenario}, owner {waiver.owner})",
+        file=waiver.file,
+        line=waiver.line,
+        field=wrong.field,
+        found=wrong.found,
+        expected=wrong.expected,
+        hint=wrong.hint,
+    )
+    return WaiverFault(waiver, kind, str(error))
+
+
+def _unknown(waiver: Waiver, known: Mapping[str, Known]) -> _Wrong | None:
+    """What the suite does not have of what the waiver names; None: it has all of it."""
+    scenario = known.get(waiver.scenario)
+    if scenario is None:
+        return _unmatched("scenario", waiver.scenario, known)
+    if waiver.hardware != scenario.hardware:
+        return _unmatched("hardware", waiver.hardware, [scenario.hardware])
+    gating = dict.fromkeys(name for names in scenario.probes.values() for name in names)
+    if waiver.metric not in gating:
+        return _unmatched("metric", waiver.metric, gating)
+    there = [label for label, metrics in scenario.probes.items() if waiver.metric in metrics]
+    if waiver.probe not in (None, *there):
+        return _unmatched("probe", str(waiver.probe), there)
+    return None
+
+
+def _unmatched(field: str, found: str, those: Iterable[str]) -> _Wrong:
+    there = list(those)
+    # Of metrics and points the nearest spelling is another one, not the one that was meant.
+    close = difflib.get_close_matches(found, there, n=1) if field == "scenario" else ()
+    expected = "one of " + ", ".join(there)
+    if len(there) > _MOST_TOLD:
+        expected = "an id that `perfgate scenarios list` shows"
+    return _Wrong(
+        "the waiver is for nothing that the suite judges",
+        found,
+        f"did you mean {close[0]}?" if close else "correct it, or take the waiver out",
+        field,
+        expected,
+    )
+
+
+def _expired(waiver: Waiver, today: date) -> _Wrong:
+    return _Wrong(
+        "the waiver has ended",
+        f"last day {waiver.last_day}, today is {today}",
+        "take it out, or give it a later last_day if its reason still holds",
+    )
+
+
+def _covered(waiver: Waiver, scenario: Known) -> list[str]:
+    """The probes that the waiver is for; a claim about the scenario is none of them."""
+    return [
+        label
+        for label, metrics in scenario.probes.items()
+        if waiver.metric in metrics and waiver.probe in (None, label)
+    ]
+
+
+def _judged(waiver: Waiver, scenario: Known, records: Iterable[_Plain]) -> Iterator[_Labelled]:
+    """The judgements that the waiver is for, each with its probe's label."""
+    labels = _covered(waiver, scenario)
+    for record in records:
+        is_there = record["scenario"] == waiver.scenario and record["probe"] in labels
+        # Neither stand-ins nor settings changed on purpose tell what the build lost.
+        if not is_there or record.get("synthetic") or record.get("injected"):
+            continue
+        for one in record.get("judgements", ()):
+            if one["metric"] == waiver.metric:
+                yield record["probe"], one
+
+
+def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> _Wrong | None:
+    found = []
+    for label, one in judged:
+        loss = loss_of(waiver.metric, one["change"])
+        if one["verdict"] == Verdict.REGRESSION and not is_within(loss, waiver):
+            found.append(f"{label}: lost {lost_beyond(loss, waiver)}{_against(one)}")
+    if not found:
+        return None
+    return _Wrong(
+        "the loss exceeds the waiver",
+        "; ".join(found),
+        "mend the loss; raise at_most only if the owner accepts it",
+        "at_most",
+        f"at most {limit_of(waiver)}",
+    )
+
+
+def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> _Wrong | None:
+    """What shows that there is nothing to let through; None: there is, or there may be."""
+    if not set(_covered(waiver, scenario)) <= {label for label, _ in judged}:
+        return None  # what was not measured may have lost
+    if not all(_shows_no_loss(waiver.metric, one) for _, one in judged):
+        return None
+    found = [
+        f"{label}: {one['verdict']}, changed by {amount(waiver.metric, one['change'], sign='+')}"
+        f"{_against(one)}"
+        for label, one in judged
+    ]
+    return _Wrong(
+        "the waiver lets nothing through: no loss is proved any more",
+        "; ".join(found),
+        "take it out",
+    )
+
+
+def _shows_no_loss(metric: str, judgement: _Plain) -> bool:
+    """Whether it passed and its interval reaches to where nothing is lost."""
+    interval = judgement["interval"]
+    if judgement["verdict"] not in _PASSED or interval is None or judgement["change"] is None:
+        return False
+    return min(loss_of(metric, bound) for bound in interval) <= 0
+
+
+def _against(judgement: _Plain) -> str:
+    against = judgement.get("against", "baseline")
+    return "" if against == "baseline" else f" ({_AGAINST.get(against, against)})"

@@ -1,1 +1,0 @@
-"""Calibration: the noise of one fresh start, measured on many starts of one build, and stored."""

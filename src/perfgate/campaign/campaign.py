@@ -1,0 +1,317 @@
+"""Campaign: all fresh starts of one scenario's engine in one session, judged as they come in.
+
+One start serves every probe that needs it (the sweep and the accuracy tasks); another is made only
+for probes that the gate could not decide. A scenario that measures its own reference has those
+starts interleaved with the build under test, so that a drifting machine touches both alike.
+"""
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from perfgate.baselines import as_run
+from perfgate.campaign.campaign_state import Findings, Role
+from perfgate.campaign.disturbance_guard import measure_guarded
+from perfgate.campaign.fresh_start import Place, fresh_start
+from perfgate.campaign.gpu_lease import leased, watch_start
+from perfgate.campaign.injection import inject
+from perfgate.campaign.preflight_check import look_at, require_alike
+from perfgate.campaign.probe_state import ProbeState, Ready, ends_the_start, not_measured
+from perfgate.campaign.session import Session
+from perfgate.campaign.vboost import level_for
+from perfgate.core.errors import PerfgateError, as_run_error
+from perfgate.core.failures import FAILURES
+from perfgate.launchers.base import Placement
+from perfgate.machine.hardware import Machine
+from perfgate.machine.leases import Lease
+from perfgate.plan.toolchain import Tools
+from perfgate.runs.progress import Progress
+from perfgate.runs.records import now
+from perfgate.runs.start_counts import Account
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.judgement import Judged
+from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.references import References, measures_itself
+from perfgate.verdicts.sweeps import SweepProbe
+
+# Fresh starts made again because something disturbed them, of either role, at most.
+_MOST_REPEATS = 2
+# Fresh starts made again, elsewhere if possible, because the machine failed and not the build.
+_MOST_LOST = 1
+
+
+class Campaign:
+    """The measurements of one scenario; made when the first outcome is asked for."""
+
+    def __init__(
+        self, scenario: Scenario, probes: Sequence[Probe], tools: Tools, session: Session
+    ) -> None:
+        self.scenario = scenario
+        self.tools = tools
+        self.session = session
+        self._references = References(
+            tools,
+            session.machine,
+            session.reference,
+            measured=not session.synthetic,
+            repo=session.repo,
+            vboost=level_for(scenario, session),
+        )
+        self._found = Findings(scenario, probes, self._references, session)
+        self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
+        self._folder = session.run.path / scenario.id
+        self._starts: list[Role] = []
+        self._disturbed_starts = 0
+        self._lost_starts = 0
+        self._spent_s = 0.0
+        self._ran = False
+        self._machine: Machine | None = None
+        self.account = Account()
+
+    @property
+    def has_run(self) -> bool:
+        """Whether its measurements were asked for."""
+        return self._ran
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether anything of the build under test was measured."""
+        return self._found.any_measured
+
+    def outcome(self, probe: Probe) -> Outcome:
+        """What became of `probe`; the first call makes all measurements of the campaign."""
+        self._run_once()
+        return self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
+
+    def curve(self, sweep: SweepProbe) -> Judged:
+        """The whole sweep, judged on what has been measured so far."""
+        self._run_once()
+        judged = self._found.curve(sweep)
+        told = self._beyond_budget() if judged.needs_more_runs else None
+        return replace(judged, notes=(*judged.notes, told)) if told else judged
+
+    def measure_again(self, probes: Sequence[Probe]) -> bool:
+        """One more fresh start for `probes`, for a claim or a curve; False: none is left."""
+        self._run_once()
+        states = [self._found.states[probe] for probe in probes]
+        if any(state.error for state in states) or not self._may_start():
+            return False
+        self._make_start("new", probes)
+        self._found.judge()
+        return not any(state.error for state in states)
+
+    def _run_once(self) -> None:
+        if self._ran:
+            return
+        self._ran = True
+        try:
+            self._run()
+        except PerfgateError as error:  # e.g. a stored reference that cannot be read
+            self._found.fail(self._found.waiting_for("new"), error, self._folder)
+
+    def _run(self) -> None:
+        schedule = self._schedule()
+        self.account.planned = sum(self._engine_starts(role) for role in schedule)
+        repeated = 0
+        while schedule:
+            role = schedule.pop(0)
+            self._tell_plan([role, *schedule])
+            disturbed = self._make_start(role)
+            if disturbed and role == "reference" and repeated < _MOST_REPEATS:
+                repeated += 1
+                schedule.append("reference")
+            if schedule:
+                continue
+            self._found.judge()
+            if self._found.any_open and self._may_start():
+                schedule.append("new")
+
+    def _schedule(self) -> list[Role]:
+        """Reference starts, where they are due, around the first start of the new build."""
+        if not any(self._references.are_due(probe) for probe in self._found.states):
+            return ["new"]
+        starts = self.scenario.gate.reference_starts
+        first: list[Role] = ["reference"] * (starts // 2)
+        rest: list[Role] = ["reference"] * (starts - starts // 2)
+        return [*first, "new", *rest]
+
+    def _engine_starts(self, role: Role) -> int:
+        """Starts of the engine in one of the schedule's: an offline program is one by itself."""
+        offline = [self.tools.is_offline(probe) for probe in self._found.waiting_for(role)]
+        return sum(offline) + (not all(offline))
+
+    def _may_start(self) -> bool:
+        """Whether another start of the build under test is allowed.
+
+        A disturbed start does not count, unless there were too many of them.
+        """
+        if self._out_of_time or self._beyond_budget():
+            return False
+        made_up_for = min(self._disturbed_starts, _MOST_REPEATS)
+        return self._starts.count("new") - made_up_for < self._found.rule.max_runs
+
+    def _beyond_budget(self) -> str | None:
+        """Why the session's time allows no further start; None: it does."""
+        budget = self.session.budget
+        return None if budget is None else budget.no_more(self.account.mean_s())
+
+    @property
+    def _out_of_time(self) -> bool:
+        budget = self.scenario.gate.budget_s
+        return budget is not None and self._spent_s >= budget
+
+    def _why_no_more(self, state: ProbeState) -> tuple[str, ...]:
+        """What kept the campaign from deciding, beside the numbers."""
+        notes = []
+        if state.judged is not None and state.judged.needs_more_runs and self._out_of_time:
+            spent, budget = self._spent_s, self.scenario.gate.budget_s
+            notes.append(f"no more starts: {spent:.0f} s used of gate.budget_s {budget:g}")
+        if state.open and (told := self._beyond_budget()):
+            notes.append(told)
+        return tuple(notes)
+
+    def _tell_plan(self, roles: Sequence[Role]) -> None:
+        steps = []
+        for role in roles:
+            steps += ["start", *(probe.label for probe in self._found.waiting_for(role))]
+        self._progress.plan(steps)
+
+    def _make_start(self, role: Role, probes: Sequence[Probe] | None = None) -> bool:
+        """One fresh start, and on it `probes`, or every probe that needs it.
+
+        Returns:
+            whether anything measured on it was disturbed.
+        """
+        probes = self._found.waiting_for(role) if probes is None else probes
+        if not probes:
+            return False
+        self._starts.append(role)
+        number = len(self._starts)
+        folder = self._folder / f"start-{number}-{role}"
+        disturbed, states = False, self._found.states
+        began = time.monotonic()
+        try:
+            scenario = self.scenario
+            if role == "new":
+                scenario = inject(scenario, self.session.injections)
+            with ExitStack() as stack:
+                session, tell = self.session, self._progress.note
+                lease = stack.enter_context(leased(scenario, session, tell))
+                began = time.monotonic()  # waiting for others costs no budget
+                serves = not all(self.tools.is_offline(probe) for probe in probes)
+                account = self.account.begin(role, serves=serves)
+                stack.callback(account.end, began)
+                self.account.synthetic |= lease.synthetic
+                check = partial(self._look_at, lease)
+                place = Place(session.launcher, folder, session.cache, number, tell, lease, check)
+                before = stack.enter_context(watch_start(scenario, session, lease))
+                with self._progress.step("start", f"start {number} ({role})"):
+                    start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
+                ready = Ready(start, before, (time.monotonic() - began) / len(probes))
+                account.ready_s = time.monotonic() - began if serves else None
+                for done, probe in enumerate(probes, start=1):
+                    state = states[probe]
+                    if state.is_dropped:
+                        continue
+                    account.measured(offline=self.tools.is_offline(probe))
+                    disturbed |= self._measure(ready, probe, role)
+                    error = state.error
+                    if error is not None and (start.has_ended or ends_the_start(probe, error)):
+                        never = [one for one in probes[done:] if not states[one].measured]
+                        self._found.fail(never, not_measured(probe, error), folder)
+                        break
+                    if start.has_ended:
+                        break  # with its machine: what is left gets another start
+                    if role == "new" and not probe.is_load:
+                        self._found.stop_at_broken_answers(probe)
+        except PerfgateError as error:
+            disturbed |= self._met(probes, error, folder, number)
+        self.account.ended(wasted=disturbed)
+        if role == "new":
+            self._spent_s += time.monotonic() - began
+            self._disturbed_starts += disturbed
+        return disturbed
+
+    def _measure(self, ready: Ready, probe: Probe, role: Role) -> bool:
+        """Measure one probe; tells whether it was disturbed, so that it is not used."""
+        state, start = self._found.states[probe], ready.start
+        number = start.place.number
+        started, began = now(), time.monotonic()
+        try:
+            with self._progress.step(probe.label, f"start {number} ({role}): {probe.label}"):
+                measured = measure_guarded(start, probe, ready.watch)
+        except PerfgateError as error:
+            return self._met([probe], error, start.place.folder / probe.label, number)
+        seconds = round(ready.share_s + time.monotonic() - began, 1)
+        state.folder = start.place.folder / probe.label if role == "new" else state.folder
+        if measured.disturbed:
+            told = f"fresh start {number}: {', '.join(measured.disturbed)}"
+            state.disturbed.append(told)
+        elif role == "new":
+            state.measured[number] = measured
+        else:
+            run = as_run(measured, self.session.run.id, started, seconds, number)
+            state.own_reference.append(run)
+        self.session.run.record(
+            "measurement",
+            {
+                "scenario": self.scenario.id,
+                "hardware": self.scenario.hardware.label,
+                "probe": probe.label,
+                "role": role,
+                "machine_bound": measures_itself(probe),
+                "start": number,
+                "started": started,
+                "seconds": seconds,
+                "engine": asdict(self.tools.build),
+                "fingerprint": dict(self._references.fingerprint(probe)),
+                "metrics": dict(measured.metrics),
+                "facts": dict(measured.facts),
+                "answers": {name: dict(given) for name, given in measured.answers.items()},
+                "folder": str(start.place.folder / probe.label),
+                "injected": [str(one) for one in self.session.injections] if role == "new" else [],
+                "synthetic": self.session.synthetic or start.place.lease.synthetic,
+                "lease": start.place.lease.plain(),
+                "disturbed": list(measured.disturbed),
+            },
+        )
+        return bool(measured.disturbed)
+
+    def _look_at(self, lease: Lease, placement: Placement) -> None:
+        """Look at the place of a start: here once, on other nodes each time.
+
+        Raises:
+            RunError: it is not fit, or not of the kind that this campaign was measured on so far.
+        """
+        if self.session.synthetic or lease.synthetic:
+            return
+        if self._machine is not None and self.session.launcher.here:
+            return
+        machine = look_at(placement, self.tools, self.session, lease).machine
+        if self._machine is None:
+            self._references.measured_on(machine)
+        else:
+            require_alike(machine, self._machine)
+        self._machine = machine
+
+    def _met(
+        self, probes: Sequence[Probe], error: PerfgateError, folder: Path, number: int
+    ) -> bool:
+        """Give `probes` the error; if the machine failed, not the build, another start instead.
+
+        Returns:
+            whether there will be another start.
+        """
+        met = as_run_error(error)
+        if not FAILURES[met.failure].of_machine or self._lost_starts >= _MOST_LOST:
+            self._found.fail(probes, error, folder)
+            return False
+        self._lost_starts += 1
+        for probe in probes:
+            told = f"fresh start {number}: {met.failure}: {met.message}"
+            self._found.states[probe].disturbed.append(told)
+        return True

@@ -1,0 +1,203 @@
+"""Findings: what a campaign has measured, probe by probe, and what that amounts to so far."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from perfgate.baselines.waivers import waive
+from perfgate.campaign.probe_state import (
+    ProbeState,
+    answered,
+    not_worth_measuring,
+    of_broken_answers,
+    why_not_used,
+)
+from perfgate.campaign.session import Session
+from perfgate.core.errors import PerfgateError, RunError, as_run_error
+from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
+from perfgate.gate.performance import Rule
+from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
+from perfgate.gate.verdict import Verdict
+from perfgate.scenarios.probe import Probe, order
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.judgement import Judged, judge, with_waivers
+from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.references import References
+from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve
+
+Role = Literal["reference", "new"]
+
+
+class Findings:
+    """What is known of each probe of one scenario.
+
+    Attributes:
+        states: probe → how far it is, in the order in which probes are measured.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        probes: Sequence[Probe],
+        references: References,
+        session: Session,
+    ) -> None:
+        self.states = {probe: ProbeState() for probe in sorted(probes, key=order)}
+        self._scenario = scenario
+        self._references = references
+        self._session = session
+        self._folder = session.run.path / scenario.id
+        self._reference_saved = False
+
+    @property
+    def any_measured(self) -> bool:
+        """Whether anything of the build under test was measured."""
+        return any(state.measured for state in self.states.values())
+
+    @property
+    def any_open(self) -> bool:
+        """Whether another start of the build under test would serve any probe."""
+        return any(state.open for state in self.states.values())
+
+    @property
+    def rule(self) -> Rule:
+        """The session's rule, with the most fresh starts that the scenario allows."""
+        most = min(self._scenario.gate.max_starts, self._session.rule.max_runs)
+        return replace(self._session.rule, max_runs=most)
+
+    def waiting_for(self, role: Role) -> list[Probe]:
+        """The probes that a start of this role would serve."""
+        if role == "new":
+            return [probe for probe, state in self.states.items() if state.open]
+        return [
+            probe
+            for probe, state in self.states.items()
+            if state.error is None and not state.is_dropped and self._references.are_due(probe)
+        ]
+
+    def fail(self, probes: Sequence[Probe], error: PerfgateError, folder: Path) -> None:
+        """Give `probes` the error, unless they already have one."""
+        for probe in probes:
+            state = self.states[probe]
+            state.error = state.error or as_run_error(error)
+            state.folder = folder
+
+    def judge(self) -> None:
+        """Judge what has been measured; a reference of this session is kept first."""
+        own = {
+            probe: state.own_reference
+            for probe, state in self.states.items()
+            if state.own_reference and state.error is None and not state.is_dropped
+        }
+        if own and not self._reference_saved:
+            self._references.save(own)
+            self._reference_saved = True
+        for probe in self.states:
+            self._judge_one(probe)
+
+    def stop_at_broken_answers(self, probe: Probe) -> None:
+        """Drop the load of a build whose answers to `probe` were just found to be broken."""
+        self._judge_one(probe)
+        if fault := self._broken_answers():
+            for one, state in self.states.items():
+                if one.is_load and state.open and not state.measured:
+                    state.judged = not_worth_measuring(fault)
+                    state.is_dropped = True
+
+    def outcome(self, probe: Probe, notes: Sequence[str] = ()) -> Outcome:
+        """What became of `probe`.
+
+        Args:
+            probe: one of the scenario's.
+            notes: what else kept the campaign from deciding, beside the numbers.
+        """
+        state = self.states[probe]
+        if state.judged is None and state.error is None and not state.disturbed:
+            state.error = RunError(
+                "incomplete", "not measured: other probes' failures used up the starts"
+            )
+        judged = state.judged or Judged(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
+        if probe.is_load and (fault := self._broken_answers()):
+            judged = of_broken_answers(judged, fault)
+        if state.judged is not None and state.disturbed:
+            notes = (*notes, why_not_used(state.disturbed))
+        return Outcome(
+            probe,
+            Verdict.ERROR if state.error else judged.verdict,
+            () if state.error else judged.judgements,
+            state.measurements,
+            compared_with=state.comparison.in_words if state.comparison else "",
+            reason="" if state.error else judged.reason,
+            error=state.error,
+            folder=state.folder or self._folder,
+            injected=tuple(str(injection) for injection in self._session.injections),
+            synthetic=self._session.synthetic,
+            notes=() if state.error else (*judged.notes, *notes),
+            observed=() if state.error else judged.observed,
+        )
+
+    def curve(self, sweep: SweepProbe) -> Judged:
+        """The whole sweep, judged on what has been measured so far."""
+        fault = self._broken_answers()
+        if any(self.states[probe].is_dropped for probe in sweep.probes):
+            return not_worth_measuring(fault)
+        points = []
+        for probe in sweep.probes:
+            state = self.states[probe]
+            entry = state.comparison.entry if state.comparison else None
+            different = entry.differences(self._references.fingerprint(probe)) if entry else ()
+            points.append(Point(probe, entry, different, state.measured))
+        judged = judge_curve(sweep, points, self.rule)
+        return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
+
+    def _broken_answers(self) -> str:
+        """Why the speed of this build says nothing: its answers are broken; empty: they are not."""
+        for probe, state in self.states.items():
+            for one in state.judged.judgements if state.judged else ():
+                if one.verdict == Verdict.REGRESSION and not one.waiver:
+                    for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
+                        if fault in one.notes:
+                            return f"{fault} in {probe.label}"
+        return ""
+
+    def _judge_one(self, probe: Probe) -> None:
+        """Judge what has been measured of one probe, if anything was."""
+        state = self.states[probe]
+        if state.error is not None or not state.measured:
+            return
+        if probe.is_smoke:
+            state.judged = Judged(Verdict.PASS, reason=answered(state.measurements[-1]))
+            return
+        try:
+            state.comparison = self._references.comparison(probe, state.own_reference)
+            if self._reference_is_too_disturbed(probe, state):
+                state.judged = Judged(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
+                return
+            judged = judge(
+                probe,
+                state.comparison,
+                state.measurements,
+                self._references.fingerprint(probe),
+                self.rule,
+            )
+            state.judged = self._waived(probe.label, judged)
+        except PerfgateError as error:
+            self.fail([probe], error, self._folder)
+
+    def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
+        due = self._references.are_due(probe) and bool(state.disturbed)
+        return due and len(state.own_reference) < FEWEST_TO_MEASURE_NOISE
+
+    def _waived(self, label: str, judged: Judged) -> Judged:
+        return with_waivers(
+            judged,
+            lambda judgements: waive(
+                judgements,
+                scenario=self._scenario.id,
+                hardware=self._scenario.hardware.label,
+                probe=label,
+                waivers=self._session.waivers,
+                today=self._session.today,
+            ),
+        )

@@ -1,0 +1,274 @@
+"""Suite: what one pytest process knows of the suite: scenarios, run folder, campaigns.
+
+The plugin tells it what pytest found; nothing here knows pytest.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from perfgate.campaign.budget import Estimate
+from perfgate.campaign.campaign import Campaign
+from perfgate.campaign.groups import Groups
+from perfgate.campaign.injection import inject
+from perfgate.campaign.session import Session
+from perfgate.core import locations as places
+from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateError
+from perfgate.engines.base import EngineBuild
+from perfgate.gate.performance import rule_for
+from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.toolchain import BuildOverride, Tools, needs_server, tools_for
+from perfgate.runs.start_counts import Account
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.claims import ClaimProbe, claim_outcome
+from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
+
+# What a test of the suite is about.
+Selected = Probe | ClaimProbe | SweepProbe
+
+_STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
+
+
+class Suite:
+    """The campaigns of one process, one per scenario, each with the probes selected in it.
+
+    Args:
+        session: what the campaigns share.
+        override: what a person says of the engine's build.
+    """
+
+    def __init__(self, session: Session, override: BuildOverride | None = None) -> None:
+        self.session = session
+        self._override = override or BuildOverride()
+        self._probes: dict[str, list[Probe]] = {}
+        self._campaigns: dict[str, Campaign] = {}
+        self._groups = Groups({})
+        self._unusable: set[str] = set()
+        self._refused: dict[str, str] = {}
+
+    def select(self, selected: Mapping[str, Selected]) -> None:
+        """Tell what this process is to measure; the gate's error rates depend on how much it is.
+
+        Args:
+            selected: test → what it is about.
+
+        Raises:
+            InputError: an injection names no setting of a selected scenario.
+        """
+        tests = 0
+        for one in selected.values():
+            tests += 1 if isinstance(one, ClaimProbe) else len(one.gating_metrics())
+            for probe in probes_of(one):
+                inject(probe.scenario, self.session.injections)
+                group = self._probes.setdefault(probe.scenario.id, [])
+                if probe not in group:
+                    group.append(probe)
+        self.session = replace(self.session, rule=rule_for(max(1, tests)))
+        needs = {
+            test: {probe.scenario.id for probe in probes_of(one)} for test, one in selected.items()
+        }
+        self._groups = Groups(needs, self.session.kept)
+
+    def unable(self, one: Selected) -> str | None:
+        """Why it cannot be run: what this machine lacks, or time; None if it can."""
+        if self._kept(one) is not None:
+            return None
+        for probe in probes_of(one):
+            if probe.scenario.id in self.session.kept.groups:
+                continue
+            reason = self._lacking(probe.scenario)
+            if reason is not None:
+                return reason
+        return self.out_of_time(one)
+
+    def out_of_time(self, one: Selected) -> str | None:
+        """Why no group that it needs is begun within the session's budget; None: there is time.
+
+        A group that was begun goes on, and one that was refused stays so.
+        """
+        budget = self.session.budget
+        fresh = {
+            probe.scenario.id: probe.scenario
+            for probe in probes_of(one)
+            if not self._has_begun(probe.scenario.id)
+        }
+        if budget is None or not fresh or self._kept(one) is not None:
+            return None
+        told = next((self._refused[name] for name in fresh if name in self._refused), None)
+        if told is None:
+            try:
+                first, *others = (self._estimate(scenario) for scenario in fresh.values())
+            except PerfgateError:
+                return None  # it cannot be measured at all, and will say so itself
+            told = budget.refuses(sum(others, first))
+        if told is not None:
+            self._refused[one.id] = told
+            if len(fresh) == 1:
+                self._refused |= dict.fromkeys(fresh, told)
+        return told
+
+    def was_refused(self, one: Selected) -> bool:
+        """Whether it was not begun for lack of time."""
+        return one.id in self._refused
+
+    def _estimate(self, scenario: Scenario) -> Estimate:
+        from perfgate.campaign.duration import (
+            estimate,  # its numpy and scipy take as long as all the rest
+        )
+
+        scenarios = {name: probes[0].scenario for name, probes in self._probes.items()}
+        return estimate(
+            self._tools(scenario),
+            self._probes[scenario.id],
+            self.session,
+            self.session.run.records("group"),
+            scenarios,
+        )
+
+    def _has_begun(self, scenario: str) -> bool:
+        campaign = self._campaigns.get(scenario)
+        return scenario in self.session.kept.groups or (campaign is not None and campaign.has_run)
+
+    def _lacking(self, scenario: Scenario) -> str | None:
+        if not self.session.synthetic:
+            if not self.session.launcher.here:
+                return None  # what its nodes lack is told when a start is placed
+            return self.session.machine.lacks(scenario.hardware, scenario.launch) or _out_of_reach(
+                scenario
+            )
+        if scenario.engine.name == _STANDS_IN_FOR:
+            return None
+        return f"a rehearsal has no stand-in for {scenario.engine.name}"
+
+    def outcome(self, one: Selected) -> Outcome:
+        """What became of it; measures its scenario's campaign when first asked.
+
+        Raises:
+            MissingProgram: a program of the scenario is not installed.
+            InputError: the scenario names something unknown, or cannot be honoured.
+        """
+        kept = self._kept(one)
+        if kept is not None:
+            return kept
+        if isinstance(one, ClaimProbe):
+            return claim_outcome(one, self._measured, lambda probe: self._again([probe]))
+        if isinstance(one, SweepProbe):
+            campaign = self._campaign(one.scenario)
+            return sweep_outcome(one, self._measured, lambda: campaign.curve(one), self._again)
+        return self._measured(one)
+
+    def keeps(self, test: str) -> bool:
+        """Whether the test's verdict is that of the session which this one resumed."""
+        return test in self.session.kept.ends
+
+    def ended(self, test: str, *, measured: bool) -> None:
+        """Take note that a test has its outcome; the last one of a group writes its record.
+
+        Args:
+            test: its id.
+            measured: whether it has a verdict; else it was skipped, and may be asked again.
+        """
+        for scenario in self._groups.ended(test, measured=measured):
+            campaign = self._campaigns.get(scenario)
+            if scenario in self._unusable or (campaign is not None and campaign.has_run):
+                self._record_group(scenario, campaign)
+
+    def _record_group(self, name: str, campaign: Campaign | None) -> None:
+        probes = self._probes[name]
+        account = campaign.account if campaign else Account()
+        self.session.run.record(
+            "group",
+            {
+                "scenario": name,
+                "hardware": probes[0].scenario.hardware.label,
+                "engine": asdict(campaign.tools.build) if campaign else None,
+                "content": {probe.label: probe.content_hash() for probe in probes},
+                "tests": self._groups.counted(name),
+                **account.plain(),
+                "ended": "measured" if campaign and campaign.has_measured else "failed",
+                "synthetic": self.session.synthetic or account.synthetic,
+            },
+        )
+
+    def _kept(self, one: Selected) -> Outcome | None:
+        return self.session.kept.outcome(one, probes_of(one))
+
+    def _measured(self, probe: Probe) -> Outcome:
+        if probe.scenario.id in self.session.kept.groups:
+            return self.session.kept.measured(probe)
+        return self._campaign(probe.scenario).outcome(probe)
+
+    def _again(self, probes: Sequence[Probe]) -> bool:
+        scenario = probes[0].scenario
+        if scenario.id in self.session.kept.groups:
+            return False  # it is finished, as its record says
+        return self._campaign(scenario).measure_again(probes)
+
+    def _campaign(self, scenario: Scenario) -> Campaign:
+        if scenario.id not in self._campaigns:
+            try:
+                tools = self._tools(scenario)
+                tools.require()
+                _verify(tools)
+            except (MissingProgram, CannotDo):
+                raise
+            except PerfgateError:
+                self._unusable.add(scenario.id)
+                raise
+            self.session.run.begin_group(scenario.id)
+            self._campaigns[scenario.id] = Campaign(
+                scenario, self._probes[scenario.id], tools, self.session
+            )
+        return self._campaigns[scenario.id]
+
+    def build_of(self, scenario: Scenario) -> EngineBuild:
+        """The engine build that would be measured now.
+
+        Raises:
+            MissingProgram, InputError: there is none that can be asked.
+        """
+        return self._tools(scenario).build
+
+    def _tools(self, scenario: Scenario) -> Tools:
+        build = self._build_of(scenario)
+        where = self.session.launcher.places(places.here(), scenario, build.version)
+        if self.session.synthetic and where.inside is not None:
+            raise InputError(
+                "a rehearsal's stand-ins are not in a container",
+                field="--rehearse",
+                found=f"the launcher {self.session.launcher.name} with a container",
+                expected="a launcher without one",
+                hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
+                "--launcher local",
+            )
+        return tools_for(scenario, where, build)
+
+    def _build_of(self, scenario: Scenario) -> BuildOverride:
+        """What is said of the build; a rehearsal plays the document's release if nothing is."""
+        if self.session.synthetic and self._override.version is None:
+            return replace(self._override, version=scenario.source.engine_version)
+        return self._override
+
+
+def probes_of(one: Selected) -> tuple[Probe, ...]:
+    """What must be measured for it."""
+    return (one,) if isinstance(one, Probe) else one.probes
+
+
+def _out_of_reach(scenario: Scenario) -> str | None:
+    """Why a server of the scenario could not be talked to; None if it can, or there is none."""
+    launch = scenario.launch
+    if launch is None or launch.by == "mpirun" or not needs_server(scenario):
+        return None
+    return f"a server that {launch.by} starts may listen on any node: use --launcher slurm"
+
+
+def _verify(tools: Tools) -> None:
+    """Ask the installed programs for every option of the plan, before any GPU time.
+
+    Raises:
+        InputError: an option that a program lacks.
+    """
+    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
+    tools.engine.verify(tools.build, commands, tools.places)

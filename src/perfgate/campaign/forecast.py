@@ -1,0 +1,338 @@
+"""Planning: what a selection of scenarios will be compared with, and how long it will take.
+
+Runs nothing and needs no GPU. Facts of the machine that would measure are not known here, so every
+comparison holds only if they match the baseline's.
+"""
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from perfgate.baselines import Entry
+from perfgate.baselines.calibrated_noise import Calibrated, stored_noise
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.clients.smoke_test import ANSWER_WITHIN_S
+from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.locations import Places, here
+from perfgate.engines.base import EngineBuild
+from perfgate.gate.rule import Rule, rule_for
+from perfgate.gate.verdict import counted
+from perfgate.machine.hardware import Machine
+from perfgate.plan.toolchain import BuildOverride, Tools, tools_for
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import Claim, Scenario, Smoke
+from perfgate.verdicts.detectability import Prospect, prospects
+from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.references import Comparison, References, measures_itself
+from perfgate.verdicts.start_effort import Effort, expected
+from perfgate.verdicts.sweeps import sweep_probes
+
+_SEED = 4  # the same plan twice gives the same numbers
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """How long something takes; `at_most`: a bound, as nobody has measured it."""
+
+    value: float
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class PlannedBuild:
+    """The build under test, and who says so."""
+
+    build: EngineBuild
+    told_by: str
+
+
+@dataclass(frozen=True)
+class PlannedProbe:
+    """One probe: what it would be compared with, and what each gating metric could show.
+
+    Attributes:
+        probe: what would be measured.
+        compared_with: what it would be compared with, or why with nothing, in words.
+        prospects: one per gating metric.
+        seconds: of one measurement, its share of the start included.
+    """
+
+    probe: Probe
+    compared_with: str
+    prospects: tuple[Prospect, ...]
+    seconds: Seconds
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a run would give it a verdict."""
+        return self.probe.is_smoke or any(one.against != "nothing" for one in self.prospects)
+
+
+@dataclass(frozen=True)
+class PlannedScenario:
+    """One scenario.
+
+    Attributes:
+        scenario: the scenario.
+        under_test: the build.
+        probes: all that would be measured, in order.
+        most: fresh starts of the build under test, at most.
+        reference_starts: fresh starts that the machine's own reference takes first.
+        start: how long the engine takes to be ready, where that is not in the probes' seconds.
+        unchanged: the effort for a build that is as the baseline.
+        slower: the effort for one that loses one band of everything.
+        notes: what else a person should know.
+    """
+
+    scenario: Scenario
+    under_test: PlannedBuild
+    probes: tuple[PlannedProbe, ...]
+    most: int
+    reference_starts: int
+    start: Seconds
+    unchanged: Effort
+    slower: Effort
+    notes: tuple[str, ...] = ()
+
+    def problems(self) -> list[InputError]:
+        """Why the gate cannot work so."""
+        return [
+            one.problem
+            for probe in self.probes
+            for one in probe.prospects
+            if one.problem is not None
+        ]
+
+    @property
+    def longest(self) -> int:
+        """The fresh starts of the build that its tests can ask for, at most."""
+        tests = [one.test for probe in self.probes for one in probe.prospects if one.test]
+        return min(self.most, max((one.most for one in tests), default=1))
+
+    def starts(self, effort: Effort) -> float:
+        """All engine starts, those of the reference included."""
+        return effort.starts + self.reference_starts
+
+    def duration(self, effort: Effort) -> Seconds:
+        """How long all starts take with all that is measured on them."""
+        total = self.starts(effort) * self.start.value
+        for probe in self.probes:
+            times = effort.of_probe[probe.probe.label]
+            if measures_itself(probe.probe):
+                times += self.reference_starts
+            total += times * probe.seconds.value
+        return Seconds(total, self.start.at_most or any(one.seconds.at_most for one in self.probes))
+
+    def cost(self, *, slower: bool) -> "Cost":
+        """All that a run is expected to take."""
+        effort = self.slower if slower else self.unchanged
+        duration = self.duration(effort)
+        gpu_hours = duration.value * self.scenario.hardware.gpus / 3600
+        return Cost(self.starts(effort), duration, gpu_hours)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take: engine starts, time, and that time on all its GPUs."""
+
+    starts: float
+    duration: Seconds
+    gpu_hours: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole selection: its scenarios, and the rule that its size calls for."""
+
+    scenarios: tuple[PlannedScenario, ...]
+    rule: Rule
+    tests: int
+
+    def cost(self, *, slower: bool) -> Cost:
+        """All scenarios, one after the other."""
+        costs = [one.cost(slower=slower) for one in self.scenarios]
+        return Cost(
+            sum(one.starts for one in costs),
+            Seconds(
+                sum(one.duration.value for one in costs),
+                any(one.duration.at_most for one in costs),
+            ),
+            sum(one.gpu_hours for one in costs),
+        )
+
+
+class Planner:
+    """Plans scenarios.
+
+    Args:
+        machine: this machine, for what it keeps of itself.
+        override: what a person says of the build under test.
+        repo: a clone of the engine's repository.
+    """
+
+    def __init__(
+        self, machine: Machine, override: BuildOverride, repo: EngineRepo | None = None
+    ) -> None:
+        self._machine = machine
+        self._override = override
+        self._repo = repo
+        self._installed: dict[str, EngineBuild | None] = {}
+
+    def plan(self, scenarios: Sequence[Scenario], claims: Sequence[Claim]) -> Plan:
+        """The plan of a selection.
+
+        Args:
+            scenarios: what is selected.
+            claims: all claims of the suite's files; those about the selected ones count as tests.
+
+        Raises:
+            InputError: a stored baseline or calibration is unusable.
+            SeveralInputErrors: documented values are.
+        """
+        tests = len(claims_of(scenarios, claims))
+        for scenario in scenarios:
+            tests += sum(len(one.gating_metrics()) for one in all_probes(scenario))
+            tests += sum(len(one.gating_metrics()) for one in sweep_probes(scenario))
+        rule = rule_for(max(1, tests))
+        return Plan(tuple(self._scenario(one, rule) for one in scenarios), rule, tests)
+
+    def _scenario(self, scenario: Scenario, rule: Rule) -> PlannedScenario:
+        under_test = self._under_test(scenario)
+        build = under_test.build
+        tools = tools_for(
+            scenario, Places(on_paper=True), BuildOverride(build.version, build.commit)
+        )
+        references = References(tools, self._machine, "auto", repo=self._repo)
+        calibrated = stored_noise(scenario)
+        sigmas = calibrated.sigmas(scenario) if calibrated else {}
+        compared: dict[Probe, Comparison] = {
+            probe: replace(references.comparison(probe), noise=sigmas.get(probe.label, {}))
+            for probe in all_probes(scenario)
+        }
+        own = [one for one in compared if measures_itself(one) and compared[one].entry is None]
+        seconds = {one: _seconds(one, compared[one].entry, tools) for one in compared}
+        start = _start(tools, compared)
+        most, notes = _most(scenario, rule, seconds, start)
+        probes = tuple(
+            PlannedProbe(
+                probe,
+                _words(probe, comparison),
+                prospects(probe, comparison, rule, most),
+                seconds[probe],
+            )
+            for probe, comparison in compared.items()
+        )
+        tests = {
+            one.probe.label: [found.test for found in one.prospects if found.test is not None]
+            for one in probes
+        }
+        seed = (_SEED, zlib.crc32(scenario.id.encode()))
+        return PlannedScenario(
+            scenario,
+            under_test,
+            probes,
+            most,
+            scenario.gate.reference_starts if own else 0,
+            start,
+            expected(tests, most, slower=False, seed=seed),
+            expected(tests, most, slower=True, seed=seed),
+            (*notes, *_of_calibration(calibrated, self._machine)),
+        )
+
+    def _under_test(self, scenario: Scenario) -> PlannedBuild:
+        """The build: as a person says, else the installed one, else that of the document."""
+        name = scenario.engine.name
+        version, commit = self._override.version, self._override.commit
+        if version is not None:
+            return PlannedBuild(EngineBuild(name, version, commit or version), "as told")
+        installed = self._ask(scenario)
+        if installed is not None:
+            build = replace(installed, commit=commit or installed.commit)
+            return PlannedBuild(build, "the installed one")
+        source = scenario.source
+        version = source.engine_version or "unknown"
+        commit = commit or source.engine_commit or version
+        return PlannedBuild(
+            EngineBuild(name, version, commit), "of the document, as none is installed here"
+        )
+
+    def _ask(self, scenario: Scenario) -> EngineBuild | None:
+        name = scenario.engine.name
+        if name not in self._installed:
+            try:
+                on_paper = tools_for(scenario, Places(on_paper=True))
+                self._installed[name] = on_paper.engine.build(here())
+            except MissingProgram:
+                self._installed[name] = None
+        return self._installed[name]
+
+
+def _words(probe: Probe, comparison: Comparison) -> str:
+    if probe.is_smoke:
+        return "passes when it answers"
+    if comparison.entry is not None:
+        condition = ", if the machine's facts match" if probe.is_load else ""
+        return f"compared with {comparison.in_words}{condition}"
+    if measures_itself(probe):
+        starts = counted(probe.scenario.gate.reference_starts, "fresh start")
+        return f"compared with this machine itself, {starts} to be made first"
+    if comparison.documented.keys() & set(probe.gating_metrics()):
+        return f"compared with {comparison.in_words}"
+    return "no baseline: this run would only measure"
+
+
+def _seconds(probe: Probe, entry: Entry | None, tools: Tools) -> Seconds:
+    """One measurement of a probe, as its baseline's runs took, else as the limits allow."""
+    known = [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
+    served = not tools.is_offline(probe)
+    if known:
+        return Seconds(fmean(known))
+    limits = probe.scenario.limits
+    if isinstance(probe.what, Smoke) and served:
+        within = min(ANSWER_WITHIN_S, limits.silence_s)
+        return Seconds(within * len(probe.what.prompts), at_most=True)
+    return Seconds(limits.total_s, at_most=True)
+
+
+def _start(tools: Tools, compared: Mapping[Probe, Reference]) -> Seconds:
+    """The engine's own start, where no probe's seconds hold it."""
+    known = [
+        run.seconds
+        for reference in compared.values()
+        for run in (reference.entry.runs if reference.entry else ())
+        if run.seconds is not None
+    ]
+    if known or all(tools.is_offline(probe) for probe in compared):
+        return Seconds(0.0)
+    return Seconds(tools.scenario.limits.start_s, at_most=True)
+
+
+def _most(
+    scenario: Scenario, rule: Rule, seconds: Mapping[Probe, Seconds], start: Seconds
+) -> tuple[int, tuple[str, ...]]:
+    """The fresh starts that the gate's policy allows, in number and in time."""
+    most = min(scenario.gate.max_starts, rule.max_runs)
+    budget = scenario.gate.budget_s
+    one = start.value + sum(found.value for found in seconds.values())
+    if budget is None or start.at_most or any(found.at_most for found in seconds.values()):
+        return most, ()
+    # Another start is made as long as the budget is not used up.
+    in_time = max(1, math.ceil(budget / one)) if one else most
+    if in_time >= most:
+        return most, ()
+    notes = [f"the budget of {budget:g} s allows {in_time} starts of {one:.0f} s, not {most}"]
+    if in_time < 2:
+        notes.append("a regression needs two starts, so none can be proved")
+    return in_time, tuple(notes)
+
+
+def _of_calibration(calibrated: Calibrated | None, machine: Machine) -> tuple[str, ...]:
+    if calibrated is None:
+        return ()
+    told = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
+    if calibrated.differences(machine.fingerprint()):
+        return (f"{told}, on a machine unlike this one: it counts if the facts match there",)
+    return (f"{told}, on a machine like this one",)

@@ -1,0 +1,311 @@
+"""Fresh start: one start of an engine, and the measuring of probes on it until it is stopped.
+
+A server is started where a probe needs one; an offline program has the engine inside itself, so
+that each of its measurements is a start of its own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfgate.campaign.dataset_cache import made_once
+from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
+from perfgate.clients.base import Client, Offline, Target
+from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.steps import Step
+from perfgate.engines.base import Endpoint
+from perfgate.evaluators.base import Evaluator
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted
+from perfgate.machine.leases import Lease
+from perfgate.plan.toolchain import Tools
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
+
+# A server may still be busy with the last requests of a client that has ended.
+WELL_WITHIN_S = 60.0
+# A free port can be taken by another program before the server has it: no fault of the server.
+_TRIES_OF_PORTS = 2
+
+
+def _to_nobody(text: str) -> None:
+    """Nobody watches."""
+
+
+def _unchecked(placement: Placement) -> None:
+    """Any place will do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a start happens.
+
+    Attributes:
+        launcher: how programs are started.
+        folder: where this start's files go.
+        cache: where what can be used again is kept: tokenizers, synthetic datasets.
+        number: which start of the campaign it is, from 1.
+        tell: says what is waited for, to whoever watches the run.
+        lease: the GPUs, or the CPU, that it has for itself.
+        check: looks at the place before anything is started there, and raises if it will not do.
+    """
+
+    launcher: Launcher
+    folder: Path
+    cache: Path
+    number: int = 1
+    tell: Callable[[str], None] = _to_nobody
+    lease: Lease = field(default_factory=Lease)
+    check: Callable[[Placement], None] = _unchecked
+
+
+@dataclass(frozen=True)
+class FreshStart:
+    """An engine that is ready, and what is needed to measure it.
+
+    Attributes:
+        scenario: the scenario as it was started, injections included.
+        tools: the programs.
+        place: where its files are, and how it was started.
+        placement: the machine or the nodes that it runs on.
+        server: the running server; None where the programs are offline.
+        target: where clients find the server.
+    """
+
+    scenario: Scenario
+    tools: Tools
+    place: Place
+    placement: Placement
+    server: Job | None = None
+    target: Target | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server, if there is one, has ended by itself."""
+        return self.server is not None and self.server.poll() is not None
+
+    def measure(self, probe: Probe) -> Measurement:
+        """Measure one probe on this start; its files go into a folder of the probe's name.
+
+        Raises:
+            RunError: there is no usable measurement.
+            InputError: a program of this release cannot do it, or a dataset is missing.
+        """
+        folder = self.place.folder / probe.label
+        folder.mkdir(parents=True)
+        with _explained_by(self.placement):
+            measured = self._measure(probe, folder)
+            self._require_well()
+        self.placement.require()
+        return replace(measured, facts={**measured.facts, **self.placement.facts})
+
+    def _require_well(self) -> None:
+        """Check that the server, if there is one, did not break by what was just measured."""
+        if self.server is not None:
+            within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
+            require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
+
+    def _measure(self, probe: Probe, folder: Path) -> Measurement:
+        program = self.tools.program_of(probe)
+        what = self._as_started(probe)
+        if isinstance(program, Offline):
+            return self._offline(program, what, probe, folder)
+        if isinstance(what, Smoke):
+            within_s = min(ANSWER_WITHIN_S, self.scenario.limits.silence_s)
+            return ask(self._target.endpoint, what, folder, within_s)
+        if isinstance(what, LoadPoint) and isinstance(program, Client):
+            return self._load(program, what, probe, folder)
+        if isinstance(what, AccuracyTask) and isinstance(program, Evaluator):
+            return self._evaluate(program, what, probe, folder)
+        raise TypeError(f"{program} does not measure {probe}")
+
+    @property
+    def _target(self) -> Target:
+        if self.target is None:
+            raise ValueError(f"{self.scenario.id} was started without a server")
+        return self.target
+
+    def _as_started(self, probe: Probe) -> Measurable:
+        """What is measured, as the injected scenario has it."""
+        if not isinstance(probe.what, AccuracyTask):
+            return probe.what
+        name = probe.what.task
+        return next(task for task in self.scenario.accuracy if task.task == name)
+
+    def _start_client(
+        self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
+    ) -> Job:
+        marked = self._marked(command, probe)
+        return self.placement.start_client(marked, folder, name, of_engine=of_engine)
+
+    def _marked(self, command: Command, probe: Probe) -> Command:
+        return _marked(command, self.scenario, probe.label, self.place)
+
+    def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
+        load, server = self.scenario.workload, self.server
+        if load is None or server is None:
+            raise ValueError(f"{self.scenario.id} has no workload")
+        command = client.command(self._target, load, point, folder)
+        before = server.cpu_seconds()
+        with self._start_client(
+            command, folder, "client", probe, of_engine=client.of_engine
+        ) as job:
+            run_to_end(job, server, self.scenario.limits)
+        used = server.cpu_seconds() - before
+        measured = client.parse(load, point, folder)
+        derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
+        return replace(measured, metrics={**measured.metrics, **derived})
+
+    def _evaluate(
+        self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
+    ) -> Measurement:
+        command = evaluator.command(self._target, task, folder)
+        with self._start_client(
+            command, folder, "evaluator", probe, of_engine=evaluator.of_engine
+        ) as job:
+            try:
+                run_to_end(job, self.server, self.scenario.limits)
+            except RunError as error:
+                cause = None
+                if error.failure == "client_failed":
+                    with job.stderr.open(errors="replace") as log:
+                        cause = evaluator.diagnose(log)
+                raise cause or error from None
+        return evaluator.parse(task, folder)
+
+    def _offline(
+        self,
+        program: Offline,
+        what: Measurable,
+        probe: Probe,
+        folder: Path,
+    ) -> Measurement:
+        steps = program.steps(self.scenario, self.tools.build, what, self.tools.places)
+        for step in steps[:-1]:
+            self._prepare(step, probe, folder)
+        command = self.placement.launched(steps[-1].command, self.scenario, self.tools.places)
+        marked = self._marked(command, probe)
+        with self.placement.start(marked, folder, "benchmark") as job:
+            run_to_end(job, None, self.scenario.limits, otherwise="unknown")
+        measured = program.parse(self.scenario, what, folder)
+        derived = {**_per_gpu(measured, self.scenario), **measured.metrics}
+        return replace(measured, metrics=derived)
+
+    def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
+        def run() -> None:
+            with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:
+                run_to_end(job, None, self.scenario.limits)
+
+        if step.produces is None:
+            run()
+        else:
+            made_once(step, folder, self.place.cache / "datasets", run)
+
+
+def _marked(command: Command, scenario: Scenario, probe: str, place: Place) -> Command:
+    """The command whose processes say in their environment what they were started for."""
+    marks = {
+        "PERFGATE_SCENARIO": scenario.id,
+        "PERFGATE_PROBE": probe,
+        "PERFGATE_START": str(place.number),
+    }
+    return replace(command, env={**command.env, **place.lease.env, **marks})
+
+
+def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
+    """Output tokens/s and GPU, where there are GPUs."""
+    throughput = measured.metrics.get("output_throughput")
+    if throughput is None or not scenario.hardware.gpus:
+        return {}
+    return {"output_throughput_per_gpu": throughput / scenario.hardware.gpus}
+
+
+def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[str, float]:
+    """CPU seconds per 1,000 output tokens, warm-up requests counted in both.
+
+    Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
+    known where the client tells the true output length.
+    """
+    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
+        return {}
+    osl = measured.facts.get("osl")
+    completed = measured.facts.get("requests_completed")
+    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
+        return {}
+    tokens = osl * (completed + point.warmup_requests)
+    return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}
+
+
+@contextmanager
+def fresh_start(
+    scenario: Scenario, tools: Tools, place: Place, probes: Sequence[Probe]
+) -> Iterator[FreshStart]:
+    """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
+
+    Raises:
+        RunError: it did not become ready, or the place will not do.
+    """
+    place.folder.mkdir(parents=True)
+    limits = scenario.limits
+    seconds = limits.start_s + len(probes) * limits.total_s
+    with (
+        place.launcher.placed(Wanted(scenario, place.folder, seconds, place.tell)) as placement,
+        ExitStack() as running,
+    ):
+        place.check(placement)
+        if all(tools.is_offline(probe) for probe in probes):
+            start = FreshStart(scenario, tools, place, placement)
+        else:
+            with _explained_by(placement):
+                start = _serving(scenario, tools, place, placement, running)
+        yield start
+
+
+def _serving(
+    scenario: Scenario, tools: Tools, place: Place, placement: Placement, running: ExitStack
+) -> FreshStart:
+    """A start with a server that is ready; `running` stops it."""
+    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
+    served = tools.engine.served_model(scenario, tools.places)
+    for left in reversed(range(_TRIES_OF_PORTS)):
+        endpoint = Endpoint(placement.host, placement.free_port(), served)
+        try:
+            if answers(endpoint.host, endpoint.port):
+                raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
+            server = _server(scenario, tools, place, placement, endpoint)
+            running.enter_context(server)
+            wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
+        except RunError as error:
+            if error.failure != "port_in_use" or not left:
+                raise
+            place.tell(f"port {endpoint.port} was taken before the server had it: another one")
+            running.close()
+        else:
+            break
+    target = Target(endpoint, tokenizer, tools.places)
+    return FreshStart(scenario, tools, place, placement, server, target)
+
+
+def _server(
+    scenario: Scenario, tools: Tools, place: Place, placement: Placement, endpoint: Endpoint
+) -> Job:
+    """The started server, which may not be ready yet."""
+    bound = replace(endpoint, host=placement.binds)
+    command = tools.engine.serve(scenario, tools.build, bound, tools.places)
+    launched = placement.launched(command, scenario, tools.places)
+    return placement.start(_marked(launched, scenario, "", place), place.folder, "server")
+
+
+@contextmanager
+def _explained_by(placement: Placement) -> Iterator[None]:
+    """Turn a failure into what happened to the place, if that is what caused it."""
+    try:
+        yield
+    except RunError as error:
+        cause = placement.explained(error)
+        if cause is error:
+            raise
+        raise cause from error

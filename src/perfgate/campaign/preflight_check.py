@@ -1,0 +1,85 @@
+"""Preflighting: the look at the place of a campaign's first start, before anything starts there."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from perfgate.campaign.session import Session
+from perfgate.core.errors import RunError
+from perfgate.launchers.base import Placement
+from perfgate.machine.hardware import Gpu, Machine
+from perfgate.machine.leases import Lease
+from perfgate.machine.preflight import Check, Report, Where, look, refuse_unfit
+from perfgate.plan.toolchain import Tools
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A place that was looked at.
+
+    Attributes:
+        machine: its facts; of several nodes the first one's.
+        report: what was found.
+    """
+
+    machine: Machine
+    report: Report
+
+    def plain(self) -> dict[str, object]:
+        """As a record has it."""
+        return {
+            "machine": asdict(self.machine),
+            "fit": not self.report.of("failed"),
+            "checks": [asdict(check) for check in self.report.checks],
+            "told": dict(self.report.told),
+        }
+
+
+def look_at(placement: Placement, tools: Tools, session: Session, lease: Lease) -> Looked:
+    """Look at a place, here or on other nodes, and write down what was found.
+
+    Raises:
+        RunError: class ``unfit_machine``: it is not fit; or its nodes could not be asked.
+    """
+    scenario = tools.scenario
+    told = placement.doctor()
+    if told is None:
+        where = Where(
+            run_folder=session.run.path,
+            leased=lease.gpus or None,
+            runtime=session.launcher.runtime,
+        )
+        looked = Looked(session.machine, look(scenario, tools, session.machine, where))
+    else:
+        looked = _of_nodes(told)
+    session.run.record(
+        "preflight",
+        {"scenario": scenario.id, "hardware": scenario.hardware.label, **looked.plain()},
+    )
+    refuse_unfit(looked.report, scenario.id, looked.machine.host)
+    return looked
+
+
+def require_alike(machine: Machine, first: Machine) -> None:
+    """Check that a start is on the kind of machine that the campaign's first one was on.
+
+    Raises:
+        RunError: class ``unfit_machine``: their numbers could not be compared.
+    """
+    ours, theirs = machine.fingerprint(), first.fingerprint()
+    if ours == theirs:
+        return
+    differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+    raise RunError(
+        "unfit_machine",
+        f"{machine.host} is not of the kind of {first.host}, where this was measured before: "
+        + "; ".join(f"{one} {ours.get(one)}, not {theirs.get(one)}" for one in differing),
+        hint="ask for nodes of one kind: constraint or nodelist in site.yaml",
+    )
+
+
+def _of_nodes(told: Mapping[str, Any]) -> Looked:
+    """What `perfgate doctor` of the nodes said, as values."""
+    machine = {**told["machine"], "gpus": tuple(Gpu(**gpu) for gpu in told["machine"]["gpus"])}
+    checks = tuple(Check(**check) for check in told["checks"])
+    return Looked(Machine(**machine), Report(checks, told.get("told", {})))

@@ -1,0 +1,107 @@
+"""Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfgate.baselines import BaselineRun
+from perfgate.campaign.fresh_start import FreshStart
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.verdict import Verdict
+from perfgate.machine.conditions.watch import Watch
+from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.judgement import Judged
+from perfgate.verdicts.references import Comparison
+
+_ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A fresh start that is ready to be measured.
+
+    Attributes:
+        start: the start.
+        watch: what watches the machine since before it; None: nothing does.
+        share_s: seconds until it was ready, divided among the probes that it serves.
+    """
+
+    start: FreshStart
+    watch: Watch | None
+    share_s: float
+
+
+@dataclass
+class ProbeState:
+    """How far one probe is.
+
+    Attributes:
+        measured: number of the fresh start → what it gave, nothing disturbed.
+        own_reference: what the reference's starts gave, nothing disturbed.
+        disturbed: what disturbed a start so that its numbers are not used, each in words.
+        is_dropped: it is not measured, as other answers of the build were found to be broken.
+    """
+
+    measured: dict[int, Measurement] = field(default_factory=dict)
+    own_reference: list[BaselineRun] = field(default_factory=list)
+    disturbed: list[str] = field(default_factory=list)
+    judged: Judged | None = None
+    comparison: Comparison | None = None
+    error: RunError | None = None
+    folder: Path | None = None
+    is_dropped: bool = False
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        return list(self.measured.values())
+
+    @property
+    def open(self) -> bool:
+        """Whether another start of the build under test would serve it."""
+        if self.error is not None:
+            return False
+        return self.judged is None or self.judged.needs_more_runs
+
+
+def why_not_used(disturbed: Sequence[str]) -> str:
+    """Why starts were not used."""
+    return f"disturbed, so not used: {'; '.join(disturbed)}"
+
+
+def of_broken_answers(judged: Judged, fault: str) -> Judged:
+    """A speed that proves nothing, since what was produced so fast is not worth having."""
+    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
+        return judged
+    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
+    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
+
+
+def not_worth_measuring(fault: str) -> Judged:
+    """A speed that was not measured, since the answers were found to be broken before."""
+    return of_broken_answers(Judged(Verdict.PASS), f"not measured, {fault}")
+
+
+def ends_the_start(probe: Probe, error: RunError) -> bool:
+    """Whether it would be a waste to measure anything else on the same start.
+
+    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
+    limit too; and who cancels a job does not want the next one.
+    """
+    return probe.is_smoke or error.failure in _ENDING
+
+
+def not_measured(probe: Probe, error: RunError) -> RunError:
+    """What becomes of the other probes of a start that `error` made useless."""
+    return RunError(
+        error.failure,
+        f"not measured, as {probe.label} failed before it: {error.message}",
+        evidence=error.evidence,
+        hint=error.hint,
+    )
+
+
+def answered(measured: Measurement) -> str:
+    """What a smoke test saw."""
+    facts = measured.facts
+    return f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"

@@ -1,0 +1,246 @@
+"""Resuming: what a resumed run keeps of its session before, and whether this session may go on
+with that run at all. Pure: reads nothing, writes nothing.
+
+A group is one scenario's campaign in one session; its record is written when the last test that
+needs it has its outcome. What has none is measured anew, and its earlier lines no longer count.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.outcome import Outcome, Subject
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a resumed run keeps of its earlier session; nothing where none is resumed.
+
+    Attributes:
+        groups: scenario → the record of its finished group.
+        ends: test → the record of its verdict, of tests that a finished group counts.
+        measurements: the measurements of finished groups, of the build under test, undisturbed.
+    """
+
+    groups: Mapping[str, Line] = field(default_factory=dict)
+    ends: Mapping[str, Line] = field(default_factory=dict)
+    measurements: Sequence[Line] = ()
+
+    def outcome(self, subject: Subject, probes: Sequence[Probe]) -> Outcome | None:
+        """The recorded outcome of a test of the suite; None: it must be run.
+
+        Args:
+            subject: what the test is about.
+            probes: what is measured for it.
+        """
+        line = next((one for one in self.ends.values() if one["name"] == subject.id), None)
+        if line is None:
+            return None
+        return replayed(line, subject, self._measured(probes[0])[: line["starts"]])
+
+    def measured(self, probe: Probe) -> Outcome:
+        """What a finished group measured of a probe, for a claim of another group."""
+        found = self.outcome(probe, [probe])
+        if found is not None:
+            return found
+        measurements = self._measured(probe)
+        error = None
+        if not measurements:
+            error = RunError("incomplete", "not measured in the session before this one")
+        verdict = Verdict.ERROR if error else Verdict.INCONCLUSIVE
+        return Outcome(probe, verdict, measurements=measurements, error=error)
+
+    def _measured(self, probe: Probe) -> list[Measurement]:
+        return [
+            Measurement(line["metrics"], line["facts"], line["answers"])
+            for line in self.measurements
+            if line["scenario"] == probe.scenario.id and line["probe"] == probe.label
+        ]
+
+
+def kept_of(lines: Sequence[Line]) -> Kept:
+    """What a run's standing lines keep, if it is resumed."""
+    groups = {line["scenario"]: line for line in lines if line["record"] == "group"}
+    counted = {test for group in groups.values() for test in group["tests"]}
+    ends = {
+        line["test"]: line
+        for line in lines
+        if line["record"] == "verdict" and line["test"] in counted
+    }
+    measurements = tuple(
+        line
+        for line in lines
+        if line["record"] == "measurement"
+        and line["scenario"] in groups
+        and line["role"] == "new"
+        and not line.get("disturbed")
+    )
+    return Kept(groups, ends, measurements)
+
+
+def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) -> Outcome:
+    """An outcome read back from its record."""
+    error = line["error"]
+    return Outcome(
+        subject,
+        Verdict(line["verdict"]),
+        tuple(_judgement(one) for one in line["judgements"]),
+        measurements,
+        compared_with=line["compared_with"],
+        reason=line["reason"],
+        error=None
+        if error is None
+        else RunError(
+            error["class"],
+            error["message"],
+            evidence=tuple(error["evidence"]),
+            hint=error["next_step"],
+        ),
+        folder=None if line["folder"] is None else Path(line["folder"]),
+        injected=tuple(line["injected"]),
+        synthetic=line["synthetic"],
+        notes=tuple(line["notes"]),
+        observed=tuple(
+            Change(**{**one, "interval": tuple(one["interval"])}) for one in line["observed"]
+        ),
+    )
+
+
+def _judgement(plain: Line) -> Judgement:
+    interval = plain["interval"]
+    return Judgement(
+        **{
+            **plain,
+            "verdict": Verdict(plain["verdict"]),
+            "notes": tuple(plain["notes"]),
+            "interval": None if interval is None else tuple(interval),
+        }
+    )
+
+
+# Whether this session may go on with that run.
+
+
+def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]) -> None:
+    """Check that the same tests are selected as at first.
+
+    Raises:
+        InputError: they are not; tells the arguments of the first session.
+    """
+    before, after = set(first), set(now)
+    if not before or before == after:
+        return
+    missing, added = sorted(before - after), sorted(after - before)
+    told = [f"{len(missing)} missing: {_some(missing)}"] if missing else []
+    told += [f"{len(added)} more: {_some(added)}"] if added else []
+    raise InputError(
+        f"other tests are selected than when run {facts['id']} was started",
+        field="--resume",
+        found="; ".join(told),
+        expected=f"the {len(before)} tests selected then",
+        hint=f"repeat its arguments: {call_of(facts)}",
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+
+
+def require_same(facts: Line, now: Line) -> None:
+    """Check that what shapes all numbers of a run is as it was at its start.
+
+    Args:
+        facts: of the run.
+        now: the same facts of this session: those that are missing are not compared.
+
+    Raises:
+        InputError: one differs.
+    """
+    for name, words in (
+        ("synthetic", "a rehearsal, or not"),
+        ("rehearse_fault", "the fault of a rehearsal"),
+        ("launcher", "the launcher"),
+        ("injected", "what is changed on purpose"),
+        ("vboost", "the level of vboost"),
+        ("fingerprint", "the machine"),
+    ):
+        if name in facts and name in now and facts[name] != now[name]:
+            raise InputError(
+                f"{words} is not as when run {facts['id']} was started",
+                field="--resume",
+                found=_told(now[name]),
+                expected=_told(facts[name]),
+                hint=f"resume it as it was started: {call_of(facts)}",
+            )
+
+
+def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str]) -> None:
+    """Check that a finished group would still be measured as it was.
+
+    Args:
+        group: its record.
+        engine: the build under test now.
+        content: probe → hash of what shapes its measurement now.
+
+    Raises:
+        InputError: the build or the scenario is another one.
+    """
+    if group["engine"] is not None and group["engine"] != engine:
+        raise InputError(
+            f"another build of the engine than {group['scenario']} was measured with",
+            field="--resume",
+            found=_told(engine),
+            expected=_told(group["engine"]),
+            hint="measure another build in a run of its own",
+        )
+    changed = [name for name, was in group["content"].items() if content.get(name) != was]
+    if changed:
+        raise InputError(
+            f"the scenario {group['scenario']} was changed since it was measured",
+            field="--resume",
+            found=", ".join(f"{name}: {content.get(name)}" for name in changed),
+            expected=", ".join(f"{name}: {group['content'][name]}" for name in changed),
+            hint="measure what was changed in a run of its own",
+        )
+
+
+def _told(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "nothing"
+    return str(value)
+
+
+def call_of(facts: Line) -> str:
+    """How a run was started, as a command line without its run folder; secrets are masked."""
+    return shlex.join(["pytest", *_without_folder(facts.get("arguments", ())[1:])[0]])
+
+
+def resuming_call(facts: Line) -> str:
+    """The command line that goes on with a run."""
+    words, folder = _without_folder(facts.get("arguments", ())[1:])
+    return shlex.join(["pytest", *words, f"--resume={folder or facts['id']}"])
+
+
+def _without_folder(arguments: Sequence[str]) -> tuple[list[str], str]:
+    """The arguments but ``--run-dir`` and ``--resume``, and the folder that these named."""
+    words: list[str] = []
+    folder = ""
+    rest = iter(arguments)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in ("--run-dir", "--resume"):
+            folder = value if equals else next(rest, "")
+        else:
+            words.append(word)
+    return words, folder

@@ -1,0 +1,222 @@
+"""Serving: bring a server up, know that it is ours and ready, run programs against it to their end.
+
+Starts nothing itself (launchers do) and reads no results (clients and evaluators do).
+"""
+
+import json
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify
+from perfgate.engines.base import Endpoint, Engine
+from perfgate.launchers.base import Exit, Job
+from perfgate.scenarios.scenario import Limits
+
+_POLL_S = 0.1
+_NOTE_EVERY_S = 0.5
+# Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
+_KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+_HTTP_TIMEOUT_S = 5.0
+# A server that dies closes its connections before it has ended, while its memory is given back: its
+# client may be the first to see that.
+_DYING_S = 3.0
+# A proxy set for the network must not stand between perfgate and a server on this machine.
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether anything listens there."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0
+
+
+def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: float) -> None:
+    """Wait until the server of `job` is ready to serve the expected model.
+
+    Ready means all of: the process is alive, the listening socket is its own (another server's
+    ``/health`` answers just as well), health is 200, and the model list names the model.
+
+    Raises:
+        RunError: it ended, another program has the port, or `start_s` went by.
+    """
+    deadline = time.monotonic() + start_s
+    missing, look_at = "the port is not open yet", time.monotonic()
+    while (now := time.monotonic()) < deadline:
+        require_alive(job, "before it was ready")
+        if now >= look_at:
+            job.note_shared_memory()
+            look_at = now + _NOTE_EVERY_S
+        if answers(endpoint.host, endpoint.port):
+            if not job.listens(endpoint.port):
+                _refuse_stranger(job, endpoint)
+                missing = "its socket is not its own yet"
+            else:
+                missing = _not_ready(engine, endpoint)
+                if not missing:
+                    return
+        time.sleep(_POLL_S)
+    why = f"{job.name} was not ready after {start_s:.0f} s: {missing}"
+    job.keep_evidence(why)
+    raise RunError("start_timeout", why, evidence=job.tail(5))
+
+
+def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: float) -> None:
+    """Make sure, between two measurements, that the server is alive, ours, and well.
+
+    What was measured on a server that broke by it is not trusted, nor is anything after it.
+
+    Args:
+        job: the server.
+        engine: its engine.
+        endpoint: where it listens, and its model's name.
+        within_s: a server may be busy with requests that a client gave up; it gets this long.
+
+    Raises:
+        RunError: it has ended, another program has its port, or it does not answer (``hang``).
+    """
+    deadline = time.monotonic() + within_s
+    while True:
+        require_alive(job, "right after a measurement")
+        missing = "nothing listens on its port"
+        if answers(endpoint.host, endpoint.port):
+            _refuse_stranger(job, endpoint)
+            missing = _not_ready(engine, endpoint)
+        if not missing:
+            return
+        if time.monotonic() >= deadline:
+            why = f"{job.name} was not well for {within_s:.0f} s after a measurement: {missing}"
+            job.keep_evidence(why)
+            raise RunError("hang", why, evidence=job.tail(5))
+        time.sleep(_POLL_S)
+
+
+def require_alive(job: Job, when: str) -> None:
+    """Raise when the server has ended, with the first cause its log shows.
+
+    Raises:
+        RunError: it has.
+    """
+    ended = job.poll()
+    if ended is None:
+        return
+    lost = ended.reason == "lost"
+    otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
+    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    status = "of unknown status" if ended.status is None else f"with status {ended.status}"
+    how = "was lost, as what watched over it died" if lost else "ended by itself"
+    raise RunError(
+        failure,
+        f"{job.name} {how} {when}, {status}",
+        evidence=evidence or job.tail(5),
+    )
+
+
+def run_to_end(
+    job: Job, server: Job | None, limits: Limits, otherwise: str = "client_failed"
+) -> Exit:
+    """Wait for a measuring program; end it when it hangs, takes too long, or the server dies.
+
+    Progress is anything the programs write: to their output or into the job's folder.
+
+    Args:
+        job: the client, evaluator or offline benchmark.
+        server: the server it talks to; None: the engine is inside the job.
+        limits: time limits.
+        otherwise: class of a failure that no line of the log tells.
+
+    Raises:
+        RunError: classes ``server_died`` (or what the server's log shows), ``hang``,
+            ``total_timeout``, ``killed``, or what the job's own log shows.
+    """
+    names = " and ".join(one.name for one in (job, server) if one is not None)
+
+    def watch() -> None:
+        if server is not None:
+            require_alive(server, f"while {job.name} ran")
+
+    ended = job.wait(
+        silence_s=limits.silence_s,
+        total_s=limits.total_s,
+        written=lambda: _bytes_written(job, server),
+        watch=watch,
+    )
+    if ended.reason in ("silence", "total"):
+        failure, why = "hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"
+        if ended.reason == "total":
+            failure, why = "total_timeout", f"{job.name} was not done after {limits.total_s:.0f} s"
+        if server is not None:  # a client that waits mostly waits for its server
+            server.keep_evidence(why)
+        raise RunError(failure, why, evidence=job.tail(5))
+    is_good = ended.status == 0 and ended.reason == "exited"
+    if server is not None and not is_good:
+        server.until(_DYING_S)
+    watch()
+    if is_good:
+        return ended
+    status = ended.status or 0
+    how = f"ended with status {status}"
+    if ended.reason == "lost" or status < 0:
+        lost = ended.status is None or ended.reason == "lost"
+        how = "was lost: what watched over it died" if lost else f"was killed by signal {-status}"
+        otherwise = "killed"
+    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
+
+
+def _bytes_written(job: Job, server: Job | None) -> int:
+    files = set(job.folder.rglob("*"))
+    if server is not None:
+        files |= {server.stdout, server.stderr}
+    total = 0
+    for path in files:
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total
+
+
+def _log_lines(job: Job) -> Iterator[str]:
+    for log in (job.stderr, job.stdout):
+        yield from _lines(log)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    if path.is_file():
+        with path.open(errors="replace") as file:
+            yield from file
+
+
+def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:
+    """Raise unless the listener turns out to be our own, just opened."""
+    if job.listens(endpoint.port):
+        return
+    require_alive(job, "before it was ready")
+    raise RunError(
+        "port_in_use",
+        f"another program listens on {endpoint.host}:{endpoint.port}, so {job.name} cannot",
+        evidence=job.tail(3),
+    )
+
+
+def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
+    """What is still missing; empty when the server is ready."""
+    try:
+        with _OPENER.open(endpoint.url + engine.health_path, timeout=_HTTP_TIMEOUT_S) as answer:
+            if answer.status != 200:
+                return f"{engine.health_path} answered {answer.status}"
+        with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
+            listed = json.load(answer)
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        return f"no good answer yet: {error}"
+    names = [model.get("id") for model in listed.get("data", [])]
+    if endpoint.model not in names:
+        return f"{engine.models_path} lists {names}, not {endpoint.model}"
+    return ""

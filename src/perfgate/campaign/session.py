@@ -1,0 +1,61 @@
+"""Session: what all campaigns of one pytest process share."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.waivers import Waiver
+from perfgate.campaign.budget import Budget
+from perfgate.campaign.injection import Injection
+from perfgate.campaign.resume import Kept
+from perfgate.core.paths import machine_store
+from perfgate.gate.performance import Rule
+from perfgate.launchers.base import Launcher
+from perfgate.machine.hardware import Machine
+from perfgate.machine.leases import GpuPool
+from perfgate.runs.records import RunFolder
+from perfgate.verdicts.references import ReferencePolicy
+
+LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all campaigns of a session share.
+
+    Attributes:
+        run: the run folder.
+        machine: the machine's facts.
+        launcher: how programs are started.
+        rule: error rates of the gate.
+        reference: where scenarios that measure their own reference take it from.
+        injections: settings changed on purpose in the build under test.
+        cache: where what can be used again is kept.
+        synthetic: whether stand-ins make the numbers.
+        waivers: the losses that people let through for a while.
+        today: the day that waivers are held against.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
+        pool: the GPUs that may be leased; None: nothing is leased.
+        lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
+        budget: the time that the session may take; None: as long as it needs.
+        kept: what was measured before this session resumed the run.
+        vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
+    """
+
+    run: RunFolder
+    machine: Machine
+    launcher: Launcher
+    rule: Rule
+    reference: ReferencePolicy = "auto"
+    injections: tuple[Injection, ...] = ()
+    cache: Path = field(default_factory=lambda: machine_store() / "cache")
+    synthetic: bool = False
+    waivers: tuple[Waiver, ...] = ()
+    today: date = date.min
+    repo: EngineRepo | None = None
+    pool: GpuPool | None = None
+    lease_wait_s: float = LEASE_WAIT_S
+    budget: Budget | None = None
+    kept: Kept = field(default_factory=Kept)
+    vboost: int | None = None

@@ -1,0 +1,144 @@
+"""`perfgate baseline diff`: what moved between two baselines; `promote` shows it the same way."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfgate.cli.baseline_tables import (
+    CHANGE_COLUMNS,
+    add_format,
+    change_rows,
+    print_table,
+)
+from perfgate.cli.output import print_json
+
+if TYPE_CHECKING:
+    from perfgate.baselines import Baseline
+    from perfgate.baselines.difference import ProbeChanges
+    from perfgate.baselines.promotion import Promotion
+
+_WORDS = {
+    "first": "first (nothing comparable came before; a new level starts)",
+    "none": "none (the level stays; its runs join those of the baselines before)",
+    "regression": "regression (a loss is accepted; a new level starts)",
+    "improvement": "improvement (a new level starts)",
+}
+
+
+def add_diff(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the parser of `diff`."""
+    verb = verbs.add_parser("diff", help="what moved between two baselines")
+    verb.add_argument("before", metavar="A", help="a baseline's file, or its engine commit")
+    verb.add_argument("after", metavar="B", help="the other, likewise")
+    verb.add_argument("--scenario", metavar="ID", help="where commits are given: of this scenario")
+    verb.add_argument("--hardware", metavar="LABEL", help="and on this hardware, e.g. 8xB200")
+    add_format(verb)
+    verb.set_defaults(execute=_diff)
+
+
+def print_promotion(told: "Promotion") -> None:
+    """What accepting a candidate changes, for a person."""
+    print(f"compared with: {_compared_with(told)}")
+    print_table("text", CHANGE_COLUMNS, change_rows(told.probes))
+    for probe in told.probes:
+        for fact in probe.facts:
+            print(f"not comparable: {probe.probe} {fact}")
+    print(f"change: {_WORDS[told.change]}")
+    for note in told.notes:
+        print(f"note: {note}")
+
+
+def plain_promotion(told: "Promotion") -> dict[str, object]:
+    """The same for a script."""
+    return {
+        "baseline": str(told.file),
+        "written": told.written,
+        "change": told.change,
+        "compared_with": _compared_with(told),
+        "changes": [_plain_probe(probe) for probe in told.probes],
+        "notes": list(told.notes),
+    }
+
+
+def _compared_with(told: "Promotion") -> str:
+    if told.before is None:
+        return "nothing, there is no baseline yet"
+    engine = told.before.baseline.engine
+    return f"{engine.name} {engine.version}, commit {engine.commit} ({told.before.why})"
+
+
+def _plain_probe(probe: "ProbeChanges") -> dict[str, object]:
+    metrics = [
+        {name: value for name, value in asdict(one).items() if name != "probe"}
+        for one in probe.metrics
+    ]
+    return {"probe": probe.probe, "metrics": metrics, "differing_facts": list(probe.facts)}
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    from perfgate.baselines.difference import compare
+    from perfgate.core.errors import InputError
+
+    before, after = (
+        _found(text, arguments.scenario, arguments.hardware)
+        for text in (arguments.before, arguments.after)
+    )
+    if before.scenario != after.scenario:
+        raise InputError(
+            "baselines of two scenarios have nothing to compare",
+            found=f"{before.scenario}, {after.scenario}",
+            expected="two baselines of one scenario",
+        )
+    labels = sorted({*before.entries, *after.entries})
+    probes = [compare(one, before.entries.get(one), after.entries.get(one)) for one in labels]
+    if arguments.format == "json":
+        print_json(
+            {
+                "before": str(before.file),
+                "after": str(after.file),
+                "changes": [_plain_probe(probe) for probe in probes],
+            }
+        )
+        return 0
+    for name, one in (("A", before), ("B", after)):
+        print(
+            f"{name}: {one.engine.name} {one.engine.version}, commit {one.engine.commit}, "
+            f"{one.hardware}, {one.scenario}, accepted {one.accepted_at[:10]} by {one.accepted_by}"
+        )
+    print()
+    print_table(arguments.format, CHANGE_COLUMNS, change_rows(probes))
+    for probe in probes:
+        for fact in probe.facts:
+            # `differences` speaks of a measurement and a baseline: here B and A.
+            told = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
+            print(f"\nnot comparable: {probe.probe} {told}")
+    return 0
+
+
+def _found(text: str, scenario: str | None, hardware: str | None) -> "Baseline":
+    """The baseline that a file, or a commit in the suite's store, names."""
+    from perfgate.baselines import read, suite_store
+    from perfgate.baselines.engine_repo import same_hash
+    from perfgate.core.errors import InputError
+
+    path = Path(text)
+    if path.suffix == ".json" or path.is_file():
+        return read(path)
+    paths = [
+        one
+        for one in suite_store().list()
+        if same_hash(one.stem, text)
+        and scenario in (None, one.parent.name)
+        and hardware in (None, one.parent.parent.name)
+    ]
+    if len(paths) != 1:
+        where = [f"{one.parent.parent.name}/{one.parent.name}" for one in paths]
+        raise InputError(
+            f"which baseline is {text}?" if paths else "no baseline of this commit",
+            field="--scenario" if len({one.parent.name for one in paths}) > 1 else None,
+            found=", ".join(where) or text,
+            expected="a file, or a commit with --scenario and --hardware that leave one",
+            hint="`perfgate baseline list` shows them all",
+        )
+    return read(paths[0])

@@ -1,0 +1,133 @@
+"""`perfgate baseline history`: all baselines of a scenario, oldest first."""
+
+import argparse
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from perfgate.cli.baseline_tables import add_format, print_table, signed
+from perfgate.cli.output import print_json
+
+if TYPE_CHECKING:
+    from perfgate.baselines.history import Step
+
+_STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")
+_VALUE_COLUMNS = ("probe", "metric", "unit", "version", "commit", "mean", "since before", "anchor")
+
+
+def add_history(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the parser of `history`."""
+    verb = verbs.add_parser("history", help="all baselines of a scenario, oldest first")
+    verb.add_argument("scenario", metavar="SCENARIO", help="the scenario's id")
+    verb.add_argument("--hardware", metavar="LABEL", help="on this hardware alone, e.g. 8xB200")
+    add_format(verb)
+    verb.set_defaults(execute=_history)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from perfgate.baselines import suite_store
+    from perfgate.baselines.history import history
+    from perfgate.core.errors import InputError
+
+    store = suite_store()
+    places = sorted(
+        {
+            one.parent.parent.name
+            for one in store.list()
+            if one.parent.name == arguments.scenario
+            and arguments.hardware in (None, one.parent.parent.name)
+        }
+    )
+    if not places:
+        known = sorted({one.parent.name for one in store.list()})
+        raise InputError(
+            "no baseline of this scenario",
+            found=arguments.scenario + (f" on {arguments.hardware}" if arguments.hardware else ""),
+            expected=f"one of {', '.join(known)}" if known else "at least one baseline",
+        )
+    metrics = _primary_metrics(arguments.scenario)
+    found = {place: history(store, place, arguments.scenario, metrics) for place in places}
+    if arguments.format == "json":
+        print_json({place: [_plain_step(step) for step in steps] for place, steps in found.items()})
+        return 0
+    for number, (place, steps) in enumerate(found.items()):
+        title = f"{arguments.scenario} on {place}, oldest first"
+        gap, mark = "\n" if number else "", "## " if arguments.format == "markdown" else ""
+        print(f"{gap}{mark}{title}\n")
+        print_table(arguments.format, _STEP_COLUMNS, list(map(_step_row, steps)))
+        print()
+        print_table(arguments.format, _VALUE_COLUMNS, _value_rows(steps))
+    return 0
+
+
+def _primary_metrics(scenario: str) -> Collection[str] | None:
+    """The metrics that gate the scenario; None where its file is gone or unusable."""
+    from perfgate.core.errors import PerfgateError
+    from perfgate.core.paths import repository
+    from perfgate.scenarios.files import load_suite
+
+    try:
+        found = load_suite(repository() / "scenarios").scenarios
+    except PerfgateError:
+        return None
+    return next((one.gate.metrics for one in found if one.id == scenario), None)
+
+
+def _step_row(step: "Step") -> tuple[str, ...]:
+    one = step.baseline
+    marks = []
+    if step.is_anchor:
+        marks.append("anchor")
+    if one.retired:
+        marks.append(f"retired by {one.retired.by}: {one.retired.reason}")
+    if one.regression:
+        marks.append(f"loss accepted: {one.regression}")
+    return (
+        one.engine.version,
+        one.engine.commit[:12],
+        one.accepted_at[:10],
+        one.accepted_by,
+        one.change,
+        str(step.starts),
+        "; ".join(marks),
+    )
+
+
+def _value_rows(steps: "Sequence[Step]") -> list[tuple[str, ...]]:
+    """Sorted by probe and metric, so that each is a series to read down."""
+    from perfgate.core.metrics import lookup
+    from perfgate.reports.outcome_text import number
+
+    rows = [(value.probe, value.metric, step, value) for step in steps for value in step.values]
+    rows.sort(key=lambda row: row[:2])
+    return [
+        (
+            probe,
+            metric,
+            lookup(metric).unit,
+            step.baseline.engine.version,
+            step.baseline.engine.commit[:12],
+            number(value.mean),
+            signed(metric, value.since_before),
+            "is it" if step.is_anchor else signed(metric, value.since_anchor),
+        )
+        for probe, metric, step, value in rows
+    ]
+
+
+def _plain_step(step: "Step") -> dict[str, object]:
+    one = step.baseline
+    return {
+        "file": str(one.file),
+        "version": one.engine.version,
+        "commit": one.engine.commit,
+        "accepted_at": one.accepted_at,
+        "accepted_by": one.accepted_by,
+        "reason": one.reason,
+        "change": one.change,
+        "regression": one.regression or None,
+        "retired": asdict(one.retired) if one.retired else None,
+        "anchor": step.is_anchor,
+        "starts": step.starts,
+        "values": [asdict(value) for value in step.values],
+    }

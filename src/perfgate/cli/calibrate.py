@@ -1,0 +1,355 @@
+"""`perfgate calibrate`: how noisy one scenario is on this machine, from fresh starts of one build.
+
+Starts the engine anew several times, measures each point of the sweep on each start, and estimates
+the noise between starts and within one. The gate then uses it instead of the prior of the metric's
+family. A person commits the file. docs/calibrate.md
+"""
+
+import argparse
+import datetime
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from perfgate.cli.output import add_format, print_json, print_table
+
+if TYPE_CHECKING:
+    from perfgate.baselines.calibrated_noise import Calibrated
+    from perfgate.campaign.session import Session
+    from perfgate.core.measurement import Json
+    from perfgate.plan.toolchain import Tools
+    from perfgate.scenarios.probe import Probe
+
+FAILED = 1
+INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "calibrate",
+        help="measure the noise of a scenario on this machine, for the gate to use",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("scenario", help="id of the scenario")
+    command.add_argument(
+        "--starts", type=int, default=10, metavar="N", help="fresh starts, at least 5 (default: 10)"
+    )
+    command.add_argument(
+        "--repeats",
+        type=int,
+        metavar="R",
+        help="measurements of each point on each start (default: 2; 1 where the program that "
+        "measures has the engine inside, as each measurement is a start then)",
+    )
+    command.add_argument("--points", metavar="c1,c4", help="only these points of the sweep")
+    command.add_argument(
+        "--replace", action="store_true", help="overwrite the noise that is already stored"
+    )
+    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    command.add_argument("--launcher", default="local", help="how programs are started")
+    command.add_argument("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
+    command.add_argument(
+        "--engine-version",
+        metavar="RELEASE",
+        help="release of the engine, whose spelling is used (default: ask the program)",
+    )
+    command.add_argument(
+        "--engine-commit",
+        metavar="COMMIT",
+        help="commit of the engine (default: ask the program)",
+    )
+    add_format(command)
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from perfgate.baselines.calibrated_noise import noise_file, save
+    from perfgate.campaign.calibration import chosen_probes
+    from perfgate.cli.scenario_command import load
+    from perfgate.core.errors import RunError
+    from perfgate.scenarios.selection import pick
+
+    _refuse_stand_ins()
+    scenario = pick(load(arguments.scenarios), arguments.scenario)
+    probes = chosen_probes(scenario, arguments.points.split(",") if arguments.points else ())
+    file = noise_file(scenario)
+    before, why_unreadable = _before(file, replace=arguments.replace)
+    tools, session = _prepare(probes, arguments)
+    repeats = _repeats(arguments, tools, probes)
+    try:
+        with _recorded(session), _sigterm_interrupts():
+            calibrated, told = _measure(probes, tools, session, arguments.starts, repeats)
+            save(calibrated, file)
+    except KeyboardInterrupt:
+        print(
+            f"\nperfgate: interrupted; no noise was stored; run folder: {session.run.path}",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except RunError as error:
+        print(f"perfgate: {error}\nrun folder: {session.run.path}", file=sys.stderr)
+        return FAILED
+    told = [*why_unreadable, *told]
+    if arguments.format == "json":
+        print_json(_plain(calibrated, before, told, file, session.run.path))
+    else:
+        _print(calibrated, before, told, probes)
+        _print_where(file, own=scenario.gate.reference == "self", run=session.run.path)
+    return 0
+
+
+def _refuse_stand_ins() -> None:
+    """Noise that a rehearsal made up must never be stored."""
+    from perfgate.core.errors import InputError
+    from perfgate.core.programs import REHEARSAL_VARIABLE
+
+    if os.environ.get(REHEARSAL_VARIABLE):
+        raise InputError(
+            "the stand-ins of a rehearsal have no noise of their own",
+            field=REHEARSAL_VARIABLE,
+            found=os.environ[REHEARSAL_VARIABLE],
+            hint=f"unset {REHEARSAL_VARIABLE}, and calibrate the real engine",
+        )
+
+
+def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]]":
+    """What is stored now, and why it cannot be read if so.
+
+    Raises:
+        InputError: there is something, and nobody said that it may be replaced.
+    """
+    from perfgate.baselines.calibrated_noise import read
+    from perfgate.core.errors import InputError
+
+    if not file.exists():
+        return None, []
+    if not replace:
+        raise InputError(
+            "the noise of this scenario is already stored",
+            file=file,
+            field="--replace",
+            hint="say --replace to measure it again; the old and the new noise are then shown",
+        )
+    try:
+        return read(file), []
+    except InputError as error:
+        return None, [f"what was stored could not be read: {error.problem}"]
+
+
+def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tuple[Tools, Session]":
+    """The programs, asked whether they can do it, and a session whose folder is not yet made."""
+    from perfgate.campaign.campaigns import Suite
+    from perfgate.campaign.session import LEASE_WAIT_S, Session
+    from perfgate.core import locations as places
+    from perfgate.core.errors import InputError
+    from perfgate.core.paths import repository
+    from perfgate.gate.rule import Rule
+    from perfgate.launchers.base import launcher
+    from perfgate.machine.hardware import detect
+    from perfgate.machine.leases import GpuPool
+    from perfgate.plan.calls import commands_to_verify
+    from perfgate.plan.toolchain import BuildOverride, tools_for
+    from perfgate.runs.records import RunFolder
+
+    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    folder = arguments.run_dir or repository() / "runs" / f"{stamp}-{os.getpid()}"
+    start_with = launcher[arguments.launcher]()
+    session = Session(
+        RunFolder(folder.absolute()),
+        detect(),
+        start_with,
+        Rule(),
+        pool=GpuPool.of_machine(),
+        lease_wait_s=LEASE_WAIT_S,
+    )
+    unable = Suite(session).unable(probes[0])
+    if unable is not None:
+        raise InputError(
+            "this machine cannot run the scenario",
+            found=unable,
+            hint="`perfgate doctor` names what it can run",
+        )
+    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
+    where = start_with.places(places.here(), probes[0].scenario, override.version)
+    tools = tools_for(probes[0].scenario, where, override)
+    tools.require()
+    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
+    tools.engine.verify(tools.build, commands, tools.places)
+    return tools, session
+
+
+def _repeats(arguments: argparse.Namespace, tools: "Tools", probes: "tuple[Probe, ...]") -> int:
+    """Measurements of each point on each start.
+
+    Raises:
+        InputError: too few starts or repeats, or repeats on a start that serves one measurement.
+    """
+    from perfgate.baselines.noise_spread import FEWEST_STARTS
+    from perfgate.core.errors import InputError
+
+    if arguments.starts < FEWEST_STARTS:
+        raise InputError(
+            "too few fresh starts to know their noise",
+            field="--starts",
+            found=arguments.starts,
+            expected=f"{FEWEST_STARTS} or more",
+        )
+    offline = any(tools.is_offline(probe) for probe in probes)
+    repeats: int = (1 if offline else 2) if arguments.repeats is None else arguments.repeats
+    if repeats < 1 or (offline and repeats > 1):
+        raise InputError(
+            "the engine is inside the program that measures, so each measurement is a fresh start"
+            if repeats > 1
+            else "nothing would be measured",
+            field="--repeats",
+            found=repeats,
+            expected="1" if offline else "1 or more",
+        )
+    return repeats
+
+
+@contextmanager
+def _recorded(session: "Session") -> Iterator[None]:
+    """Hold the run folder, and show the progress, while the block runs."""
+    from perfgate.core.paths import repository
+    from perfgate.runs.progress import ProgressView
+    from perfgate.runs.records import RunFolder, session_facts
+
+    facts = session_facts(session.machine, sys.argv, repository())
+    run = RunFolder.create(session.run.path, {**facts, "synthetic": False, "purpose": "calibrate"})
+    view = ProgressView(run.path / "progress.jsonl")
+    view.start()
+    try:
+        yield
+    finally:
+        view.stop()
+        run.close()
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does: the server is stopped on the way out."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt(f"signal {number}")
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _measure(
+    probes: "tuple[Probe, ...]", tools: "Tools", session: "Session", starts: int, repeats: int
+) -> "tuple[Calibrated, list[str]]":
+    from perfgate.baselines.calibrated_noise import Calibrated
+    from perfgate.campaign.calibration import measure, noise_of
+    from perfgate.runs.records import now
+
+    found = measure(probes, tools, session, starts, repeats)
+    noise = noise_of(probes, found)
+    calibrated = Calibrated(
+        scenario=tools.scenario.id,
+        hardware=tools.scenario.hardware.label,
+        engine=tools.build,
+        machine=session.machine.fingerprint(),
+        run=session.run.id,
+        at=now(),
+        starts=starts,
+        repeats=repeats,
+        probes=noise,
+    )
+    return calibrated, found.told
+
+
+def _print(
+    calibrated: "Calibrated",
+    before: "Calibrated | None",
+    told: list[str],
+    probes: "tuple[Probe, ...]",
+) -> None:
+    from perfgate.core.metrics import lookup
+    from perfgate.gate.verdict import counted
+
+    engine = calibrated.engine
+    print(
+        f"{calibrated.scenario} on {calibrated.hardware}, {engine.name} {engine.version}: "
+        f"{counted(calibrated.starts, 'fresh start')}, each point measured "
+        f"{counted(calibrated.repeats, 'time')} on each\n"
+    )
+    rows = []
+    others = 0
+    for probe in probes:
+        metrics = calibrated.probes[probe.label].metrics
+        others += len(metrics.keys() - set(probe.gating_metrics()))
+        for name in probe.gating_metrics():
+            one = metrics[name]
+            old = before.probes.get(probe.label) if before else None
+            was = old.metrics.get(name) if old else None
+            rows.append(
+                (
+                    probe.label,
+                    name,
+                    f"{one.between:.2%}",
+                    "-" if one.within is None else f"{one.within:.2%}",
+                    f"{one.sigma:.2%}",
+                    f"{one.dof:.1f}",
+                    f"{was.sigma:.2%}" if was else f"{lookup(name).family.sigma:.2%} (prior)",
+                )
+            )
+    columns = ("probe", "metric", "between starts", "within one", "one start", "dof", "before")
+    print_table(columns, rows)
+    print()
+    if others:
+        print(f"and {counted(others, 'metric')} that do not gate, in the file")
+    for label in before.probes if before else ():
+        if label not in calibrated.probes:
+            print(f"{label}: its stored noise is gone, as it was not measured again")
+    for line in told:
+        print(line)
+
+
+def _print_where(file: Path, *, own: bool, run: Path) -> None:
+    print(f"noise: {file}")
+    print("it counts on this machine" if own else "commit this file for it to count elsewhere")
+    print(f"run folder: {run}")
+
+
+def _plain(
+    calibrated: "Calibrated",
+    before: "Calibrated | None",
+    told: list[str],
+    file: Path,
+    run: Path,
+) -> "dict[str, Json]":
+    probes: dict[str, Json] = {}
+    for label, noise in calibrated.probes.items():
+        old = before.probes.get(label) if before else None
+        probes[label] = {
+            name: {
+                "between": one.between,
+                "within": one.within,
+                "sigma": one.sigma,
+                "dof": one.dof,
+                "before": old.metrics[name].sigma if old and name in old.metrics else None,
+            }
+            for name, one in noise.metrics.items()
+        }
+    return {
+        "scenario": calibrated.scenario,
+        "hardware": calibrated.hardware,
+        "starts": calibrated.starts,
+        "repeats": calibrated.repeats,
+        "probes": probes,
+        "told": [*told],
+        "file": str(file),
+        "run": str(run),
+    }

@@ -1,0 +1,115 @@
+"""`perfgate compare A B`: the gate's verdicts for two things that were measured.
+
+A is the reference, B the new one. Each is a run folder, a baseline file, a result of another tool
+(`perfgate parse` reads it), or a folder with several results of one program, one per fresh start.
+
+Exit status: 0 all passed; 1 a regression; 2 wrong usage or unusable input; 10 undecided; 11 a probe
+of one side failed; 12 something or all could not be compared; 13 numbers of stand-ins, no
+regression. docs/compare.md
+"""
+
+import argparse
+from pathlib import Path
+
+from perfgate.cli.output import print_json
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "compare",
+        help="the gate's verdicts for two runs, baselines or results of other tools",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("a", type=Path, metavar="A", help="the reference")
+    command.add_argument("b", type=Path, metavar="B", help="the new one")
+    command.add_argument(
+        "--band",
+        action="append",
+        default=[],
+        metavar="METRIC=FRACTION",
+        help="the loss of this metric that counts (default: the metric's own); may be given again",
+    )
+    command.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="NAME,…",
+        help="judge only these metrics and report the others (default: all that have a band)",
+    )
+    command.add_argument(
+        "--across",
+        action="append",
+        default=[],
+        metavar="FACT,…",
+        help="facts that are meant to differ, e.g. driver or gpus; scenario: match probes by label",
+    )
+    command.add_argument(
+        "--probe",
+        action="append",
+        default=[],
+        metavar="NAME,…",
+        help="only these probes, by name or label",
+    )
+    command.add_argument(
+        "--format",
+        choices=["text", "json", "markdown"],
+        default="text",
+        help="for people, for scripts, or for an issue",
+    )
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from perfgate.reports.comparison import markdown, plain, status_of, text
+    from perfgate.verdicts.comparison.comparison import compare
+    from perfgate.verdicts.comparison.inputs import read_side
+    from perfgate.verdicts.comparison.probe import Asked
+
+    asked = Asked(
+        _bands(arguments.band),
+        frozenset(_words("--across", arguments.across)),
+        tuple(_words("--probe", arguments.probe)),
+        tuple(_words("--metric", arguments.metric)),
+    )
+    found = compare(read_side(arguments.a), read_side(arguments.b), asked)
+    if arguments.format == "json":
+        print_json(plain(found))
+    else:
+        print(text(found) if arguments.format == "text" else markdown(found))
+    return status_of(found).value
+
+
+def _words(option: str, given: list[str]) -> list[str]:
+    from perfgate.core.errors import InputError
+
+    words = [word.strip() for text in given for word in text.split(",")]
+    if not all(words):
+        raise InputError("a name is empty", field=option, found=repr(",".join(given)))
+    return words
+
+
+def _bands(given: list[str]) -> dict[str, float]:
+    from perfgate.core.errors import InputError
+    from perfgate.core.metrics import lookup
+
+    bands: dict[str, float] = {}
+    for text in given:
+        metric, _, fraction = text.rpartition("=")
+        lookup(metric)
+        try:
+            band = float(fraction)
+        except ValueError:
+            band = 0.0
+        if not 0 < band < 1:
+            raise InputError(
+                f"the band of {metric} cannot be used",
+                field="--band",
+                found=repr(fraction),
+                expected="METRIC=FRACTION with a fraction between 0 and 1, e.g. tpot_mean_ms=0.03",
+            )
+        if metric in bands:
+            raise InputError("two bands for one metric", field="--band", found=metric)
+        bands[metric] = band
+    return bands

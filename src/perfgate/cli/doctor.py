@@ -1,0 +1,259 @@
+"""`perfgate doctor`: what this machine can run, and why not the rest.
+
+With --scenario: whether it is fit for that one; every check, what it found, how to mend it.
+
+Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/preflight.md
+"""
+
+import argparse
+from dataclasses import asdict, replace
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.scenario_command import shaped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from perfgate.machine.hardware import Machine
+    from perfgate.machine.preflight import Check, Report
+    from perfgate.scenarios.scenario import Scenario
+
+_WIDTH = 70
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "doctor",
+        help="what this machine can run, and whether it is fit for it",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--scenario", metavar="ID", help="look closely at the machine for this one (preflight)"
+    )
+    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    command.add_argument(
+        "--shape",
+        metavar="ISL/OSL",
+        help="other lengths, for a scenario to explore with, e.g. 4096/512",
+    )
+    command.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="where the run's files would go (default: runs)"
+    )
+    command.add_argument(
+        "--reach", action="store_true", help="log in to the other nodes of an mpirun scenario"
+    )
+    command.add_argument(
+        "--try-vboost",
+        type=int,
+        metavar="LEVEL",
+        help="set the GPUs' vboost slider, see that it is set, and put back what was there",
+    )
+    command.add_argument(
+        "--launcher",
+        choices=["local", "docker", "slurm"],
+        default="local",
+        help="how its programs would be started (default: local)",
+    )
+    command.add_argument(
+        "--on-node",
+        action="store_true",
+        help="this is a node that a launcher found: look at its GPUs whatever starts the scenario",
+    )
+    command.add_argument(
+        "--contained",
+        action="store_true",
+        help="the engine's programs are in a container: do not look for them here",
+    )
+    command.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of engines or clients of your own; may be given again",
+    )
+    add_format(command)
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from perfgate.core.paths import repository
+    from perfgate.machine.hardware import detect
+    from perfgate.scenarios.files import load_scenarios
+
+    _import(arguments.modules)
+    scenarios = load_scenarios(arguments.scenarios or repository() / "scenarios")
+    if arguments.scenario:
+        shapes = [arguments.shape] if arguments.shape else []
+        (scenario,) = shaped(scenarios, arguments.scenario, shapes)
+        return _preflight(arguments, scenario)
+    _refuse_alone(arguments)
+    machine = detect()
+    reasons = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
+    if arguments.format == "json":
+        print_json({"machine": asdict(machine), "cannot_run": reasons})
+        return 0
+    gpus = ", ".join(gpu.name for gpu in machine.gpus) or f"none ({machine.gpu_note})"
+    print(f"machine: {machine.host}, {machine.cores} cores of {machine.cpu}")
+    print(f"memory: {machine.memory_bytes / 2**30:.1f} GiB; GPUs: {gpus}\n")
+    print_table(
+        ("scenario", "can run here"),
+        [(name, "yes" if reason is None else f"no: {reason}") for name, reason in reasons.items()],
+    )
+    return 0
+
+
+def _import(modules: "Sequence[str]") -> None:
+    """Have engines and clients that are not perfgate's own register themselves.
+
+    Raises:
+        InputError: there is no such module.
+    """
+    from importlib import import_module
+
+    from perfgate.core.errors import InputError
+
+    for name in modules:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"cannot be imported: {error}",
+                field="--import",
+                found=name,
+                expected="a module that this Python finds",
+                hint="PYTHONPATH must name its folder",
+            ) from error
+
+
+def _refuse_alone(arguments: argparse.Namespace) -> None:
+    from perfgate.core.errors import InputError
+
+    given = {
+        "--run-dir": arguments.run_dir is not None,
+        "--reach": arguments.reach,
+        "--try-vboost": arguments.try_vboost is not None,
+        "--shape": arguments.shape is not None,
+        "--launcher": arguments.launcher != "local",
+        "--on-node": arguments.on_node,
+        "--contained": arguments.contained,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                "belongs to the preflight of one scenario",
+                field=option,
+                hint="name the scenario with --scenario ID",
+            )
+
+
+def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
+    from perfgate.core import locations as places
+    from perfgate.launchers.base import launcher
+    from perfgate.machine.hardware import detect
+    from perfgate.machine.preflight import Where, look
+    from perfgate.plan.toolchain import tools_for
+
+    machine = detect()
+    start_with = launcher[arguments.launcher]()
+    where = Where(
+        run_folder=arguments.run_dir,
+        reach=arguments.reach,
+        on_node=arguments.on_node,
+        contained=arguments.contained,
+        runtime=start_with.runtime,
+        by_slurm=arguments.launcher == "slurm",
+    )
+    tools = tools_for(scenario, start_with.places(places.here(), scenario, None))
+    report = look(scenario, tools, machine, where)
+    if arguments.try_vboost is not None:
+        report = replace(report, checks=(*report.checks, _vboost(arguments.try_vboost, report)))
+    if arguments.format == "json":
+        print_json(
+            {
+                "scenario": scenario.id,
+                "machine": asdict(machine),
+                "fit": not report.of("failed"),
+                "checks": [asdict(check) for check in report.checks],
+                "told": dict(report.told),
+            }
+        )
+    else:
+        print(f"{scenario.id} on {machine.host}\n")
+        _print(report)
+    return 1 if report.of("failed") else 0
+
+
+def _vboost(level: int, report: "Report") -> "Check":
+    """Whether a run could have the slider at `level`; it is back where it was when this returns."""
+    from perfgate.core.errors import InputError, MissingProgram, RunError
+    from perfgate.machine.preflight import Check
+    from perfgate.machine.vboost.setting import boosted
+
+    if not report.gpus:
+        raise InputError(
+            "no GPU of the scenario is seen here", field="--try-vboost", expected="a GPU scenario"
+        )
+    expected = f"a vboost slider that can be set to {level}"
+    try:
+        with boosted(level, report.gpus) as before:
+            was = ", ".join(sorted({str(one) for one in before.values()}))
+    except RunError as error:
+        told = "; ".join([error.message, *error.evidence])
+        return Check("vboost", "failed", told, expected, error.hint)
+    except MissingProgram as error:
+        return Check("vboost", "failed", str(error), expected)
+    return Check("vboost", "ok", f"was set to {level}, seen, and put back to {was}", expected)
+
+
+def _print(report: "Report") -> None:
+    """All checks in a table; below it what is not well, and how to mend it."""
+    print_table(
+        ("check", "outcome", "found"),
+        [(check.name, check.outcome, _in_table(check)) for check in report.checks],
+    )
+    for check in (*report.of("failed"), *report.of("warning")):
+        print(f"\n{check.name}: {check.outcome}\n  found: {check.found}")
+        if check.expected:
+            print(f"  expected: {check.expected}")
+        if check.hint:
+            print(f"  to mend it: {check.hint}")
+    print("\ntold, not judged:")
+    for name, fact in report.told.items():
+        print(f"  {name}: {fact}")
+    counts = [
+        f"{len(report.of(outcome))} {word}"
+        for outcome, word in (
+            ("failed", "failed"),
+            ("warning", "to be looked at"),
+            ("unknown", "unknown"),
+        )
+        if report.of(outcome)
+    ]
+    verdict = "not fit" if report.of("failed") else "fit"
+    print(f"\n{verdict}: {len(report.checks)} checks" + "".join(f", {one}" for one in counts))
+
+
+def _in_table(check: "Check") -> str:
+    """What was found; shortened where it is told again below."""
+    is_told_again = check.outcome in ("failed", "warning")
+    return shorten(check.found, _WIDTH, placeholder=" …") if is_told_again else check.found
+
+
+def _why_not(scenario: "Scenario", machine: "Machine") -> str | None:
+    from perfgate.core.errors import PerfgateError
+    from perfgate.plan.toolchain import tools_for
+
+    lacking = machine.lacks(scenario.hardware, scenario.launch)
+    if lacking:
+        return lacking
+    try:
+        tools_for(scenario).require()
+    except PerfgateError as error:
+        return " ".join(str(error).split())
+    return None

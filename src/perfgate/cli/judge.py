@@ -1,0 +1,187 @@
+"""`perfgate judge`: a verdict for numbers from anywhere, by the rule of the gate.
+
+With --metric one judgement of the values given as options. Without it JSON lines on standard
+input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", "alpha", "beta",
+"max_runs", "questions"; each is answered by one JSON line, at once.
+
+Exit status: 0 every verdict is PASS or IMPROVEMENT; 2 something could not be judged; else 1 a
+REGRESSION, or 10 an INCONCLUSIVE. docs/judge.md
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfgate.cli.output import add_format, print_json
+
+if TYPE_CHECKING:
+    from perfgate.gate.verdict import Judgement
+    from perfgate.verdicts.numbers import Question
+
+_INPUT = Path("<standard input>")
+_NEED_METRIC = ("baseline", "new", "band", "sigma", "alpha", "beta", "max_runs", "questions")
+_UNJUDGED = 2
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "judge",
+        help="a verdict for numbers from anywhere, given as options or as JSON lines",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = command.add_argument
+    add("--metric", help="canonical name; without it JSON lines are read from standard input")
+    add("--baseline", metavar="X,…", help="accepted values, one per fresh start")
+    add("--new", metavar="X,…", help="new values, one per fresh start, in the order measured")
+    add("--band", metavar="B", help="the loss that counts, e.g. 0.02 (default: the metric's own)")
+    add("--sigma", metavar="S", help="noise of one run, e.g. 0.005 (default: the metric's own)")
+    add("--alpha", metavar="A", help="error rate of calling a loss real (default: 0.025)")
+    add("--beta", metavar="B", help="error rate of excluding a loss of the band (default: 0.025)")
+    add("--max-runs", metavar="N", help="new values that may be used, at most (default: 5)")
+    add("--questions", metavar="N", help="of an accuracy: the questions behind each value")
+    add_format(command)
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.metric is None:
+        return _judge_lines(arguments)
+    from perfgate.verdicts.numbers import answer, judge_question
+
+    judgement = judge_question(_asked(arguments))
+    if arguments.format == "json":
+        print_json(answer(judgement))
+    else:
+        _print_text(judgement)
+    return _status([judgement.verdict.value])
+
+
+def _asked(arguments: argparse.Namespace) -> "Question":
+    """The question that the options ask, read as if it were a line."""
+    from perfgate.core.errors import InputError
+    from perfgate.verdicts.number_lines import COUNTS, RATES
+    from perfgate.verdicts.numbers import Question
+
+    for name in ("baseline", "new"):
+        if getattr(arguments, name) is None:
+            raise InputError(
+                "the option is missing",
+                field=f"--{name}",
+                expected=f"--{name} VALUE,…  beside --metric",
+            )
+    baseline, new = (_numbers(name, getattr(arguments, name)) for name in ("baseline", "new"))
+    given: dict[str, Any] = {
+        name: read(name, text)
+        for names, read in ((RATES, _number), (COUNTS, _count))
+        for name in names
+        if (text := getattr(arguments, name)) is not None
+    }
+    return Question(arguments.metric, baseline, new, **given)
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    return tuple(_number(name, part) for part in text.split(","))
+
+
+def _number(name: str, text: str) -> float:
+    """A float; what it must be, the gate says."""
+    from perfgate.core.errors import InputError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(
+            "not a number",
+            field=f"--{name}",
+            found=repr(text),
+            expected="numbers with commas between them, e.g. 101,99.7,100.4"
+            if name in ("baseline", "new")
+            else "a number, e.g. 0.02",
+        ) from None
+
+
+def _count(name: str, text: str) -> int:
+    from perfgate.core.errors import InputError
+
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) >= 1):
+        raise InputError(
+            "not a count",
+            field=f"--{name.replace('_', '-')}",
+            found=repr(text),
+            expected="a whole number of 1 or more",
+        )
+    return int(text)
+
+
+def _print_text(judgement: "Judgement") -> None:
+    from perfgate.reports.outcome_text import table
+
+    print(f"{judgement.verdict.value}: {judgement.metric} {judgement.reason}")
+    for note in judgement.notes:
+        print(f"  note: {note}")
+    print(f"\n{table([judgement])}")
+
+
+def _judge_lines(arguments: argparse.Namespace) -> int:
+    from perfgate.core.errors import InputError
+
+    for name in _NEED_METRIC:
+        if getattr(arguments, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                "the option needs --metric",
+                field=option,
+                expected=f"--metric beside {option}, or the field {name} in each line of input",
+            )
+    if sys.stdin.isatty():
+        print("perfgate judge: JSON lines from the keyboard, to its end (Ctrl-D)", file=sys.stderr)
+    verdicts = []
+    for one in _answers(sys.stdin.buffer):
+        # At once: who asks may wait for this answer before asking on.
+        print(json.dumps(one, ensure_ascii=False, allow_nan=False), flush=True)
+        verdicts.append(str(one.get("verdict", "")))
+    if not verdicts:
+        raise InputError(
+            "nothing to judge: the input has no line",
+            file=_INPUT,
+            expected='{"metric": …, "baseline": […], "new": […]}, one a line',
+            hint="look at the program that should have written it, or give --metric",
+        )
+    return _status(verdicts)
+
+
+def _answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """One answer per line that is not blank; of a line that cannot be judged, its error."""
+    from perfgate.core.errors import InputError
+    from perfgate.verdicts.number_lines import placed, read_question
+    from perfgate.verdicts.numbers import answer, judge_question
+
+    for number, raw in enumerate(lines, start=1):
+        try:
+            text = raw.decode().removeprefix("\ufeff")
+            if not text.strip():
+                continue
+            question = read_question(text, file=_INPUT, line=number)
+            yield answer(judge_question(question))
+        except UnicodeDecodeError:
+            wrong = InputError("the line is not UTF-8 text", file=_INPUT, line=number)
+            yield {"error": str(wrong), "line": number}
+        except InputError as error:
+            wrong = placed(error, file=_INPUT, line=number)
+            yield {"error": str(wrong), "line": number}
+
+
+def _status(verdicts: Iterable[str]) -> int:
+    """The worst first; a line without a verdict outweighs all: not everything was judged."""
+    seen = set(verdicts)
+    if "" in seen:
+        return _UNJUDGED
+    from perfgate.gate.verdict import Verdict
+    from perfgate.verdicts.exit_status import exit_status
+
+    return exit_status([Verdict(one) for one in seen], gate=True).value

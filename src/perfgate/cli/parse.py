@@ -1,0 +1,54 @@
+"""`perfgate parse`: what the output of a benchmark says, as JSON; why, if it says nothing usable.
+
+Exit status: 0 every file holds a result, 1 at least one does not, 2 wrong usage. docs/parse.md
+"""
+
+import argparse
+from pathlib import Path
+
+from perfgate.cli.output import print_json
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "parse",
+        help="read results of benchmarks and evaluations, or the log of a failed run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("file", nargs="+", type=Path, help="a result or a log, text or JSON")
+    command.add_argument(
+        "--client",
+        metavar="NAME",
+        help="the program that made it, e.g. trtllm-bench (default: found out)",
+    )
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from perfgate.runs.result_formats import parse
+
+    contents = [_read(file) for file in arguments.file]
+    found = [parse(content, arguments.client) for content in contents]
+    shown = [result.plain() for result in found]
+    if len(shown) == 1:
+        print_json(shown[0])
+    else:
+        files = map(str, arguments.file)
+        print_json([{"file": file, **one} for file, one in zip(files, shown, strict=True)])
+    return 0 if all(result.measurement for result in found) else 1
+
+
+def _read(file: Path) -> str:
+    from perfgate.core.errors import InputError
+
+    try:
+        return file.read_bytes().decode("utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(
+            "the file cannot be read",
+            file=file,
+            found=error.strerror or str(error),
+            expected="a result or a log",
+        ) from error

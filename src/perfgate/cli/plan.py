@@ -1,0 +1,308 @@
+"""`perfgate plan`: what a gate of these scenarios could show, and what it would cost. Runs nothing.
+
+For each gating metric: what it would be compared with, its noise, its band, and the smallest loss
+that 1, 2, … fresh starts find; then the expected engine starts and hours. A band that the allowed
+starts cannot resolve is an error. docs/plan.md
+
+exit status: 0 done; 2 a band below the noise floor, or unusable input; 12 with --gate: something
+would get no verdict
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfgate.cli.output import add_format, print_json, print_table
+
+if TYPE_CHECKING:
+    from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Seconds
+    from perfgate.core.measurement import Json
+    from perfgate.scenarios.scenario import Claim, Scenario
+    from perfgate.verdicts.detectability import Prospect
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this command's parser."""
+    command = commands.add_parser(
+        "plan",
+        help="what a gate could show and what it would cost, before GPU time is spent",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
+    command.add_argument(
+        "-m", "--marker", action="append", default=[], help="only with this marker"
+    )
+    command.add_argument("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
+    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    command.add_argument(
+        "--engine-version",
+        metavar="RELEASE",
+        help="release under test (default: ask the program, else that of the document)",
+    )
+    command.add_argument(
+        "--engine-commit",
+        metavar="COMMIT",
+        help="commit under test, which chooses the baseline (default: ask the program)",
+    )
+    command.add_argument(
+        "--engine-repo",
+        type=Path,
+        metavar="PATH",
+        help="clone of the engine's repository, to find the nearest ancestor's baseline",
+    )
+    command.add_argument(
+        "--gate",
+        action="store_true",
+        help="a release depends on it: what would get no verdict is a failure (exit status 12)",
+    )
+    add_format(command)
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from perfgate.baselines.engine_repo import EngineRepo
+    from perfgate.campaign.forecast import Planner
+    from perfgate.core.errors import SeveralInputErrors
+    from perfgate.machine.hardware import detect
+    from perfgate.plan.toolchain import BuildOverride
+    from perfgate.verdicts.exit_status import ExitStatus
+
+    scenarios, claims = _selected(arguments)
+    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
+    repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)
+    plan = Planner(detect(), override, repo).plan(scenarios, claims)
+    problems = [problem for one in plan.scenarios for problem in one.problems()]
+    unjudged = [
+        probe.probe.id for one in plan.scenarios for probe in one.probes if not probe.is_judged
+    ]
+    if arguments.format == "json":
+        print_json(_plain(plan, [str(problem) for problem in problems], unjudged))
+    else:
+        _print(plan)
+    if problems:
+        raise SeveralInputErrors(problems)
+    if arguments.gate and unjudged:
+        print(
+            f"perfgate: {len(unjudged)} of the selected tests would get no verdict: "
+            + ", ".join(unjudged),
+            file=sys.stderr,
+        )
+        return ExitStatus.NOT_JUDGED
+    return 0
+
+
+def _selected(arguments: argparse.Namespace) -> "tuple[tuple[Scenario, ...], tuple[Claim, ...]]":
+    """The scenarios, and all claims of the suite.
+
+    Raises:
+        InputError: no scenario is left.
+    """
+    from perfgate.core.errors import InputError
+    from perfgate.core.paths import repository
+    from perfgate.scenarios.files import load_suite
+    from perfgate.scenarios.selection import markers_of, select
+
+    suite = load_suite(arguments.scenarios or repository() / "scenarios")
+    found = tuple(
+        scenario
+        for scenario in select(suite.scenarios, arguments.pattern)
+        if set(arguments.marker) <= set(markers_of(scenario))
+        and arguments.gpu in (None, scenario.hardware.gpu)
+    )
+    if not found:
+        raise InputError(
+            "no scenario is selected",
+            found=" ".join(
+                [*arguments.pattern, *(f"-m {one}" for one in arguments.marker)]
+                + ([f"--gpu {arguments.gpu}"] if arguments.gpu else [])
+            ),
+            expected="ids, markers and a GPU that at least one scenario has",
+            hint="`perfgate scenarios list` names them",
+        )
+    return found, suite.claims
+
+
+def _print(plan: "Plan") -> None:
+    rule = plan.rule
+    print(
+        f"{plan.tests} gating tests: a loss is claimed wrongly in {rule.alpha:.1%} a look at most, "
+        f"one of the band is missed in {rule.beta:.1%}"
+    )
+    for one in plan.scenarios:
+        print()
+        _print_scenario(one)
+    if len(plan.scenarios) > 1:
+        print()
+        _print_totals(plan)
+
+
+def _print_scenario(one: "PlannedScenario") -> None:
+    from perfgate.gate.verdict import counted
+
+    build = one.under_test.build
+    commit = "" if build.commit == build.version else f" at {build.commit[:12]}"
+    print(f"{one.scenario.id} ({one.scenario.hardware.label})")
+    print(f"  build under test: {build.name} {build.version}{commit}, {one.under_test.told_by}")
+    for words, labels in _grouped(one.probes).items():
+        print(f"  {', '.join(labels)}: {words}")
+    rows = [
+        _row(found, one.longest)
+        for probe in one.probes
+        if probe.is_judged
+        for found in probe.prospects
+    ]
+    if rows:
+        starts = [
+            f"{number} start{'s' if number > 1 else ''}" for number in range(1, one.longest + 1)
+        ]
+        print("  smallest loss that is found in 19 of 20 runs with …")
+        print_table(("  probe", "metric", "band", "noise of a start", "runs", *starts), rows)
+    for note in _notes(one):
+        print(f"  {note}")
+    reference = counted(one.reference_starts, "start") + " of the reference, then "
+    print(
+        f"  engine starts: {reference if one.reference_starts else ''}"
+        f"{one.unchanged.starts:.2f} expected for an unchanged build, {one.slower.starts:.2f} for "
+        f"one slower by a band, {one.longest} at most"
+    )
+    print(
+        f"  time: {_spent(one.cost(slower=False))} for an unchanged build, "
+        f"{_spent(one.cost(slower=True))} for a slower one"
+    )
+
+
+def _spent(cost: "Cost") -> str:
+    gpu_hours = f" ({cost.gpu_hours:.1f} GPU hours)" if cost.gpu_hours else ""
+    return f"{_hours(cost.duration)}{gpu_hours}"
+
+
+def _grouped(probes: "tuple[PlannedProbe, ...]") -> dict[str, list[str]]:
+    """What is compared with → the labels of the probes that are."""
+    found: dict[str, list[str]] = {}
+    for probe in probes:
+        found.setdefault(probe.compared_with, []).append(probe.probe.label)
+    return found
+
+
+def _row(one: "Prospect", most: int) -> list[str]:
+    noise = "-" if one.noise is None else f"{one.noise.sigma:.2%} {one.noise_from}"
+    shown = [_loss(one, loss) for loss in one.smallest] + ["-"] * most
+    band = "-" if one.band is None else _loss(one, one.band)
+    return [f"  {one.probe.label}", one.metric, band, noise, str(one.n_base), *shown[:most]]
+
+
+def _loss(one: "Prospect", loss: float) -> str:
+    from perfgate.core.metrics import is_accuracy
+
+    return f"{100 * loss:.1f} points" if is_accuracy(one.metric) else f"{loss:.1%}"
+
+
+def _notes(one: "PlannedScenario") -> list[str]:
+    """What there is to say, each once, with what it is about."""
+    about: dict[str, list[str]] = {}
+    for probe in one.probes:
+        for found in probe.prospects:
+            name = f"{found.probe.label} {found.metric}"
+            for note in found.notes:
+                about.setdefault(note, []).append(name)
+            if found.problem is not None:
+                about.setdefault("cannot gate so, see the error", []).append(name)
+    return [*one.notes, *(f"{', '.join(names)}: {note}" for note, names in about.items())]
+
+
+def _hours(seconds: "Seconds") -> str:
+    most = "at most " if seconds.at_most else ""
+    hours = seconds.value / 3600
+    return f"{most}{hours:.1f} h" if hours >= 1 else f"{most}{seconds.value / 60:.0f} min"
+
+
+def _print_totals(plan: "Plan") -> None:
+    rows = [_total(one.scenario.id, one) for one in plan.scenarios]
+    rows.append(_total("all, one after the other", plan))
+    columns = ("scenario", "starts", "if slower", "time", "if slower", "GPU hours", "if slower")
+    print_table(columns, rows)
+
+
+def _total(name: str, one: "Plan | PlannedScenario") -> tuple[str, ...]:
+    as_is, slower = one.cost(slower=False), one.cost(slower=True)
+    return (
+        name,
+        f"{as_is.starts:.1f}",
+        f"{slower.starts:.1f}",
+        _hours(as_is.duration),
+        _hours(slower.duration),
+        f"{as_is.gpu_hours:.1f}",
+        f"{slower.gpu_hours:.1f}",
+    )
+
+
+def _plain(plan: "Plan", problems: list[str], unjudged: list[str]) -> "dict[str, Json]":
+    return {
+        "tests": plan.tests,
+        "alpha": plan.rule.alpha,
+        "beta": plan.rule.beta,
+        "scenarios": [_plain_scenario(one) for one in plan.scenarios],
+        "total": _plain_cost(plan),
+        "problems": [*problems],
+        "unjudged": [*unjudged],
+    }
+
+
+def _plain_scenario(one: "PlannedScenario") -> "dict[str, Json]":
+    build = one.under_test.build
+    return {
+        "id": one.scenario.id,
+        "hardware": one.scenario.hardware.label,
+        "gpus": one.scenario.hardware.gpus,
+        "engine": build.name,
+        "version": build.version,
+        "commit": build.commit,
+        "build_told_by": one.under_test.told_by,
+        "max_starts": one.longest,
+        "reference_starts": one.reference_starts,
+        "cost": _plain_cost(one),
+        "notes": [*one.notes],
+        "probes": [
+            {
+                "probe": probe.probe.label,
+                "compared_with": probe.compared_with,
+                "judged": probe.is_judged,
+                "seconds": probe.seconds.value,
+                "seconds_at_most": probe.seconds.at_most,
+                "metrics": [_plain_prospect(found) for found in probe.prospects],
+            }
+            for probe in one.probes
+        ],
+    }
+
+
+def _plain_prospect(one: "Prospect") -> "dict[str, Json]":
+    return {
+        "metric": one.metric,
+        "against": one.against,
+        "baseline_runs": one.n_base,
+        "sigma": None if one.noise is None else one.noise.sigma,
+        "noise_from": one.noise_from,
+        "noise": None if one.noise is None else one.noise.source,
+        "band": one.band,
+        "smallest": [*one.smallest],
+        "problem": None if one.problem is None else str(one.problem),
+        "notes": [*one.notes],
+    }
+
+
+def _plain_cost(one: "Plan | PlannedScenario") -> "dict[str, Json]":
+    return {
+        name: {
+            "starts": round(cost.starts, 3),
+            "hours": round(cost.duration.value / 3600, 4),
+            "hours_at_most": cost.duration.at_most,
+            "gpu_hours": round(cost.gpu_hours, 4),
+        }
+        for name, cost in (
+            ("unchanged", one.cost(slower=False)),
+            ("slower", one.cost(slower=True)),
+        )
+    }

@@ -1,0 +1,141 @@
+"""`perfgate scenarios job`: the Slurm job of a fresh start, printed and not handed in."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfgate.cli.scenario_command import add_scenario, build_of, load, shaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfgate.core.steps import Step
+    from perfgate.engines.base import EngineBuild
+    from perfgate.launchers.site import SlurmSite
+    from perfgate.launchers.slurm.script import RenderedJob
+    from perfgate.plan.toolchain import Tools
+    from perfgate.scenarios.scenario import Scenario
+
+_FOLDER = Path("<RUN>")  # of the start's files; a run knows its own
+_JOB = "<JOB>"
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this verb's parser."""
+    verb = verbs.add_parser(
+        "job", help="the Slurm job and steps of a fresh start, by site.yaml; hands nothing in"
+    )
+    add_scenario(verb)
+    verb.add_argument(
+        "--shape", metavar="ISL/OSL", help="other lengths, for a scenario to explore with"
+    )
+    verb.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    verb.add_argument(
+        "--site", type=Path, metavar="FILE", help="the site file (default: as a run finds it)"
+    )
+    verb.set_defaults(execute=_job)
+
+
+def _job(arguments: argparse.Namespace) -> int:
+    from perfgate.launchers.site import load_site
+    from perfgate.launchers.slurm.script import render_job, request_for
+    from perfgate.scenarios.probe import all_probes
+
+    shapes = [arguments.shape] if arguments.shape else []
+    (scenario,) = shaped(load(arguments.scenarios), arguments.id, shapes)
+    build = build_of(scenario, arguments.engine_version)
+    site = load_site(arguments.site).slurm
+    limits = scenario.limits
+    seconds = limits.start_s + len(all_probes(scenario)) * limits.total_s
+    rendered = render_job(request_for(scenario, site, _FOLDER, seconds), site)
+    print("\n".join(_lines(scenario, build, site, rendered)))
+    return 0
+
+
+def _lines(
+    scenario: "Scenario", build: "EngineBuild", site: "SlurmSite", rendered: "RenderedJob"
+) -> "Iterator[str]":
+    """The script, with what is done around it in comments."""
+    shebang, *script = rendered.script_text.splitlines()
+    yield shebang
+    yield f"# {scenario.id}: {scenario.title}"
+    yield "# This job holds the nodes of one fresh start. A run hands it in by:"
+    yield from _commented(rendered.argv)
+    yield from script
+    yield ""
+    yield f"# The programs are steps of it, for {build.name} {build.version}:"
+    for step, argv in _steps(scenario, build, site):
+        yield "#"
+        yield f"# {step.role}" + (f" of {step.probe}" if step.probe else "")
+        for name, text in step.command.files.items():
+            yield f"#   with {name}:"
+            yield from (f"#     {line}" for line in text.splitlines())
+        yield from _commented(argv, step)
+
+
+def _commented(argv: "tuple[str, ...]", step: "Step | None" = None) -> "Iterator[str]":
+    from perfgate.plan.shell_text import call, exports
+
+    lines = exports(step.command.env) if step is not None else []
+    lines += call(argv, indent="").splitlines()
+    if step is not None and step.command.stdout is not None:
+        lines[-1] += f" > {step.command.stdout}"
+    yield from (f"#   {line}" for line in lines)
+
+
+def _steps(
+    scenario: "Scenario", build: "EngineBuild", site: "SlurmSite"
+) -> "Iterator[tuple[Step, tuple[str, ...]]]":
+    """Each program call, and how it is started in the job."""
+    from perfgate.core.locations import Places
+    from perfgate.engines.base import Endpoint
+    from perfgate.launchers.slurm.ranks import as_ranks
+    from perfgate.launchers.slurm.script import calls_srun, gres_of, srun_argv, within_job
+    from perfgate.plan import calls as plan
+    from perfgate.plan.toolchain import BuildOverride, tools_for
+
+    places = Places(on_paper=True)
+    tools = tools_for(scenario, places, BuildOverride(build.version, build.commit))
+    nodes = [f"<NODE{number}>" for number in range(1, scenario.hardware.nodes + 1)]
+    endpoint = Endpoint(nodes[0], plan.LISTEN.port, tools.engine.served_model(scenario, places))
+    alone = replace(scenario, launch=None)  # launched here, as the slurm launcher does
+    for step in plan.steps(alone, build, places, endpoint):
+        command, folder = step.command, _FOLDER / (step.probe or "")
+        if _has_engine(step, tools):
+            command = as_ranks(command, scenario, places, site, nodes)
+            step = replace(step, command=command)
+            contained: tuple[str, ...] | None = tuple(command.env)
+            gres = gres_of(site, scenario.hardware)
+        else:
+            boxed = site.container is not None and _comes_with_engine(step, tools)
+            contained = tuple(command.env) if boxed else None
+            gres = None
+        if command.argv[0] == "curl":  # perfgate itself asks
+            yield step, command.argv
+        elif calls_srun(command.argv):
+            names = contained or ()
+            argv = within_job(command.argv, _JOB, step.role, folder, site, contained=names)
+            yield step, argv
+        elif contained is None and site.clients == "login":
+            yield step, command.argv
+        else:
+            before = srun_argv(
+                _JOB, nodes[:1], step.role, folder, site, gres=gres, contained=contained
+            )
+            yield step, (*before, *command.argv)
+
+
+def _has_engine(step: "Step", tools: "Tools") -> bool:
+    """Whether its program has the engine inside."""
+    from perfgate.scenarios.probe import all_probes
+
+    offline = {probe.label for probe in all_probes(tools.scenario) if tools.is_offline(probe)}
+    return step.role == "server" or (step.role != "prepare_dataset" and step.probe in offline)
+
+
+def _comes_with_engine(step: "Step", tools: "Tools") -> bool:
+    load = tools.scenario.workload
+    if step.role == "client" and load is not None:
+        return bool(getattr(tools.clients[load.client], "of_engine", False))
+    return step.role == "prepare_dataset"

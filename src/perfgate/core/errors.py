@@ -1,0 +1,115 @@
+"""The errors perfgate raises on purpose; every message is written for the person who reads it."""
+
+from pathlib import Path
+
+from perfgate.core.failures import FAILURES
+
+
+class PerfgateError(Exception):
+    """Root of all errors raised on purpose; anything else that escapes is a bug."""
+
+
+class InputError(PerfgateError):
+    """Something a person wrote cannot be used: a file, an option, a setting.
+
+    The message names the place (file, line, field), what was found, what was expected and how to
+    mend it; parts that do not apply are left out.
+    """
+
+    failure = "config_error"  # the class that a run which meets it fails with
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        found: object = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.field = field
+        self.found = found
+        self.expected = expected
+        self.hint = hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = ""
+        if self.file is not None:
+            place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
+        if self.field:
+            place += f"{self.field}: "
+        parts = [f"{place}{self.problem}"]
+        if self.found is not None:
+            parts.append(f"  found: {self.found}")
+        if self.expected:
+            parts.append(f"  expected: {self.expected}")
+        if self.hint:
+            parts.append(f"  to mend it: {self.hint}")
+        return "\n".join(parts)
+
+
+class CannotDo(InputError):
+    """What is asked is right, but this build of the engine cannot do it; another could."""
+
+
+class CliDrift(InputError):
+    """The installed program lacks an option that its release should have."""
+
+    failure = "cli_drift"
+
+
+class SeveralInputErrors(PerfgateError):
+    """All that is wrong with a set of files, told at once."""
+
+    def __init__(self, errors: list[InputError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(str(error) for error in errors))
+
+
+class MissingProgram(PerfgateError):
+    """A program that a scenario needs is not installed where perfgate looks for it."""
+
+
+class RunError(PerfgateError):
+    """An engine, client or evaluator did not give a usable measurement.
+
+    Args:
+        failure: the class of the failure, one of `perfgate.core.failures.FAILURES`.
+        message: what happened, in one sentence.
+        evidence: lines of the program's own output that show it, at most a few.
+        hint: the next step for the person; that of the class if not given.
+    """
+
+    def __init__(
+        self,
+        failure: str,
+        message: str,
+        *,
+        evidence: tuple[str, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        self.failure = failure
+        self.message = message
+        self.evidence = evidence
+        self.hint = hint or FAILURES[failure].next_step
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        parts = [f"{self.failure}: {self.message}"]
+        parts += [f"  | {line}" for line in self.evidence]
+        parts.append(f"  next step: {self.hint}")
+        return "\n".join(parts)
+
+
+def as_run_error(error: PerfgateError) -> RunError:
+    """What a run that meets `error` fails with."""
+    if isinstance(error, RunError):
+        return error
+    failure = error.failure if isinstance(error, InputError) else "config_error"
+    return RunError(failure, str(error))

@@ -1,0 +1,201 @@
+"""Failures: what class of failure a log shows, by which lines, and the next step for a person.
+
+The classes are in `perfgate.core.failure_classes`, what their lines look like in
+`perfgate.core.failure_signatures`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from perfgate.core.failure_classes import FAILURES, Failure
+from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
+
+__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "diagnose"]
+
+LONGEST_EVIDENCE = 300  # characters of one line of evidence
+
+# What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
+# py_executor_creator.py); the longer name stands before the one it begins with.
+_COMPONENTS = (
+    ("Initial KV cache", "lower max_num_tokens"),
+    ("KV cache", "lower the KV cache fraction"),
+    ("Model", "lower max_num_tokens or spread the weights over more GPUs"),
+    ("Draft", "lower max_seq_len or the number of draft layers"),
+    ("Sampler", "lower max_seq_len"),
+    ("Additional executor resources", "lower max_num_tokens"),
+)
+
+# The lines after the executor's message that say what did not fit, and into how much.
+_DETAILS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"The following component could not be created: (?P<component>.+)",
+        r"Total GPU memory \(GiB\): ",
+        r"Free GPU memory before component creation attempt \(GiB\): ",
+    )
+)
+_HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
+
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# What stands before a program's own words, in any number and order.
+_PREFIX = re.compile(
+    r"""
+      \[\S*\d+,\d+\]<(?:stdout|stderr|stddiag)>:[ ]?   # mpirun --tag-output: [1,3]<stderr>:
+    | [ ]*\d+:[ ]                                      # srun --label
+    | \[rank\d+\]:[ ]?                                 # torch
+    | \((?:\w+[ ])?pid=\d+(?:,[ ]ip=\S+)?\)[ ]         # vLLM and Ray workers
+    | [\w.-]+[ ]+\|[ ]                                 # docker compose
+    | \d{4}-\d\d-\d\d[ T][\d:.,]+Z?[ ]+(?:-[ ]+)?      # times of Python, uvicorn, docker
+    | \[\d\d/\d\d/\d{4}-[\d:]+\][ ]+                   # TensorRT-LLM
+    | \[TRT(?:-LLM)?\][ ]+ | \[TensorRT-LLM\][ ]?
+    | \[RANK[ ]\d+\][ ]+
+    | \[(?P<bracketed>[A-Z]+)\][ ]*                    # [I] [W] [E] [INFO] [WARNING] [ERROR]
+    | (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::[ ]+|[ ]+(?:\d\d-\d\d[ ][\d:]+[ ])?)
+    | \[?[\w./]+\.py:\d+\][ ]                          # vLLM: where it was logged
+    """,
+    re.VERBOSE,
+)
+_CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a log shows.
+
+    Attributes:
+        failure: class of the failure, one of `FAILURES`; "unknown" where something went wrong but
+            no line says what.
+        line: number of the telling line, from 1.
+        text: that line, without colours and shortened.
+        details: further lines that belong to it, as (number, text).
+        next_step: what a person should do, fitted to what the lines say.
+    """
+
+    failure: str
+    line: int
+    text: str
+    details: tuple[tuple[int, str], ...] = ()
+    next_step: str = ""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The telling lines, in order."""
+        return (self.text, *(text for _, text in self.details))
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """One telling line."""
+
+    failure: str
+    rank: Rank
+    line: int
+    text: str
+
+
+def diagnose(lines: Iterable[str]) -> Diagnosis | None:
+    """The first cause that a log shows; where there is none, its first symptom or banner.
+
+    The first cause wins, since what follows it in a log is most often its consequence. A symptom
+    only says that something ended badly: the closing banner of mpirun or Slurm, the last line of a
+    traceback. It never wins over a cause, wherever that stands.
+
+    Args:
+        lines: the program's output, in order, with any prefixes and colours.
+
+    Returns:
+        None if no line tells of a failure.
+    """
+    lesser: dict[Rank, _Sign] = {}
+    numbered = enumerate(lines, start=1)
+    for number, line in numbered:
+        sign = _sign(number, line)
+        if sign is None:
+            continue
+        if sign.rank == "cause":
+            return _diagnosis(sign, line, numbered)
+        lesser.setdefault(sign.rank, sign)
+    best = lesser.get("symptom") or lesser.get("banner")
+    return None if best is None else _diagnosis(best, best.text, iter(()))
+
+
+def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
+    """The class that a log shows, and the lines that show it.
+
+    Args:
+        lines: the program's output, in order.
+        otherwise: the class when no line tells which.
+    """
+    found = diagnose(lines)
+    if found is None:
+        return otherwise, ()
+    return (otherwise if found.failure == "unknown" else found.failure), found.evidence
+
+
+def _sign(number: int, line: str) -> _Sign | None:
+    """What the line tells; None: nothing."""
+    lowered = line.lower()
+    if not any(word in lowered for word in TELLING_WORDS):
+        return None
+    plain = _COLOUR.sub("", line)
+    words, calm = _own_words(plain)
+    if HEALTHY.search(words):
+        return None
+    for signature in SIGNATURES:
+        if calm and signature.rank == "cause":
+            continue
+        found = signature.pattern.search(words)
+        if found:
+            return _Sign(signature.failure, signature.rank, number, _shortened(plain, found[0]))
+    return None
+
+
+def _own_words(line: str) -> tuple[str, bool]:
+    """The line without prefixes, and whether one of them marks it as information."""
+    position, calm = 0, False
+    while (found := _PREFIX.match(line, position)) and found.end() > position:
+        calm = calm or (found["bracketed"] or found["level"]) in _CALM
+        position = found.end()
+    return line[position:].rstrip(), calm
+
+
+def _shortened(line: str, telling: str) -> str:
+    """The line, or where it is long (a progress bar), what stands around the telling part."""
+    line = line.strip()
+    begin = max(0, line.find(telling) - LONGEST_EVIDENCE // 3)
+    if begin + len(telling) <= LONGEST_EVIDENCE or len(line) <= LONGEST_EVIDENCE:
+        begin = 0
+    return line[begin : begin + LONGEST_EVIDENCE]
+
+
+def _diagnosis(sign: _Sign, line: str, rest: Iterator[tuple[int, str]]) -> Diagnosis:
+    """The diagnosis with what the rest of the log adds to it."""
+    step = FAILURES[sign.failure].next_step
+    if sign.failure != "oom":
+        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+    if _HOST_MEMORY.search(line):
+        step = "give the job more host memory (Slurm: --mem), or look for what else runs there"
+        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+    details, component = _component(rest)
+    for name, advice in _COMPONENTS:
+        if component.startswith(name):
+            step = f"{component} did not fit: {advice}; in general: {step}"
+            break
+    return Diagnosis(sign.failure, sign.line, sign.text, details, step)
+
+
+def _component(rest: Iterator[tuple[int, str]]) -> tuple[tuple[tuple[int, str], ...], str]:
+    """The executor's lines on the component that did not fit, and its name; empty if none."""
+    wanted, details, component = list(_DETAILS), [], ""
+    for number, line in rest:
+        for pattern in wanted:
+            found = pattern.search(line)
+            if found:
+                wanted.remove(pattern)
+                details.append((number, _shortened(_COLOUR.sub("", line), found[0])))
+                component = component or found.groupdict().get("component", "").strip()
+                break
+        if not wanted:
+            break
+    return tuple(details), component

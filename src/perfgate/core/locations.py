@@ -1,0 +1,98 @@
+"""Places: where programs, models, sources and datasets are, on this machine or on paper.
+
+Commands are rendered with places, so that the command a person prints and the one a run starts
+come from the same code.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.core.errors import InputError
+from perfgate.core.program_query import Answer, Inside, ask_here
+from perfgate.core.programs import Program
+
+MODELS = "PERFGATE_MODELS"
+DATASETS = "PERFGATE_DATASETS"
+TENSORRT_LLM_SOURCE = "PERFGATE_TENSORRT_LLM_SOURCE"
+HOSTS = "PERFGATE_HOSTS"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are.
+
+    Attributes:
+        on_paper: programs are called by their bare names, nothing needs to be installed.
+        models: folder with one folder per model; None: models are called by their public names.
+        datasets: folder with the person's own datasets.
+        source: a checkout of TensorRT-LLM, for the example programs that its wheel lacks.
+        hosts: the nodes of a multi-node run, in order; empty: the scheduler knows.
+        inside: the container that the engine's programs are in; None: they are here.
+    """
+
+    on_paper: bool = False
+    models: Path | None = None
+    datasets: Path | None = None
+    source: Path | None = None
+    hosts: tuple[str, ...] = ()
+    inside: Inside | None = None
+
+    def find(self, program: Program) -> tuple[str, ...]:
+        """The argv prefix that calls `program`.
+
+        Raises:
+            MissingProgram: it is not here (never on paper or for a program in a container).
+            InputError: the environment variable that names it is wrong.
+        """
+        if self.on_paper:
+            return program.bare()
+        if self.inside is not None and program.of_engine:
+            return program.inside()
+        return program.find()
+
+    def ask(self, argv: tuple[str, ...], seconds: float, *, of_engine: bool = False) -> Answer:
+        """What a program says for itself, asked where it is.
+
+        Args:
+            argv: as `find` gives it, and what it is asked.
+            seconds: the longest that it may take.
+            of_engine: `Program.of_engine`, of the program that is asked.
+
+        Raises:
+            RunError, InputError, MissingProgram: the engine's container cannot be had.
+        """
+        if self.inside is not None and of_engine:
+            return self.inside.ask(argv, seconds)
+        return ask_here(argv, seconds)
+
+
+def here() -> Places:
+    """The places that the environment names.
+
+    Raises:
+        InputError: a variable names a folder that does not exist.
+    """
+    hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
+    return Places(
+        models=_folder(MODELS),
+        datasets=_folder(DATASETS),
+        source=_folder(TENSORRT_LLM_SOURCE),
+        hosts=tuple(hosts),
+    )
+
+
+def _folder(variable: str) -> Path | None:
+    setting = os.environ.get(variable)
+    if not setting:
+        return None
+    folder = Path(setting).absolute()
+    if not folder.is_dir():
+        raise InputError(
+            "no such folder",
+            field=variable,
+            found=setting,
+            expected="a folder",
+            hint="set it to where they are, or unset it",
+        )
+    return folder

@@ -1,0 +1,134 @@
+"""Where the external programs are: engines, clients and evaluators are called, never imported.
+
+Each may live in its own environment or container. A program is looked for in this order:
+``PERFGATE_PROGRAM_<NAME>`` (words separated as in a shell), beside the running interpreter, PATH.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.core.errors import InputError, MissingProgram
+
+# In a rehearsal, the file that stand-ins for these programs read; see `rehearsal`.
+REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that is called.
+
+    Attributes:
+        name: its name.
+        executable: its default executable.
+        provided_by: what provides it, for the person who lacks it.
+        arguments: what it always gets.
+        of_engine: whether it comes with the engine, so that it is in the engine's container.
+    """
+
+    name: str
+    executable: str
+    provided_by: str
+    arguments: tuple[str, ...] = ()
+    of_engine: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that says where the program is."""
+        return "PERFGATE_PROGRAM_" + self.name.upper().replace(".", "_").replace("-", "_")
+
+    def bare(self) -> tuple[str, ...]:
+        """The argv prefix as a person would type it, wherever the program is."""
+        return (self.executable, *self.arguments)
+
+    def inside(self) -> tuple[str, ...]:
+        """The argv prefix that calls the program in a container, where nothing can be looked up.
+
+        Raises:
+            InputError: the environment variable is set but has no words.
+        """
+        setting = os.environ.get(self.variable)
+        if setting is None:
+            return self.bare()
+        words = _words(setting)
+        if not words:
+            raise self._wrong(setting)
+        return tuple(words)
+
+    def find(self) -> tuple[str, ...]:
+        """The argv prefix that calls the program; a setting replaces its own arguments too.
+
+        Raises:
+            InputError: the environment variable is set but names no executable.
+            MissingProgram: it is nowhere.
+        """
+        setting = os.environ.get(self.variable)
+        if setting is not None:
+            words = _words(setting)
+            path = shutil.which(words[0]) if words else None
+            if path is None:
+                raise self._wrong(setting)
+            return (_absolute(path), *words[1:])
+        beside = Path(sys.executable).parent / self.executable
+        if os.access(beside, os.X_OK):
+            return (str(beside), *self.arguments)
+        path = shutil.which(self.executable)
+        if path is None:
+            raise MissingProgram(
+                f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
+                f"or on PATH; it comes with {self.provided_by}; "
+                f"or say where it is with {self.variable}"
+            )
+        return (_absolute(path), *self.arguments)
+
+    def _wrong(self, setting: str) -> InputError:
+        return InputError(
+            f"no executable for {self.name}",
+            field=self.variable,
+            found=repr(setting),
+            expected="a program and, if need be, its first arguments",
+            hint=f"set it to where {self.executable} is, or unset it",
+        )
+
+
+def _words(setting: str) -> list[str]:
+    """The words of a setting, as a shell splits them; none where a quote is left open."""
+    try:
+        return shlex.split(setting)
+    except ValueError:
+        return []
+
+
+def _absolute(path: str) -> str:
+    """Programs are started in other folders. Links stay: an environment's python is one."""
+    return str(Path(path).absolute())
+
+
+AIPERF = Program("aiperf", "aiperf", "`make setup-local`")
+LM_EVAL = Program("lm_eval", "lm_eval", "`make setup-local`")
+LLAMA_CPP_PYTHON = Program(
+    "llama.cpp", "python", "an interpreter with xllamacpp (`make setup-local`)"
+)
+
+_TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
+TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM, of_engine=True)
+TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM, of_engine=True)
+TENSORRT_LLM_PYTHON = Program("tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True)
+BENCHMARK_SERVING = Program(
+    "benchmark_serving",
+    "python",
+    _TENSORRT_LLM,
+    ("-m", "tensorrt_llm.serve.scripts.benchmark_serving"),
+    of_engine=True,
+)
+TRTLLM_LAUNCH = Program(
+    "trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM, of_engine=True
+)
+VLLM = Program("vllm", "vllm", "vLLM: `pip install vllm` in an environment of its own")
+MPIRUN = Program("mpirun", "mpirun", "Open MPI")
+SRUN = Program("srun", "srun", "Slurm")
+SBATCH = Program("sbatch", "sbatch", "Slurm")
+DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")

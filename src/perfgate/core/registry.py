@@ -1,0 +1,76 @@
+"""Registry: named implementations of one kind (engines, clients, evaluators, launchers)."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from perfgate.core.errors import InputError
+
+T = TypeVar("T")
+
+
+class _UnknownName(InputError, KeyError):
+    """Also a KeyError, as a mapping's `in` and `get` need it."""
+
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """Name → class, filled by a decorator; an unknown name gets an error that lists the known.
+
+    Args:
+        kind: what is registered, for messages.
+        package: the package whose modules register themselves when they are imported; they are
+            imported when the registry is first read, so a new one is a new file and nothing else.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._complete = False
+        self._classes: dict[str, type[T]] = {}
+
+    def __call__(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Register the decorated class under `name`."""
+
+        def register(cls: type[T]) -> type[T]:
+            if name in self._classes:
+                raise ValueError(f"two {self.kind}s named {name!r}")
+            self._classes[name] = cls
+            return cls
+
+        return register
+
+    def __getitem__(self, name: str) -> type[T]:
+        """The class registered as `name`.
+
+        Raises:
+            InputError: no class has that name.
+        """
+        self._load()
+        try:
+            return self._classes[name]
+        except KeyError:
+            close = difflib.get_close_matches(name, self._classes, n=1)
+            raise _UnknownName(
+                f"unknown {self.kind}",
+                found=name,
+                expected="one of " + ", ".join(sorted(self._classes)),
+                hint=f"did you mean {close[0]}?" if close else None,
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._classes)
+
+    def _load(self) -> None:
+        if self._complete:
+            return
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._package}.{module.name}")
+        self._complete = True

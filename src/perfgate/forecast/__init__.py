@@ -1,1 +1,0 @@
-"""Forecast: what a gate could show and would cost, before any GPU time is spent."""

@@ -1,0 +1,193 @@
+"""The argv of `docker run`, from a command, the site and the start. Pure; nothing is started."""
+
+import getpass
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.secrets import is_secret
+from perfgate.launchers.local.orphans import MARK
+from perfgate.launchers.site import DockerSite
+from perfgate.machine.nvml import VISIBLE
+
+HOST_NETWORK = "host"
+LOOPBACK = "127.0.0.1"
+ROOT_HOME = "/root"
+HOME = "/perfgate-home"  # of a user whom the image does not know: empty, in memory, writable
+ME = "me"
+
+
+@dataclass(frozen=True)
+class Box:
+    """What all containers of one scenario have in common.
+
+    Attributes:
+        image: their image.
+        site: how this place runs containers.
+        has_gpus: whether the scenario computes on GPUs.
+        folders: mounted under their own paths.
+    """
+
+    image: str
+    site: DockerSite
+    has_gpus: bool
+    folders: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mooring:
+    """How one container is tied to its surroundings.
+
+    Attributes:
+        name: the container's.
+        labels: options that mark it.
+        network: as ``--network`` takes it.
+        port: published on this machine's loopback device; None: none is.
+    """
+
+    name: str
+    labels: tuple[str, ...] = ()
+    network: str = HOST_NETWORK
+    port: int | None = None
+
+
+def run_words(
+    box: Box,
+    command: Command,
+    mooring: Mooring,
+    environ: Mapping[str, str],
+    *,
+    greeted: bool = True,
+) -> tuple[str, ...]:
+    """The words of `docker run` that run `command`, without Docker's program itself.
+
+    Secrets are named and not written: Docker takes their values from its own environment, where
+    `secrets_of` puts them.
+
+    Args:
+        box: what all containers have in common.
+        command: named as in the container; with its working folder, if it needs one.
+        mooring: what this one has for itself.
+        environ: the environment here.
+        greeted: whether the image's entry point runs first: it sets up libraries, and greets on
+            standard output.
+
+    Raises:
+        InputError: a folder that cannot be mounted.
+    """
+    site = box.site
+    words = ["run", "--rm", "--init", "--pull", "never", "--name", mooring.name, *mooring.labels]
+    if box.has_gpus:
+        words += ["--gpus", gpus_word(command.env.get(VISIBLE) or environ.get(VISIBLE), site)]
+    if site.ipc is not None:
+        words += ["--ipc", site.ipc]
+    words += ["--network", mooring.network]
+    if mooring.port is not None:
+        words += ["--publish", f"{LOOPBACK}:{mooring.port}:{mooring.port}"]
+    words += _user(site)
+    words += _mounts(box, command.cwd)
+    if command.cwd is not None:
+        words += ["--workdir", str(command.cwd)]
+    words += _variables(box, command.env, environ)
+    words += site.options
+    program, *arguments = command.argv
+    if greeted and command.stdout is None:
+        return (*words, box.image, program, *arguments)
+    return (*words, "--entrypoint", program, box.image, *arguments)
+
+
+def gpus_word(visible: str | None, site: DockerSite) -> str:
+    """The value of ``--gpus``.
+
+    Docker reads it as a line of CSV: with a comma in it, the list of devices needs quotes, which
+    are part of the argument (Container Toolkit, "GPU Enumeration").
+
+    Args:
+        visible: the devices as CUDA_VISIBLE_DEVICES names them: UUIDs, of MIG too, or numbers.
+        site: what holds where nobody names any.
+    """
+    if not visible:
+        return site.gpus
+    word = f"device={visible}"
+    return f'"{word}"' if "," in visible else word
+
+
+def secrets_of(command: Command) -> dict[str, str]:
+    """The variables that are named on the command line and taken from Docker's environment."""
+    return {name: value for name, value in command.env.items() if is_secret(name)}
+
+
+def _user(site: DockerSite) -> list[str]:
+    if site.user is None:
+        return []
+    return ["--user", f"{os.getuid()}:{os.getgid()}" if site.user == ME else site.user]
+
+
+def _is_root(site: DockerSite) -> bool:
+    """Whether the container's user has the image's own home."""
+    if site.user == ME:
+        return os.getuid() == 0
+    return site.user is None or site.user.partition(":")[0] in ("0", "root")
+
+
+def _mounts(box: Box, cwd: Path | None) -> list[str]:
+    site = box.site
+    words: list[str] = []
+    for mount in site.mounts:
+        words += ["--volume", mount]
+    taken = {[*mount.split(":"), mount][1] for mount in site.mounts}
+    if not _is_root(site):
+        words += ["--tmpfs", f"{HOME}:rw,exec,nosuid,mode=1777"]
+    if site.cache is not None:
+        home = ROOT_HOME if _is_root(site) else HOME
+        cache = Path(site.cache).expanduser().absolute()
+        words += ["--volume", f"{_mountable(cache)}:{home}/.cache"]
+    for folder in _outermost([*box.folders, *([cwd] if cwd is not None else [])]):
+        if str(folder) not in taken:
+            words += ["--volume", f"{_mountable(folder)}:{folder}"]
+    return words
+
+
+def _outermost(folders: Collection[Path]) -> Iterator[Path]:
+    """Each folder once, and none that lies in another."""
+    for folder in dict.fromkeys(folders):
+        if not any(other in folder.parents for other in folders):
+            yield folder
+
+
+def _mountable(folder: Path) -> Path:
+    if ":" in str(folder):
+        raise InputError(
+            "Docker cannot mount this folder",
+            found=folder,
+            expected="a path without a colon",
+            hint="choose another folder, e.g. with --run-dir",
+        )
+    return folder
+
+
+def _variables(box: Box, env: Mapping[str, str], environ: Mapping[str, str]) -> list[str]:
+    given = {} if _is_root(box.site) else {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
+    if not box.has_gpus:
+        # The images say "all", which counts where the NVIDIA runtime is Docker's default.
+        given["NVIDIA_VISIBLE_DEVICES"] = "void"
+    # The GPUs that the container gets are the ones that it may use, whatever their names inside.
+    given |= {name: value for name, value in env.items() if name != VISIBLE}
+    words: list[str] = []
+    for name, value in given.items():
+        words += ["--env", name if is_secret(name) else f"{name}={value}"]
+    for name in (*box.site.pass_on, MARK):
+        if name not in given and (name in environ or name == MARK):
+            words += ["--env", name]
+    return words
+
+
+def _me() -> str:
+    """The person's name; without one, programs that look for it fail in an image that has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "perfgate"

@@ -1,0 +1,192 @@
+"""DockerJob: a program in a container, seen through the `docker run` that is here."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.launchers.base import Exit, Job, Reason
+from perfgate.launchers.docker.calls import call, not_started, remove
+from perfgate.launchers.hang_dump.dump import write_evidence
+from perfgate.launchers.local.job import STOP_GRACE_S, LocalJob
+from perfgate.launchers.local.launch_files import explain_disk_errors
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.orphans import MARK, alive
+
+SIGNAL_BASE = 128  # docker's status for a program that signal N ended is 128 + N
+HIGHEST_SIGNAL = 64
+DAEMON_FAILED = 125  # also where it went away, and may have left the program running
+LOOK_S = 10.0
+
+
+class DockerJob(Job):
+    """A started container.
+
+    Its processes are children of Docker's daemon. They are found by the number that Docker gives,
+    where that is a process of this machine that belongs to the container; else nothing is known of
+    them.
+
+    Args:
+        run: the `docker run`, under its wardens.
+        container: the container's name.
+        published: the port that Docker has on this machine for it; None: it uses the network here.
+    """
+
+    def __init__(self, run: LocalJob, container: str, published: int | None = None) -> None:
+        self._run = run
+        self.container = container
+        self._published = published
+        self.name = run.name
+        self.folder = run.folder
+        self.stdout = run.stdout
+        self.stderr = run.stderr
+        self._began = time.monotonic()
+        self._main: psutil.Process | None = None
+        self._exit: Exit | None = None
+
+    @property
+    def pid(self) -> int:
+        """Process id of `docker run`."""
+        return self._run.pid
+
+    @property
+    def could_not_start(self) -> str:
+        """What Docker said when it could not start the program; empty: it did."""
+        ended = self._run.poll()
+        if ended is None:
+            return ""
+        return not_started(ended.status, self.stderr.read_text(errors="replace"))
+
+    def poll(self) -> Exit | None:
+        if self._exit is None:
+            ended = self._run.poll()
+            if ended is not None:
+                self._exit = self._concluded(ended)
+        return self._exit
+
+    def keep_evidence(self, why: str) -> None:
+        """As in `Job`, of the container's processes and of `docker run`."""
+        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
+        seen = [*self._run.processes(), *self.processes()]
+        logs = (self.stdout, self.stderr)
+        file = self.folder / f"{self.name}.evidence.txt"
+        # Where the folder is gone or may not be written, nobody will look for evidence in it.
+        with suppress(InputError), explain_disk_errors(self.folder):
+            write_evidence(file, told, seen, LocalLauncher().ask, logs)
+
+    def give_up(self, reason: Reason, why: str) -> Exit:
+        try:
+            self.keep_evidence(f"{self.name} is ended because {why}")
+        finally:
+            ended = self.stop()
+        if ended.reason == "stopped":
+            ended = self._exit = replace(ended, reason=reason)
+        return ended
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
+        """As in `Job`: `docker run` hands SIGTERM on; what has not ended by it is removed."""
+        if (ended := self.poll()) is not None:
+            return ended
+        try:
+            ended = self._run.stop(grace_s)
+        finally:
+            self._remove()
+        self._exit = self._concluded(ended)
+        return self._exit
+
+    def processes(self) -> Sequence[psutil.Process]:
+        """Those in the container, its init first; none where they cannot be known."""
+        main = self._found()
+        if main is None:
+            return ()
+        try:
+            return [one for one in (main, *main.children(recursive=True)) if alive(one)]
+        except psutil.NoSuchProcess:
+            return ()
+
+    def cpu_seconds(self) -> float:
+        """As in `Job`; NaN where the container's processes are not seen from here."""
+        return math.nan if self._found() is None else super().cpu_seconds()
+
+    def listens(self, port: int) -> bool:
+        """As in `Job`.
+
+        A published port is Docker's for as long as the container runs. Where another user's sockets
+        cannot be looked into, a running container is believed: nothing answered at the port before.
+        """
+        if self._published == port or not self._can_be_looked_into():
+            return self._runs()
+        return super().listens(port)
+
+    def _can_be_looked_into(self) -> bool:
+        seen = self.processes()
+        return bool(seen) and all(map(_may_see_sockets, seen))
+
+    def _runs(self) -> bool:
+        return self._inspected("{{.State.Running}}") == "true"
+
+    def _found(self) -> psutil.Process | None:
+        """The first process in the container, as this machine numbers it; looked up once."""
+        if self._main is not None and self._main.is_running():
+            return self._main
+        identity, _, number = self._inspected("{{.Id}} {{.State.Pid}}").partition(" ")
+        with suppress(ValueError, psutil.Error):
+            process = psutil.Process(int(number)) if int(number or 0) > 0 else None
+            if process is not None and self._is_ours(process, identity):
+                self._main = process
+                return process
+        return None
+
+    def _is_ours(self, process: psutil.Process, identity: str) -> bool:
+        """Whether the process is in the container: the number may be another machine's."""
+        with suppress(OSError):
+            if identity in Path(f"/proc/{process.pid}/cgroup").read_text():
+                return True
+        with suppress(psutil.Error, OSError):
+            return self._run.mark in process.environ().get(MARK, "").split("/")
+        return False
+
+    def _inspected(self, shape: str) -> str:
+        """What Docker tells of the container; empty where it tells nothing."""
+        words = ("container", "inspect", "--format", shape, self.container)
+        try:
+            return call(words, LOOK_S).strip()
+        except (RunError, MissingProgram):
+            return ""
+
+    def _concluded(self, ended: Exit) -> Exit:
+        """The end of `docker run` as that of the program; the container is gone by then."""
+        status = ended.status
+        if ended.reason == "exited" and (status is None or status < 0):
+            # Something killed docker run itself: the container is left, and its end unknown.
+            self._remove()
+            return replace(ended, status=None, reason="lost")
+        if ended.reason == "lost" or status == DAEMON_FAILED:
+            self._remove()
+        if status is not None and SIGNAL_BASE < status <= SIGNAL_BASE + HIGHEST_SIGNAL:
+            return replace(ended, status=SIGNAL_BASE - status)
+        return ended
+
+    def _remove(self) -> None:
+        """End the container for certain; where Docker does not answer, the next run does it."""
+        with suppress(RunError, MissingProgram):
+            remove([self.container])
+
+    def _pause(self, seconds: float) -> None:
+        self._run.until(seconds)
+
+
+def _may_see_sockets(process: psutil.Process) -> bool:
+    try:
+        process.net_connections(kind="tcp")
+    except psutil.AccessDenied:
+        return False
+    except psutil.NoSuchProcess:
+        return True
+    return True

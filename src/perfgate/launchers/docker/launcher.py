@@ -1,0 +1,124 @@
+"""docker: run the engine's programs in containers of its release image, on this machine.
+
+Each program is a container of its own, the child of Docker's daemon and not of perfgate. What is
+started here is `docker run`, under wardens as any program: signals, logs and exit statuses are as
+with the local launcher. That no container outlives perfgate, `docker_keeper.py` sees to.
+"""
+
+import json
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from perfgate.core import locations as where
+from perfgate.core.command import Command
+from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.core.paths import machine_store
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.docker.argv import Box
+from perfgate.launchers.docker.calls import docker, remove, server_version
+from perfgate.launchers.docker.image import fetched, image_of
+from perfgate.launchers.docker.inside import DockerInside
+from perfgate.launchers.docker.ownership import START, of_start, remove_orphans
+from perfgate.launchers.docker.placement import DockerPlacement
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.site import DockerSite, load_site
+from perfgate.scenarios.scenario import Scenario
+
+KEEPER = Path(__file__).with_name("keeper.py")
+POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
+SETTLE_S = 3.0  # a container that was being made when perfgate ended is there by then
+KEEPER_S = 120.0
+
+
+@launcher("docker")
+class DockerLauncher(Launcher):
+    """Start the engine's programs in containers, and all others on this machine.
+
+    Args:
+        site: how this place runs containers; None: as the site's file says, read when first needed.
+    """
+
+    name = "docker"
+    runtime = "docker"
+
+    def __init__(self, site: DockerSite | None = None) -> None:
+        self._given = site
+        self._local = LocalLauncher()
+        self._images: dict[str, str] = {}
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:
+        """As in `Launcher`: the engine's programs are in its image.
+
+        Raises:
+            InputError: no image is known, or the scenario runs on several nodes.
+        """
+        image = image_of(scenario, self._site, version)
+        self._images[scenario.id] = image
+        return replace(here, inside=DockerInside(self._box(image, scenario, here)))
+
+    @contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+        scenario, folder = wanted.scenario, wanted.folder.resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        image = self._images.get(scenario.id) or image_of(scenario, self._site, None)
+        server = server_version()
+        for orphan in remove_orphans():
+            wanted.tell(f"removed {orphan}, whose perfgate is gone")
+        docker_facts: Json = {
+            **fetched(image, self._site, wanted.tell),
+            "network": self._site.network,
+            "server": server,
+        }
+        box = self._box(image, scenario, where.here(), folder)
+        start = uuid.uuid4().hex
+        with self._kept(start, folder, wanted.tell):
+            placement = DockerPlacement(self._local, box, start, {"docker": docker_facts})
+            with closing(placement):
+                yield placement
+
+    @property
+    def _site(self) -> DockerSite:
+        if self._given is None:
+            self._given = load_site().docker
+        return self._given
+
+    def _box(self, image: str, scenario: Scenario, here: Places, *folders: Path) -> Box:
+        if self._site.cache is not None:
+            # Docker would make it, as root's.
+            Path(self._site.cache).expanduser().mkdir(parents=True, exist_ok=True)
+        cache = machine_store() / "cache"
+        cache.mkdir(parents=True, exist_ok=True)
+        named = (here.models, here.datasets, here.source, cache)
+        mounted = (*folders, *(folder for folder in named if folder is not None))
+        return Box(image, self._site, scenario.hardware.gpu != "none", mounted)
+
+    @contextmanager
+    def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
+        """A block whose containers are gone after it, and when perfgate is gone."""
+        keeper = self._keeper(start, folder)
+        try:
+            yield
+        finally:
+            try:
+                remove(of_start(start))
+            except (RunError, MissingProgram) as error:
+                tell(f"containers may be left, which the next run removes: {error}")
+            finally:
+                keeper.stop(0.0)
+
+    def _keeper(self, start: str, folder: Path) -> Job:
+        call = {
+            "docker": docker(),
+            "label": f"{START}={start}",
+            "polite_s": POLITE_S,
+            "settle_s": SETTLE_S,
+        }
+        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
+        keeper = LocalLauncher(orphan_grace_s=KEEPER_S)
+        return keeper.start(Command(argv), folder, "containers")

@@ -1,0 +1,262 @@
+"""LocalJob: a program running on this machine, as seen through its warden's two pipes."""
+
+import contextlib
+import io
+import json
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.launchers.base import POLL_S, Exit, Job, Reason
+from perfgate.launchers.hang_dump.dump import write_evidence
+from perfgate.launchers.hang_dump.processes import Ask
+from perfgate.launchers.local import orphans as survivors
+from perfgate.launchers.local.launch_files import explain_disk_errors
+from perfgate.launchers.local.shared_memory import SharedMemory
+
+STOP_GRACE_S = 10.0
+STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
+WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
+LOST_S = 10.0
+
+
+class LocalJob(Job):
+    """A started program.
+
+    The open control pipe keeps it alive: when that closes, because perfgate has ended in whatever
+    way or has dropped the job, the warden ends everything.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        warden: subprocess.Popen[bytes],
+        pipes: tuple[io.FileIO, io.FileIO],
+        mark: str,
+        ask: Ask,
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.stdout = folder / f"{name}.out"
+        self.stderr = folder / f"{name}.err"
+        self.evidence = folder / f"{name}.evidence.txt"
+        self.mark = mark
+        self._ask = ask
+        self._warden = warden
+        self._wardens = [psutil.Process(warden.pid)]
+        self._control, self._status = pipes
+        os.set_blocking(self._status.fileno(), False)
+        self._memory = SharedMemory()
+        self._began = time.monotonic()
+        self._lock = threading.RLock()  # a signal handler may stop the job in the middle of a poll
+        self._unread = b""
+        self._deaf = False  # the status pipe is closed: no warden is left
+        self._told: dict[str, dict[str, Any]] = {}
+        self._seen: set[psutil.Process] = set()
+        self._killed: set[str] = set()
+        self._lost_at: float | None = None
+        self._why: Reason | None = None
+        self._exit: Exit | None = None
+
+    def begin(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Have the warden start the program; its answer: `started` or `failed`.
+
+        Raises:
+            RunError: the warden gave no answer.
+        """
+        self._send(call)
+        deadline = time.monotonic() + STARTED_WITHIN_S
+        while not (self._told or self._deaf) and time.monotonic() < deadline:
+            self._pause(POLL_S)
+            self._hear()
+        if not self._told:
+            raise RunError(
+                "killed" if self._deaf else "hang",
+                f"the process that should start {call['argv'][0]} "
+                + ("ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"),
+                evidence=self.tail(5),
+            )
+        if "started" in self._told:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self._wardens.append(psutil.Process(self._told["started"]["warden"]))
+            self.processes()
+        return next(iter(self._told.values()))
+
+    @property
+    def pid(self) -> int:
+        return int(self._told["started"]["pid"])
+
+    def poll(self) -> Exit | None:
+        with self._lock:
+            if self._exit is None:
+                self._hear()
+            if self._exit is None and self._deaf:
+                self._exit = self._conclude() if "gone" in self._told else self._rescue()
+                if self._exit is not None:
+                    self.release()
+            return self._exit
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
+        return self._end("stopped", grace_s)
+
+    def processes(self) -> Sequence[psutil.Process]:
+        found: dict[psutil.Process, None] = {}  # keeps parents before children
+        for warden in self._wardens:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found |= dict.fromkeys(warden.children(recursive=True))
+        living = [one for one in found if one not in self._wardens and survivors.alive(one)]
+        self._seen.update(living)
+        return living
+
+    def cpu_seconds(self) -> float:
+        """As in `Job`, with what the wardens collected: orphans, and the program when it ended."""
+        total = super().cpu_seconds()
+        for warden in self._wardens:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = warden.cpu_times()
+                total += times.children_user + times.children_system
+        return total
+
+    def listens(self, port: int) -> bool:
+        """As in `Job`; a server that is ready, and measured by nobody, has its memory looked at.
+
+        Else what it leaves there, should it crash later, could not be told from others' files.
+        """
+        found = super().listens(port)
+        if found:
+            self.note_shared_memory()
+        return found
+
+    def note_shared_memory(self) -> None:
+        self._memory.look([one.pid for one in self.processes()])
+
+    def release(self) -> None:
+        """Close the pipes. A program that still runs is ended by its warden."""
+        self._control.close()
+        self._status.close()
+        self._deaf = True
+
+    def abandon(self) -> None:
+        """Give up a program that could not be started, for certain."""
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._warden.wait(WARDEN_S)
+        survivors.kill([*self._wardens, *survivors.marked(self.mark)])
+        self.release()
+        self._warden.wait()
+
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        self._why = self._why or why
+        try:
+            self._send({"stop_within_s": grace_s})
+            ended = self.until(grace_s + WARDEN_S)
+            if ended is None:  # its warden does not answer: stopped, or stuck
+                self.processes()  # to have seen them
+                survivors.kill(self._wardens)
+                ended = self.until(WARDEN_S)
+        except BaseException:
+            self._control.close()  # a second Ctrl-C: the warden ends everything without us
+            raise
+        if ended is None:
+            raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
+        return ended
+
+    def keep_evidence(self, why: str) -> None:
+        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
+        # Where the folder is gone or may not be written, nobody will look for evidence in it.
+        with contextlib.suppress(InputError), explain_disk_errors(self.folder):
+            logs = (self.stdout, self.stderr)
+            write_evidence(self.evidence, told, self.processes(), self._ask, logs)
+
+    def give_up(self, reason: Reason, why: str) -> Exit:
+        try:
+            self.keep_evidence(f"{self.name} is ended because {why}")
+        finally:
+            ended = self._end(reason, STOP_GRACE_S)
+        return ended
+
+    def _send(self, message: dict[str, Any]) -> None:
+        """Write to the warden; one that has died is noticed by `poll`."""
+        left = json.dumps(message).encode() + b"\n"
+        with contextlib.suppress(BrokenPipeError):
+            while left and not self._control.closed:
+                left = left[os.write(self._control.fileno(), left) :]
+
+    def _hear(self) -> None:
+        """Take what the warden has told, without waiting."""
+        while not self._deaf:
+            try:
+                chunk = os.read(self._status.fileno(), 65536)
+            except BlockingIOError:
+                return
+            self._deaf = not chunk
+            *lines, self._unread = (self._unread + chunk).split(b"\n")
+            for message in map(json.loads, lines):
+                self._told.setdefault(message["event"], message)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait until the warden tells something, but not longer."""
+        if self._deaf:
+            time.sleep(min(seconds, 0.02))
+            return
+        told = select.poll()
+        told.register(self._status.fileno(), select.POLLIN)
+        told.poll(seconds * 1000)
+
+    def _conclude(self) -> Exit | None:
+        """The exit as the warden told it; None until the warden itself has ended too."""
+        if self._warden.poll() is None:
+            return None
+        gone = self._told["gone"]
+        swept = self._memory.remove([one.pid for one in self._seen])
+        reason: Reason = gone["reason"]
+        return Exit(
+            status=gone["status"],
+            reason=(self._why or reason) if reason == "stopped" else reason,
+            duration_s=gone["duration_s"],
+            leftovers=(
+                *gone["leftovers"],
+                *(f"shared memory {name}" for name in swept),
+                *(f"still there: {one}" for one in gone["survivors"]),
+            ),
+        )
+
+    def _rescue(self) -> Exit | None:
+        """Both wardens were killed: do their work from outside; None until nothing is left."""
+        self._lost_at = self._lost_at or time.monotonic()
+        living = [*filter(survivors.alive, self._seen | {*survivors.marked(self.mark)})]
+        self._memory.look([one.pid for one in living])
+        survivors.kill(living)
+        self._killed |= _names(living)
+        remains = living or self._warden.poll() is None
+        if remains and time.monotonic() < self._lost_at + LOST_S:
+            return None
+        swept = self._memory.remove([one.pid for one in self._seen])
+        return Exit(
+            status=None,
+            reason="lost",
+            duration_s=self._lost_at - self._began,
+            leftovers=(
+                *sorted(self._killed),
+                *(f"still there: {name}" for name in sorted(_names(living))),
+                *(f"shared memory {name}" for name in swept),
+            ),
+        )
+
+
+def _names(processes: Iterable[psutil.Process]) -> set[str]:
+    names = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            names.add(f"{process.name()} (pid {process.pid})")
+    return names

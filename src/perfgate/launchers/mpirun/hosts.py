@@ -1,0 +1,239 @@
+"""Hosts: choose the hosts of one start, alone on each of them for as long as it lasts.
+
+The locks are files of this machine (`perfgate.machine.leases`), so they part the sessions that run
+here. A lock's text keeps the mark of what was started under it until that is known to be gone: who
+takes the lock next ends what is left, even if nobody else has lived to do so.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import HOSTS
+from perfgate.launchers.base import Wanted
+from perfgate.launchers.mpirun.ssh import Host, NotFit, Reach, Unreachable
+from perfgate.launchers.site import MpirunSite
+from perfgate.machine.leases import Owner
+from perfgate.machine.leases.holder import UNNAMED, Holder
+from perfgate.machine.leases.inheritance import holding
+from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
+
+TELL_EVERY_S = 30.0
+GUARD_S = 60.0
+_LOOK_EVERY_S = 0.5
+_NOT_REACHED = "try `ssh -o BatchMode=yes HOST true` in the same shell; ssh_port and rsh_agent of "
+_NOT_REACHED += "mpirun in site.yaml say how the hosts are reached"
+_SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every host "
+_SAME_PATH += "(docs/mpirun.md)"
+
+
+@dataclass
+class HostLock:
+    """The lock of one host, held.
+
+    Attributes:
+        host: which.
+        marks: of launches whose processes may still be there.
+    """
+
+    host: Host
+    file: LockFile
+    marks: list[str] = field(default_factory=list)
+
+    def note(self, holder: Holder, mark: str) -> None:
+        """Write down who holds it, and what its processes are known by."""
+        self.marks = [*_marks(self.file.read()), mark]
+        self.file.write(json.dumps({"holder": holder.plain(), "marks": self.marks}))
+
+    def forget(self) -> None:
+        """Take the last note back: nothing was started under it."""
+        self.marks.pop()
+        self.file.write(json.dumps({"marks": self.marks}) if self.marks else "")
+
+    def clear(self) -> None:
+        """Write down that nothing is left there."""
+        self.marks = []
+        self.file.write("")
+
+
+@contextmanager
+def chosen_hosts(
+    names: Sequence[str], wanted: Wanted, site: MpirunSite, reach: Reach, mark: str
+) -> Iterator[tuple[HostLock, ...]]:
+    """As many hosts as the scenario needs, each looked at, and for this start alone.
+
+    They are the first of `names` that nobody measures on; a host that is not reached is left out
+    where there are enough others.
+
+    Args:
+        names: the hosts as the site has them, in order.
+        wanted: the start. Its folder is looked for on every host.
+        site: how long to wait.
+        reach: how they are asked.
+        mark: of the start's processes.
+
+    Raises:
+        InputError: too few hosts are named.
+        RunError: class ``mpi``: too few are reached; ``config_error``: one lacks the folder or the
+            programs; ``gpus_busy``: others measured on them for too long.
+    """
+    needed = wanted.scenario.hardware.nodes
+    if len(names) < needed:
+        raise _too_few(names, needed)
+    hosts = _told_apart(tuple(map(reach.host, names)), needed)
+    seen = wanted.folder.resolve() / "mpirun.hosts"
+    seen.write_text("".join(f"{host.name}\n" for host in hosts))
+    folder = open_folder(os.environ)
+    left_out: dict[Host, str] = {}
+    while True:
+        tried = [host for host in hosts if host not in left_out]
+        if len(tried) < needed:
+            told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
+            raise RunError("mpi", f"too few hosts are reached: {told}", hint=_NOT_REACHED)
+        with ExitStack() as stack, ExitStack() as unused:
+            locks = _taken(folder, tried, wanted, site, mark, stack)
+            for lock in locks:
+                unused.callback(lock.forget)
+            failed = {lock.host: why for lock in locks if (why := _looked_at(lock, reach, seen))}
+            if not failed:
+                unused.pop_all()
+                with holding([lock.file for lock in locks]):
+                    yield locks
+                return
+        for host, why in failed.items():
+            wanted.tell(f"{host.name} is left out: {why}")
+        left_out |= failed
+
+
+def clear_host(lock: HostLock, reach: Reach) -> int:
+    """End what is left on a host of all that was started under its lock; how many processes.
+
+    Raises:
+        Unreachable, NotFit: the host could not be asked.
+    """
+    ended = int(reach.look(lock.host, "end", *lock.marks))
+    lock.clear()
+    return ended
+
+
+def _looked_at(lock: HostLock, reach: Reach, seen: os.PathLike[str]) -> str:
+    """Why the host is not reached; empty when it is. What an earlier start left there ends."""
+    try:
+        reach.look(lock.host, "port", "127.0.0.1", os.fspath(seen))
+        if lock.marks[:-1]:
+            reach.look(lock.host, "end", *lock.marks[:-1])
+    except Unreachable as error:
+        return str(error)
+    except NotFit as error:
+        raise RunError(
+            "config_error", f"{lock.host.name} cannot be used: {error}", hint=_SAME_PATH
+        ) from error
+    return ""
+
+
+def _taken(
+    folder: LockFolder,
+    hosts: Sequence[Host],
+    wanted: Wanted,
+    site: MpirunSite,
+    mark: str,
+    stack: ExitStack,
+) -> tuple[HostLock, ...]:
+    """The locks of the first free hosts, as many as needed, all at once; closed by `stack`."""
+    began, told = time.monotonic(), -TELL_EVERY_S
+    needed = wanted.scenario.hardware.nodes
+    holder = Holder.now(Owner(wanted.folder.resolve().parent.parent.name, wanted.scenario.id))
+    while True:
+        with ExitStack() as held, _guarded(folder):
+            locks = [
+                HostLock(host, file)
+                for host in hosts
+                if (file := held.enter_context(folder.file(_file(host)))).try_lock()
+            ]
+            if len(locks) >= needed:
+                for lock in locks[needed:]:
+                    lock.file.unlock()
+                for lock in locks[:needed]:
+                    lock.note(holder, mark)
+                stack.push(held.pop_all())
+                return tuple(locks[:needed])
+            for lock in locks:
+                lock.file.unlock()
+            free = {lock.host for lock in locks}
+            busy = _in_words([host for host in hosts if host not in free], folder)
+        waited = time.monotonic() - began
+        if waited >= site.pending_limit_s:
+            raise RunError(
+                "gpus_busy",
+                f"{busy}, for longer than {site.pending_limit_s:.0f} s",
+                hint="wait until they are done, name more hosts in site.yaml, or raise its "
+                "pending_limit_s of mpirun",
+            )
+        if waited - told >= TELL_EVERY_S:
+            told = waited
+            wanted.tell(f"waits for {needed} of {len(hosts)} hosts: {busy}")
+        time.sleep(_LOOK_EVERY_S)
+
+
+@contextmanager
+def _guarded(folder: LockFolder) -> Iterator[None]:
+    try:
+        with folder.guarded(time.monotonic() + GUARD_S):
+            yield
+    except TimeoutError as error:
+        raise RunError("gpus_busy", str(error)) from error
+
+
+def _in_words(hosts: Sequence[Host], folder: LockFolder) -> str:
+    """Who measures on them: ``n1 is held by run …``."""
+    told = []
+    for host in hosts:
+        held, text = folder.is_held(_file(host))
+        if held:
+            told.append(
+                f"{host.name} is held by {Holder.read(_read(text).get('holder')) or UNNAMED}"
+            )
+    return "; ".join(told) or "others have not let go of them yet"
+
+
+def _file(host: Host) -> str:
+    """The lock of a host, whatever it is called."""
+    name = host.address or host.name
+    return "host-" + "".join(one if one.isalnum() or one in ".-" else "_" for one in name)
+
+
+def _marks(text: str) -> list[str]:
+    """The marks in a lock's text; none where somebody else has written something else there."""
+    marks = _read(text).get("marks")
+    words = marks if isinstance(marks, list) else []
+    return [word for word in words if isinstance(word, str) and word.isalnum()]
+
+
+def _read(text: str) -> dict[str, object]:
+    try:
+        plain = json.loads(text)
+    except ValueError:
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:
+    """The hosts, each once: one that has two names would be waited for in vain."""
+    apart = tuple({_file(host): host for host in reversed(hosts)}.values())[::-1]
+    if len(apart) < needed:
+        raise _too_few([host.name for host in apart], needed)
+    return apart
+
+
+def _too_few(names: Sequence[str], needed: int) -> InputError:
+    return InputError(
+        "not all hosts are known",
+        field="mpirun.hosts",
+        found=" ".join(names) or "nothing",
+        expected=f"{needed} different hosts, the server's first",
+        hint=f"name them in site.yaml, or set {HOSTS}",
+    )

@@ -1,0 +1,58 @@
+"""MpirunJob: a program on the hosts, seen through the mpirun that runs here."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from perfgate.launchers.base import Exit
+from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, Nodes, Step
+
+_OF_ITS_OWN = {132, 135}  # no such program, no such folder: neither SIGILL nor SIGBUS
+_SAID = re.compile(r"process rank \d+ .{0,300}?exited on signal (\d+)", re.DOTALL)
+_TAIL = 8192
+
+
+class MpirunJob(Step):
+    """Started ranks, or one process: as a step of a Slurm job, but that mpirun tells its end.
+
+    Args:
+        mpirun: the mpirun call, under its wardens.
+        nodes: asks the hosts of the ranks.
+        mark: what the ranks are known by; mpirun itself has another mark.
+    """
+
+    def __init__(self, mpirun: LocalJob, nodes: Nodes, mark: str) -> None:
+        super().__init__(mpirun, nodes)
+        self.mark = mark
+
+    def _of_task(self, ended: Exit) -> Exit:
+        """The end of mpirun as that of its ranks."""
+        if self._why is not None and ended.reason in ("exited", "stopped"):
+            ended = replace(ended, reason=self._why)
+        return replace(ended, status=of_rank(ended.status, _tail_of(self.stderr)))
+
+
+def of_rank(status: int | None, said: str) -> int | None:
+    """The end of mpirun as that of the rank that ended first: -N when signal N ended it.
+
+    Args:
+        status: mpirun's: that of the rank, 128 + N after a signal, or one of its own.
+        said: what it said last.
+    """
+    if status is None or not SIGNAL_BASE < status < SIGNAL_BASE + 65:
+        return status
+    told = _SAID.search(said)
+    if told is not None and int(told[1]) == status - SIGNAL_BASE:
+        return -int(told[1])
+    return status if status in _OF_ITS_OWN else SIGNAL_BASE - status
+
+
+def _tail_of(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _TAIL))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,152 @@
+"""mpirun: run each fresh start on hosts that Open MPI reaches by ssh.
+
+The engine's programs are started by an mpirun that runs here, under this machine's wardens: one
+rank per GPU where the scenario's document has several nodes, else one process on the first host.
+Over ssh the hosts' processes are nobody's children here: mpirun ends them, and where it cannot,
+perfgate does by the mark that they carry, or `mpirun_keeper.py` when perfgate is gone.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from uuid import uuid4
+
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import here
+from perfgate.core.program_query import ask_here
+from perfgate.core.programs import MPIRUN
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
+from perfgate.launchers.mpirun.placement import MpirunPlacement
+from perfgate.launchers.mpirun.ssh import Reach, look_argv
+from perfgate.launchers.site import MpirunSite, load_site
+
+KEEPER = Path(__file__).with_name("keeper.py")
+AFTER_S = 3.0  # mpirun takes a second to end its ranks
+TRIES, EVERY_S = 3, 5.0
+KEEPER_S = 240.0  # as long as all tries take at most
+VERSION_S = 30.0
+_VERSION = re.compile(r"\(Open MPI\) (\S+)")
+
+
+@launcher("mpirun")
+class MpirunLauncher(Launcher):
+    """Start programs on hosts by mpirun.
+
+    Args:
+        site: how they are reached; None: as the site's file says, read when first needed.
+    """
+
+    name = "mpirun"
+    here = False
+    starts_by = (MPIRUN,)
+
+    def __init__(self, site: MpirunSite | None = None) -> None:
+        self._site = site
+        self._local = LocalLauncher()
+        self._keeping = LocalLauncher(orphan_grace_s=KEEPER_S)
+        self._bad: set[str] = set()  # hosts that were lost in this session
+
+    @contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+        site = self._site = self._site or load_site().mpirun
+        _refuse_allocation()
+        launch = wanted.scenario.launch
+        port = site.ssh_port or (launch.ssh_port if launch else None)
+        version = open_mpi_version(MPIRUN.find())
+        reach = Reach(site, port)
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+        mark = uuid4().hex
+        names = self._good(site.hosts or here().hosts, wanted.scenario.hardware.nodes)
+        with chosen_hosts(names, wanted, site, reach, mark) as locks:
+            placement = MpirunPlacement(
+                self._local,
+                locks,
+                reach,
+                site,
+                wanted.scenario,
+                wanted.folder.resolve(),
+                mark=mark,
+                version=version,
+                tell=wanted.tell,
+                failed=self._bad.update,
+            )
+            keeper = self._keeper(locks, reach, wanted.folder)
+            try:
+                yield placement
+            finally:
+                _give_back(placement, keeper)
+
+    def _keeper(self, locks: Sequence[HostLock], reach: Reach, folder: Path) -> Job:
+        calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
+        call = {"calls": calls, "after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
+        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
+        return self._keeping.start(Command(argv), folder.resolve(), "hosts")
+
+    def _good(self, names: tuple[str, ...], needed: int) -> tuple[str, ...]:
+        """The hosts that were not lost in this session.
+
+        Raises:
+            RunError: class ``node_failed``: without these there are too few.
+        """
+        good = tuple(name for name in names if name not in self._bad)
+        if len(good) < needed <= len(names):
+            bad = ", ".join(name for name in names if name in self._bad)
+            raise RunError(
+                "node_failed",
+                f"{bad} failed in this session, and there are no others: {' '.join(names)}",
+                hint="name more hosts in site.yaml (mpirun: hosts)",
+            )
+        return good
+
+
+def _refuse_allocation() -> None:
+    """Refuse to run where mpirun would let Slurm choose the hosts and start its daemons.
+
+    Raises:
+        InputError: this is a Slurm allocation.
+    """
+    if job := os.environ.get("SLURM_JOB_ID"):
+        raise InputError(
+            "inside a Slurm allocation mpirun takes its hosts from Slurm, and no ssh",
+            field="SLURM_JOB_ID",
+            found=job,
+            hint="run it with --launcher slurm, which starts the same ranks",
+        )
+
+
+def _give_back(placement: MpirunPlacement, keeper: Job) -> None:
+    """End what is left on the hosts; what interrupts that leaves it to the keeper."""
+    grace_s = KEEPER_S
+    try:
+        placement.clear()
+        grace_s = 0.0  # asked politely the keeper would look at the hosts once more
+    finally:
+        keeper.stop(grace_s)
+
+
+@cache
+def open_mpi_version(program: tuple[str, ...]) -> str:
+    """The version of Open MPI whose mpirun `program` is.
+
+    Raises:
+        InputError: it is another MPI's.
+    """
+    said = ask_here((*program, "--version"), VERSION_S).text
+    found = _VERSION.search(said)
+    if found is None:
+        raise InputError(
+            "this is not the mpirun of Open MPI",
+            field=MPIRUN.variable,
+            found=f"{program[0]} says {said.strip()[:200] or 'nothing'}",
+            expected="mpirun (Open MPI) 4 or 5",
+            hint=f"install Open MPI, or say where its mpirun is with {MPIRUN.variable}",
+        )
+    return found[1]

@@ -1,0 +1,223 @@
+"""MpirunPlacement: hosts that Open MPI reaches by ssh as the place of a fresh start."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+from perfgate.core.command import Command
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.core.programs import MPIRUN
+from perfgate.launchers.base import Job, Placement
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.orphans import MARK
+from perfgate.launchers.mpirun.argv import by_mpirun, calls_mpirun, started_by
+from perfgate.launchers.mpirun.host_query import HostsOfJob
+from perfgate.launchers.mpirun.hosts import HostLock, clear_host
+from perfgate.launchers.mpirun.job import MpirunJob
+from perfgate.launchers.mpirun.ssh import Host, NotFit, Reach, Unreachable
+from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_command, scenario_text
+from perfgate.launchers.nodes.watch import PLACE
+from perfgate.launchers.nodes.watchers import watching
+from perfgate.launchers.site import MpirunSite
+from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.scenarios.scenario import Scenario
+
+# What a lost host cannot look like.
+_OF_ITS_OWN = {"config_error", "cli_drift", "model_file", "port_in_use", "disk_full"}
+
+
+class MpirunPlacement(Placement):
+    """Hosts; the server is on the first of them.
+
+    Args:
+        local: starts mpirun here.
+        locks: the hosts, locked for this start.
+        reach: how they are asked.
+        site: the settings of mpirun.
+        scenario: what is started.
+        folder: the start's files.
+        mark: what all processes of this start are known by.
+        version: of Open MPI.
+        tell: says what a person should know.
+        failed: told the hosts that were lost.
+    """
+
+    def __init__(
+        self,
+        local: LocalLauncher,
+        locks: tuple[HostLock, ...],
+        reach: Reach,
+        site: MpirunSite,
+        scenario: Scenario,
+        folder: Path,
+        *,
+        mark: str,
+        version: str,
+        tell: Callable[[str], None],
+        failed: Callable[[Sequence[str]], None],
+    ) -> None:
+        self._local = local
+        self._locks = locks
+        self._hosts = tuple(lock.host for lock in locks)
+        self._reach = reach
+        self._site = site
+        self._scenario = scenario
+        self._folder = folder
+        self._mark = mark
+        self._tell = tell
+        self._failed = failed
+        self.host = _address(self._hosts[0])
+        names: list[Json] = [host.name for host in self._hosts]
+        mpirun: Json = {"hosts": names, "version": version}
+        self.facts = {"mpirun": mpirun}
+
+    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+        """As in `Placement`: one rank per GPU wherever the document has several nodes."""
+        hosts = tuple(host.name for host in self._hosts)
+        return by_mpirun(command, scenario, replace(places, hosts=hosts), self._reach.ssh_port)
+
+    def start(self, command: Command, folder: Path, name: str) -> Job:
+        hosts = self._hosts if calls_mpirun(command.argv, MPIRUN.find()) else self._hosts[:1]
+        return self._started(command, folder, name, hosts)
+
+    def start_client(
+        self, command: Command, folder: Path, name: str, *, of_engine: bool = False
+    ) -> Job:
+        """As in `Placement`. What comes with the engine is at the same path here as there."""
+        del of_engine
+        if self._site.clients == "here":
+            return self._local.start(self._known(command), folder, name)
+        return self.start(command, folder, name)
+
+    def free_port(self) -> int:
+        first = self._hosts[0]
+        try:
+            seen = self._folder / "mpirun.hosts"
+            return int(self._reach.look(first, "port", self.host, str(seen)))
+        except Unreachable as error:
+            raise self._node_failed({first: str(error)}) from error
+        except (NotFit, ValueError) as error:
+            raise RunError(
+                "config_error",
+                f"{first.name} has no port for a server at {self.host}: {error}",
+                hint="the host must have the address that its name stands for here",
+            ) from error
+
+    def doctor(self) -> Mapping[str, Json] | None:
+        """As in `Placement`; all hosts are asked at the same time, each as the engine is started.
+
+        Raises:
+            RunError: a host was lost, or it has no perfgate at the same path.
+        """
+        folder = self._folder / "doctor"
+        folder.mkdir(exist_ok=True)
+        write_text(folder / SCENARIO, scenario_text(self._scenario))
+        told = _for_perfgate(doctor_command(self._scenario, folder, contained=False))
+        try:
+            running = {host: self._started(told, folder, host.name, [host]) for host in self._hosts}
+            return ask_doctors({host.name: job for host, job in running.items()})
+        except RunError as error:
+            cause = self.explained(error)
+            if cause is error:
+                raise
+            raise cause from error
+
+    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
+        """As in `Placement`: by an mpirun for each host."""
+        hosts = {host.name: host for host in self._hosts}
+
+        def start(command: Command, folder: Path, name: str) -> Job:
+            return self._started(_for_perfgate(command), folder, name, [hosts[name]])
+
+        return watching(tuple(hosts), self._mark, self._scenario.hardware, folder, start)
+
+    def require(self) -> None:
+        """As in `Placement`: every host still answers."""
+        if lost := self._reach.lost(self._hosts):
+            raise self._node_failed(lost)
+
+    def explained(self, error: RunError) -> RunError:
+        """The error, or the host that was lost."""
+        if error.failure in _OF_ITS_OWN:
+            return error
+        lost = self._reach.lost(self._hosts)
+        return self._node_failed(lost, error) if lost else error
+
+    def clear(self) -> None:
+        """End what is left on the hosts, where mpirun did not; a lost host keeps its marks."""
+
+        def ended(lock: HostLock) -> str:
+            try:
+                left = clear_host(lock, self._reach)
+            except (Unreachable, NotFit) as error:
+                return f"{lock.host.name} may have processes left: {error}"
+            return f"{lock.host.name}: {left} processes were left, and are ended" if left else ""
+
+        with ThreadPoolExecutor(len(self._locks)) as pool:
+            for told in pool.map(ended, self._locks):
+                if told:
+                    self._tell(told)
+
+    def _started(
+        self, command: Command, folder: Path, name: str, hosts: Sequence[Host]
+    ) -> MpirunJob:
+        mark = uuid4().hex
+        command = self._known(command)
+        argv = started_by(
+            MPIRUN.find(),
+            command,
+            (command.cwd or folder).resolve(),
+            hosts[0].name,
+            self._site,
+            ssh_port=self._reach.ssh_port,
+            mark="/".join(filter(None, (os.environ.get(MARK), self._mark, mark))),
+            environment=os.environ,
+            root=os.geteuid() == 0,
+        )
+        mpirun = self._local.start(replace(command, argv=argv), folder, name)
+        return MpirunJob(mpirun, HostsOfJob(self._reach, hosts), mark)
+
+    def _known(self, command: Command) -> Command:
+        """The command whose processes a watch of the hosts knows as ours."""
+        return replace(command, env={**command.env, PLACE: self._mark})
+
+    def _node_failed(self, lost: Mapping[Host, str], error: RunError | None = None) -> RunError:
+        self._failed([host.name for host in lost])
+        told = "; ".join(f"{host.name} does not answer: {why}" for host, why in lost.items())
+        return RunError(
+            "node_failed",
+            f"{told}; {error.message}" if error else told,
+            evidence=error.evidence if error else (),
+            hint="look at the host itself; where mpirun.hosts names others they are tried once",
+        )
+
+
+def _for_perfgate(command: Command) -> Command:
+    """A call of perfgate itself, which finds things on a host as it does here."""
+    env = {name: value for name, value in os.environ.items() if _is_for_perfgate(name)}
+    return replace(command, env=env)
+
+
+def _is_for_perfgate(name: str) -> bool:
+    """Whether a variable says where perfgate finds things; its marks are of this start here."""
+    return name == "PYTHONPATH" or (name.startswith("PERFGATE_") and name != MARK)
+
+
+def _address(host: Host) -> str:
+    """The server's IPv4 address, which clients reach it under."""
+    if host.address is None:
+        raise InputError(
+            "the server's host has no address here",
+            field="mpirun.hosts",
+            found=host.name,
+            expected="a name that resolves here, or whose HostName in ssh's configuration does",
+            hint="perfgate must reach the server over the network",
+        )
+    return host.address

@@ -1,0 +1,128 @@
+"""The nodes' own preflight: what `perfgate doctor` finds on each of them, as one answer."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from perfgate.clients.base import client
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
+from perfgate.core.secrets import is_secret
+from perfgate.engines.base import engine
+from perfgate.evaluators.base import evaluator
+from perfgate.launchers.base import Job
+from perfgate.machine.preflight.reachability import ask, judge_pyxis
+from perfgate.plan.toolchain import SERVED_SMOKE
+from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.scenario import Scenario
+
+DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
+SCENARIO = "scenario.yaml"
+_ANSWERED = (0, 1)  # no check failed, one did
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """A scenario file with this one alone, as it is started: in its shape, from any folder.
+
+    Secrets of its environment stay out; nothing that is looked at needs them.
+    """
+    plain = {name: value for name, value in to_plain(scenario).items() if name != "content_hash"}
+    environment: Json = {
+        name: value for name, value in scenario.environment.items() if not is_secret(name)
+    }
+    if "environment" in plain:
+        plain["environment"] = environment
+    return json.dumps({"schema_version": 1, "scenarios": [plain]}, indent=2, ensure_ascii=False)
+
+
+def doctor_command(scenario: Scenario, folder: Path, *, contained: bool) -> Command:
+    """The call of `perfgate doctor` on a node.
+
+    Args:
+        scenario: what is to be started.
+        folder: where `scenario_text` is, and the call's files go.
+        contained: whether the engine's programs are in a container, and not on the node itself.
+    """
+    argv = [sys.executable, "-m", "perfgate.cli.main", "doctor", "--on-node", "--format", "json"]
+    argv += ["--scenario", scenario.id, "--scenarios", str(folder / SCENARIO)]
+    argv += ["--run-dir", str(folder)]
+    if contained:
+        argv.append("--contained")
+    for module in _modules(scenario):
+        argv += ["--import", module]
+    return Command(tuple(argv))
+
+
+def ask_doctors(running: Mapping[str, Job]) -> Mapping[str, Json]:
+    """What the calls find: the first node's answer, with the checks that failed on others.
+
+    Args:
+        running: node → its call, the server's first; all are ended here.
+
+    Raises:
+        RunError: class ``config_error``: a node could not be asked; ``hang``: it did not answer.
+    """
+    with ExitStack() as stack:
+        for job in running.values():
+            stack.enter_context(job)
+        answers = {node: _answer(node, job) for node, job in running.items()}
+    first, *others = answers
+    failed = [
+        {**check, "name": f"{node} {check['name']}"}
+        for node in others
+        for check in answers[node]["checks"]
+        if check["outcome"] == "failed"
+    ]
+    return _with_checks(answers[first], failed)
+
+
+def with_plugin(answer: Mapping[str, Any]) -> Mapping[str, Json]:
+    """The answer, and whether srun here can have containers."""
+    return _with_checks(answer, [asdict(judge_pyxis(ask(("srun", "--help"))))])
+
+
+def _with_checks(answer: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    checks = [*answer["checks"], *more]
+    fit = all(check["outcome"] != "failed" for check in checks)
+    return {**answer, "checks": checks, "fit": fit}
+
+
+def _answer(node: str, job: Job) -> dict[str, Any]:
+    ended = job.wait(total_s=DOCTOR_S)
+    if ended.reason == "total":
+        raise RunError(
+            "hang",
+            f"perfgate doctor gave no answer on {node} in {DOCTOR_S:.0f} s",
+            evidence=job.tail(5),
+        )
+    try:
+        answer = json.loads(job.stdout.read_text(encoding="utf-8"))
+    except ValueError:
+        answer = None
+    if ended.status not in _ANSWERED or not isinstance(answer, dict) or "checks" not in answer:
+        raise RunError(
+            "config_error",
+            f"{node} could not be asked whether it is fit: perfgate doctor ended with status "
+            f"{ended.status}",
+            evidence=job.tail(5),
+            hint="the run folder, this checkout and its Python must be at the same path on every "
+            "node (docs/slurm.md)",
+        )
+    return answer
+
+
+def _modules(scenario: Scenario) -> list[str]:
+    """Modules outside perfgate that registered what the scenario names, as a plugin does."""
+    load = scenario.workload
+    classes: list[type] = [engine[scenario.engine.name]]
+    classes += [client[load.client]] if load is not None else []
+    if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
+        classes.append(client[scenario.smoke.client])
+    classes += [evaluator[task.evaluator] for task in scenario.accuracy]
+    modules = {one.__module__ for one in classes}
+    return sorted(name for name in modules if name.partition(".")[0] != "perfgate")

@@ -1,0 +1,160 @@
+"""Step: a program on other nodes, seen through what runs here: srun, or mpirun."""
+
+import math
+import re
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.launchers.base import Exit, Job, Reason
+from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.launch_files import explain_disk_errors
+
+SIGNAL_BASE = 128  # srun's status for a task that signal N ended is 128 + N
+GRACE_S = 10.0
+TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
+EVIDENCE_S = 90.0  # a little less than all of its parts may take, which none ever does
+
+_ENDED = re.compile(
+    r"srun: error: \S+: tasks? \S+: (?:Exited with exit code (\d+)|(.+?)(?: \(core dumped\))?)$"
+)
+
+
+class Nodes(Protocol):
+    """Asks the nodes of a step."""
+
+    def look(self, *words: str, seconds: float = ...) -> str:
+        """What `node_look.py` answers, a line for each node.
+
+        Raises:
+            RunError: a node could not be asked.
+        """
+
+    def evidence(self, mark: str, file: Path, seconds: float) -> None:
+        """Append to `file` what the launch does on the nodes, or why that is not known."""
+
+
+class Step(Job):
+    """A started step.
+
+    Its processes here are srun's; what the nodes know of its own is asked there.
+
+    Args:
+        srun: the srun call, under its wardens.
+        nodes: asks the step's nodes.
+    """
+
+    def __init__(self, srun: LocalJob, nodes: Nodes) -> None:
+        self._srun = srun
+        self._nodes = nodes
+        self._began = time.monotonic()
+        self._why: Reason | None = None
+        self.name = srun.name
+        self.folder = srun.folder
+        self.stdout = srun.stdout
+        self.stderr = srun.stderr
+        self.mark = srun.mark
+
+    @property
+    def pid(self) -> int:
+        """Process id of srun; the program's own is another node's."""
+        return self._srun.pid
+
+    def poll(self) -> Exit | None:
+        ended = self._srun.poll()
+        return None if ended is None else self._of_task(ended)
+
+    def keep_evidence(self, why: str) -> None:
+        """As in `Job`: srun's own processes here, then those of the launch on the nodes."""
+        self._srun.keep_evidence(why)
+        # Where the folder is gone or may not be written, nobody will look for evidence in it.
+        with suppress(InputError), explain_disk_errors(self.folder):
+            self._nodes.evidence(self.mark, self._srun.evidence, EVIDENCE_S)
+
+    def give_up(self, reason: Reason, why: str) -> Exit:
+        try:
+            self.keep_evidence(f"{self.name} is ended because {why}")
+        finally:
+            ended = self._end(reason, GRACE_S)
+        return ended
+
+    def stop(self, grace_s: float = GRACE_S) -> Exit:
+        """As in `Job`: its processes on the nodes are asked first, as srun would kill them."""
+        return self._end("stopped", grace_s)
+
+    def processes(self) -> Sequence[psutil.Process]:
+        """Those of srun."""
+        return self._srun.processes()
+
+    def cpu_seconds(self) -> float:
+        """As in `Job`, read on the nodes."""
+        try:
+            return sum(map(float, self._nodes.look("cpu", self.mark).split()))
+        except (RunError, ValueError):
+            return math.nan
+
+    def listens(self, port: int) -> bool:
+        """As in `Job`, looked up on the nodes.
+
+        Raises:
+            RunError: class ``slurm_unreachable``: they could not be asked.
+        """
+        return "yes" in self._nodes.look("listens", self.mark, str(port)).split()
+
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        if (ended := self.poll()) is not None:
+            return ended
+        self._why = why
+        try:
+            if grace_s > 0:
+                self._ask_to_end(grace_s)
+        except BaseException:
+            self._srun.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
+            raise
+        return self._of_task(self._srun.stop(grace_s))
+
+    def _ask_to_end(self, grace_s: float) -> None:
+        """Ask the processes to end, and wait for that. A node that does not answer is not asked."""
+        deadline = time.monotonic() + grace_s
+        try:
+            self._nodes.look("term", self.mark, seconds=TERM_S)
+        except RunError:
+            return
+        self._srun.until(max(0.0, deadline - time.monotonic()))
+
+    def _pause(self, seconds: float) -> None:
+        self._srun.until(seconds)
+
+    def _of_task(self, ended: Exit) -> Exit:
+        """The end of srun as that of its task."""
+        if self._why is not None and ended.reason in ("exited", "stopped"):
+            ended = replace(ended, reason=self._why)
+        if ended.status is None or ended.status <= SIGNAL_BASE or ended.status >= SIGNAL_BASE + 65:
+            return ended
+        status = SIGNAL_BASE - ended.status
+        if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
+            with self.stderr.open(errors="replace") as said:
+                status = first_end(said) or status
+        return replace(ended, status=status)
+
+
+def first_end(lines: Iterable[str]) -> int | None:
+    """Status of the task that ended first, by what srun said; -N: signal N. None: it said nothing.
+
+    When srun ends the other tasks because of one, its own status is that of the others.
+    """
+    for line in lines:
+        found = _ENDED.match(line)
+        if found and found[1]:
+            return int(found[1])
+        if found:
+            named = (one for one in signal.valid_signals() if signal.strsignal(one) == found[2])
+            return next((-int(one) for one in named), None)
+    return None

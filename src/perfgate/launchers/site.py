@@ -1,0 +1,257 @@
+"""Site: what is true of a place and not of a scenario: hosts, partition, container, limits.
+
+Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
+defaults below hold. docs/slurm.md, docs/docker.md and docs/mpirun.md tell the fields.
+"""
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from perfgate.core.durable_files import read_json
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.paths import repository
+from perfgate.scenarios.problem import Keys, dotted
+from perfgate.scenarios.yaml_document import Document, read_document
+
+VARIABLE = "PERFGATE_SITE"
+SCHEMA = Path(__file__).with_name("site.schema.json")
+
+_PROBLEMS = {
+    "type": "wrong type",
+    "const": "not an allowed value",
+    "enum": "not an allowed value",
+    "pattern": "malformed",
+    "minLength": "empty",
+    "minimum": "out of range",
+    "maximum": "out of range",
+    "exclusiveMinimum": "out of range",
+}
+
+
+@dataclass(frozen=True)
+class SlurmContainer:
+    """The container of engine programs, as the pyxis plugin takes it."""
+
+    image: str
+    mounts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SlurmSite:
+    """How jobs are asked for; None leaves it to Slurm.
+
+    Attributes:
+        partition, account, qos, constraint, reservation, nodelist: as sbatch takes them.
+        gres: GPUs of a node, with ``{gpus}`` for their number and ``{gpu}`` for the scenario's
+            GPU name; only asked for where a scenario needs GPUs.
+        exclusive: whether nobody else may use the nodes: anything else disturbs a measurement.
+        memory: of each node; "0" is all of it.
+        segment: nodes that must be close together, as ``--segment`` takes it.
+        options: further options of sbatch.
+        step_options: further options of srun.
+        container: the container of engine programs; None: none.
+        clients: "beside": load clients run on the server's node; "login": where perfgate runs.
+        time_margin_s: added to what the scenario's limits allow.
+        most_time_s: never ask for more than this; None: no such limit.
+        pending_limit_s: longest time that a job may wait for its nodes.
+        lost_after_s: a job whose perfgate gives no sign of life for so long ends by itself.
+    """
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    reservation: str | None = None
+    nodelist: str | None = None
+    gres: str = "gpu:{gpus}"
+    exclusive: bool = True
+    memory: str | None = "0"
+    segment: int | None = None
+    options: tuple[str, ...] = ()
+    step_options: tuple[str, ...] = ()
+    container: SlurmContainer | None = None
+    clients: str = "beside"
+    time_margin_s: float = 300.0
+    most_time_s: float | None = None
+    pending_limit_s: float = 4 * 3600.0
+    lost_after_s: float = 180.0
+
+
+@dataclass(frozen=True)
+class DockerSite:
+    """How the engine's programs are run in containers; docs/docker.md.
+
+    Attributes:
+        image: image of every scenario; None: the release image of the engine's version, or the
+            one that the scenario's document names.
+        gpus: the GPUs of a start that leases none, as ``--gpus`` takes them.
+        ipc: as ``--ipc`` takes it; None leaves it to Docker.
+        network: ``host``, or a network whose ports are published on this machine's loopback device.
+        user: as ``--user`` takes it; "me": the person that runs perfgate; None: the image's own.
+        cache: folder that is mounted as the image's ``~/.cache``; None: nothing is.
+        mounts: further mounts, ``SOURCE:TARGET[:ro]``.
+        pass_on: environment variables that are handed on from here, by name.
+        options: further options of ``docker run``.
+        pull_s: longest time that the image may take to arrive.
+    """
+
+    image: str | None = None
+    gpus: str = "all"
+    ipc: str | None = "host"
+    network: str = "host"
+    user: str | None = "me"
+    cache: str | None = "~/.cache"
+    mounts: tuple[str, ...] = ()
+    pass_on: tuple[str, ...] = ("HF_TOKEN", "HF_HUB_OFFLINE")
+    options: tuple[str, ...] = ()
+    pull_s: float = 3600.0
+
+
+@dataclass(frozen=True)
+class MpirunSite:
+    """How Open MPI reaches the nodes; docs/mpirun.md.
+
+    Attributes:
+        hosts: the nodes in order, the server's first; empty: those of PERFGATE_HOSTS.
+        ssh_port: port of their SSH daemons; None: the scenario's, else ssh's own default.
+        rsh_agent: the program that reaches them, with its options, as plm_rsh_agent takes it.
+        mca: further MCA parameters, name → value.
+        pass_on: environment variables that are handed on from here, by name.
+        options: further options of mpirun, each with its value after a blank.
+        clients: "beside": load clients run on the server's node; "here": where perfgate runs.
+        pending_limit_s: longest time that a start may wait for hosts that others measure on.
+    """
+
+    hosts: tuple[str, ...] = ()
+    ssh_port: int | None = None
+    rsh_agent: str | None = None
+    mca: Mapping[str, str] = field(default_factory=dict)
+    pass_on: tuple[str, ...] = ("HF_HOME", "HF_TOKEN", "HF_HUB_OFFLINE", "LD_LIBRARY_PATH", "PATH")
+    options: tuple[str, ...] = ()
+    clients: str = "here"
+    pending_limit_s: float = 4 * 3600.0
+
+
+@dataclass(frozen=True)
+class Site:
+    """All of the site, one part for each launcher that needs one."""
+
+    slurm: SlurmSite = SlurmSite()
+    docker: DockerSite = DockerSite()
+    mpirun: MpirunSite = field(default_factory=MpirunSite)
+
+
+def load_site(path: Path | None = None) -> Site:
+    """The site's settings.
+
+    Args:
+        path: the file; None: PERFGATE_SITE, else ``site.yaml`` in the checkout, which may be
+            missing.
+
+    Raises:
+        SeveralInputErrors: all that is wrong with the file.
+    """
+    file = path or _from_environment()
+    if file is None:
+        file = repository() / "site.yaml"
+        if not file.exists():
+            return Site()
+    document, errors = read_document(file)
+    if document is None:
+        raise SeveralInputErrors([_of_site(error) for error in errors])
+    if not errors:  # what the reader refused would be told a second time
+        errors = list(_broken(document))
+    if errors:
+        raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
+    whole: Any = document.value
+    return _site(whole)
+
+
+def _from_environment() -> Path | None:
+    setting = os.environ.get(VARIABLE)
+    return Path(setting).absolute() if setting else None
+
+
+def _site(plain: dict[str, Any]) -> Site:
+    slurm = _with_tuples(plain.get("slurm", {}))
+    if "container" in slurm:
+        slurm["container"] = SlurmContainer(**_with_tuples(slurm["container"]))
+    return Site(
+        SlurmSite(**slurm),
+        DockerSite(**_with_tuples(plain.get("docker", {}))),
+        MpirunSite(**_with_tuples(plain.get("mpirun", {}))),
+    )
+
+
+def _with_tuples(plain: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in plain.items()}
+
+
+def _of_site(error: InputError) -> InputError:
+    if error.problem != "empty file":
+        return error
+    return InputError(
+        error.problem,
+        file=error.file,
+        expected="schema_version, and slurm, docker or mpirun",
+        hint="begin with site.example.yaml, or delete the file",
+    )
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    return Draft202012Validator(read_json(SCHEMA, what="schema"))
+
+
+def _broken(document: Document) -> Iterator[InputError]:
+    """What the schema does not allow, one error a place."""
+    told: set[Keys] = set()
+    for error in _validator().iter_errors(document.value):
+        for path, problem, expected, hint in _in_words(error):
+            if path not in told:
+                told.add(path)
+                yield InputError(
+                    problem,
+                    file=document.file,
+                    line=_line(document, path),
+                    field=dotted(path) or None,
+                    found=error.instance if path == tuple(error.absolute_path) else None,
+                    expected=expected,
+                    hint=hint,
+                )
+
+
+def _in_words(error: ValidationError) -> Iterator[tuple[Keys, str, str, str | None]]:
+    path: Keys = tuple(error.absolute_path)
+    rule: Any = error.schema
+    given: Any = error.instance
+    if error.validator == "additionalProperties":
+        known = list(rule["properties"])
+        for name in given:
+            if name not in known:
+                close = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"did you mean {close[0]}?" if close else None
+                yield (*path, name), "unknown field", "one of " + ", ".join(known), hint
+    elif error.validator == "required":
+        for name in rule["required"]:
+            if name not in given:
+                yield (*path, name), "missing", rule["properties"][name]["description"], None
+    else:
+        is_bare = error.validator == "type" and isinstance(given, bool | int | float)
+        hint = "quote it" if is_bare and "string" in rule["type"] else None
+        problem = _PROBLEMS.get(str(error.validator), error.message)
+        yield path, problem, rule["description"], hint
+
+
+def _line(document: Document, path: Keys) -> int | None:
+    """The line of a place, or of the nearest thing around it."""
+    lines = (document.line(path[:end]) for end in range(len(path), -1, -1))
+    return next((line for line in lines if line), None)

@@ -1,0 +1,269 @@
+"""slurm: run each fresh start on nodes that Slurm gives, from a login node or in an allocation.
+
+On a login node each fresh start is a job of its own that only holds the nodes; `slurm_keeper.py`
+submits and cancels it. In an allocation (SLURM_JOB_ID) there is no further job. Either way every
+program is a step, started through an srun under this machine's wardens: so signals, logs and exit
+statuses are those of the local launcher, and nothing outlives perfgate.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from perfgate.core.command import Command
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Places
+from perfgate.core.programs import SBATCH, SRUN
+from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.site import SlurmSite, load_site
+from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
+from perfgate.launchers.slurm.facts import JobFacts, cause_of
+from perfgate.launchers.slurm.inside import SlurmInside
+from perfgate.launchers.slurm.nodes import Asked, free_nodes
+from perfgate.launchers.slurm.placement import SlurmPlacement, address_of
+from perfgate.launchers.slurm.script import (
+    BEAT,
+    SCRIPT,
+    RenderedJob,
+    beat_every_s,
+    folders_of,
+    render_job,
+    request_for,
+)
+from perfgate.machine.leases import Owner
+from perfgate.plan.container import Runtime
+from perfgate.scenarios.scenario import Scenario
+
+KEEPER = Path(__file__).with_name("keeper.py")
+SUBMITTED_S = 90.0
+GONE_S = 120.0  # a node that must kill its processes and run an epilog takes its time
+TELL_EVERY_S = 30.0
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0
+
+
+@launcher("slurm")
+class SlurmLauncher(Launcher):
+    """Start programs on a cluster's nodes.
+
+    Args:
+        site: the cluster's settings; None: those of the site's file, read when first needed.
+    """
+
+    name = "slurm"
+    here = False
+    starts_by = (SRUN, SBATCH)
+
+    def __init__(self, site: SlurmSite | None = None) -> None:
+        self._site = site
+        self._local = LocalLauncher()
+        self._bad: set[str] = set()  # nodes that failed in this session are not asked for again
+
+    @property
+    def site(self) -> SlurmSite:
+        """The cluster's settings."""
+        if self._site is None:
+            self._site = load_site().slurm
+        return self._site
+
+    @property
+    def runtime(self) -> Runtime:  # type: ignore[override]
+        """As in `Launcher`."""
+        return "none" if self.site.container is None else "pyxis"
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:  # noqa: ARG002
+        """As in `Launcher`: where the site has a container, the engine's programs are in it."""
+        if self.site.container is None:
+            return here
+        return replace(here, inside=SlurmInside(self.site, folders_of(here)))
+
+    @contextmanager
+    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+        site = self.site
+        wanted.folder.mkdir(parents=True, exist_ok=True)
+        job = os.environ.get("SLURM_JOB_ID")
+        if job:
+            facts = job_facts(job)
+            if not facts.runs:
+                raise cause_of(facts)
+            with (
+                self._shared(facts, wanted, site) as nodes,
+                self._placement(facts, nodes, wanted, site, own=False) as placement,
+            ):
+                yield placement
+            return
+        with (
+            self._held(wanted, site) as facts,
+            self._placement(
+                facts, self._enough(facts, wanted), wanted, site, own=True
+            ) as placement,
+        ):
+            yield placement
+
+    @contextmanager
+    def _placement(
+        self,
+        facts: JobFacts,
+        nodes: tuple[str, ...],
+        wanted: Wanted,
+        site: SlurmSite,
+        *,
+        own: bool,
+    ) -> Iterator[Placement]:
+        placement = SlurmPlacement(
+            self._local,
+            facts.job,
+            nodes[: wanted.scenario.hardware.nodes],
+            site,
+            wanted.scenario,
+            wanted.folder.resolve(),
+            own=own,
+            failed=self._note_bad,
+        )
+        try:
+            yield placement
+        finally:
+            if not own:  # what is left in a job of ours ends with it
+                with suppress(RunError):
+                    placement.clear()
+
+    def _enough(self, facts: JobFacts, wanted: Wanted) -> tuple[str, ...]:
+        """The nodes of the job.
+
+        Raises:
+            InputError: there are not as many as the scenario needs.
+        """
+        needed = wanted.scenario.hardware.nodes
+        nodes = node_names(facts.nodes)
+        if len(nodes) < needed:
+            raise InputError(
+                "the allocation is too small",
+                found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
+                expected=f"{needed}, as {wanted.scenario.id} needs",
+            )
+        return nodes
+
+    @contextmanager
+    def _shared(
+        self, facts: JobFacts, wanted: Wanted, site: SlurmSite
+    ) -> Iterator[tuple[str, ...]]:
+        """Nodes of an allocation that other starts may use, too: those that none of them has."""
+        nodes = self._enough(facts, wanted)
+        needed = wanted.scenario.hardware.nodes
+        avoid = self._bad & set(nodes)
+        if len(nodes) - len(avoid) < needed:
+            raise RunError(
+                "node_failed",
+                f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
+                f"{wanted.scenario.id} needs {needed} of {facts.nodes}",
+            )
+        owner = Owner(str(wanted.folder), wanted.scenario.id)
+        addresses = {node: address_of(node) for node in nodes}
+        asked = Asked(facts.job, addresses, avoid, needed, owner, site.pending_limit_s, wanted.tell)
+        with free_nodes(asked) as free:
+            yield free
+
+    @contextmanager
+    def _held(self, wanted: Wanted, site: SlurmSite) -> Iterator[JobFacts]:
+        """A running job of our own; cancelled, and gone, after the block."""
+        self._refuse_bad_nodes(site)
+        folder = wanted.folder.resolve()
+        rendered = render_job(
+            request_for(wanted.scenario, site, folder, wanted.seconds, self._bad), site
+        )
+        with self._keeper(rendered, folder, site) as keeper:
+            job = _submitted(keeper)
+            try:
+                yield _wait_for_nodes(job, wanted, site)
+            finally:
+                keeper.stop()
+                _wait_until_gone(job)
+
+    def _keeper(self, rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
+        write_text(folder / SCRIPT, rendered.script_text)
+        call = {"sbatch": rendered.argv, "beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
+        return self._local.start(Command(argv), folder, "allocation")
+
+    def _refuse_bad_nodes(self, site: SlurmSite) -> None:
+        """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
+        asked = set(node_names(site.nodelist)) if self._bad and site.nodelist else set()
+        if bad := sorted(self._bad & asked):
+            raise RunError(
+                "node_failed",
+                f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
+                f"site.yaml asks for {site.nodelist}",
+                hint="name other nodes, or leave nodelist out so that Slurm can choose",
+            )
+
+    def _note_bad(self, nodes: Sequence[str]) -> None:
+        with suppress(RunError):
+            self._bad.update(bad_nodes(nodes) or nodes)
+
+
+def _submitted(keeper: Job) -> str:
+    """The number of the job that the keeper submitted.
+
+    Raises:
+        RunError: sbatch refused, or gave no answer.
+    """
+    deadline = time.monotonic() + SUBMITTED_S
+    while time.monotonic() < deadline:
+        ended = keeper.poll()
+        line = keeper.stdout.read_text()
+        if line.endswith("\n"):
+            return str(json.loads(line.splitlines()[0])["job"])
+        if ended is not None:
+            said = keeper.tail(5)
+            reached = not any(map(is_unreached, said))
+            raise RunError(
+                "config_error" if reached else "slurm_unreachable",
+                f"sbatch refused the job with status {ended.status}",
+                evidence=said,
+            )
+        time.sleep(0.02)
+    raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
+
+
+def _wait_for_nodes(job: str, wanted: Wanted, site: SlurmSite) -> JobFacts:
+    """The job when it runs.
+
+    Raises:
+        RunError: it waited too long, or ended.
+    """
+    began = time.monotonic()
+    told, pause = began, _FIRST_LOOK_S
+    while True:
+        facts, now = job_facts(job), time.monotonic()
+        if facts.runs:
+            return facts
+        if facts.restarts or not (facts.waits or facts.is_changing):
+            raise cause_of(facts)
+        why = facts.reason or facts.state
+        if now - began >= site.pending_limit_s:
+            raise RunError(
+                "pending_too_long",
+                f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}",
+            )
+        if now - told >= TELL_EVERY_S:
+            told = now
+            wanted.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK_S)
+
+
+def _wait_until_gone(job: str) -> None:
+    """Wait until the job has ended and its nodes are free for the next start."""
+    deadline = time.monotonic() + GONE_S
+    with suppress(RunError):  # the job is cancelled; that nobody tells is no reason to fail
+        while time.monotonic() < deadline:
+            facts = job_facts(job)
+            if not (facts.runs or facts.waits or facts.is_changing):
+                return
+            time.sleep(_FIRST_LOOK_S)

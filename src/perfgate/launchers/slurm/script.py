@@ -1,0 +1,319 @@
+"""The texts that Slurm is given: the job script and the argv of sbatch and srun. Pure."""
+
+import math
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.launchers.site import SlurmSite
+from perfgate.scenarios.scenario import Hardware, Scenario
+
+SCRIPT = "allocation.sbatch"
+BEAT = "allocation.beat"
+SIGNS_OF_LIFE = 18  # of these, all must be missed before a job takes perfgate for gone
+
+# Variables that a job's own environment sets and that srun would take for options.
+_OPTIONS_OF_SRUN = re.compile(
+    r"SLURM_(NTASKS|NPROCS|NNODES|JOB_NUM_NODES|NTASKS_PER_\w+|TASKS_PER_NODE|CPUS_PER_\w+|"
+    r"GPUS\w*|GRES\w*|TRES_\w+|MEM_\w+|CPU_BIND\w*|GPU_BIND|DISTRIBUTION|HOSTFILE|EXCLUSIVE|EXACT|"
+    r"WHOLE|MPI_TYPE|"
+    r"OVERLAP|EXPORT_ENV|HINT|THREADS|STDINMODE|STDOUTMODE|STDERRMODE|KILL_BAD_EXIT|"
+    r"WORKING_DIR|STEP_\w+|JOB_NODELIST|NODELIST|RELATIVE|LABELIO|UNBUFFEREDIO|WAIT|TIMELIMIT)"
+    r"|SRUN_CPUS_PER_TASK"  # it would also leave the other cores of the node out
+)
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """A job that holds nodes for one fresh start.
+
+    Attributes:
+        name: of the job.
+        folder: where its script and logs go, seen by every node.
+        nodes, gpus_per_node, gpu: what the scenario needs; 0 and "none" without GPUs.
+        seconds: time limit.
+        exclude: nodes that must not be among them.
+    """
+
+    name: str
+    folder: Path
+    nodes: int
+    gpus_per_node: int
+    gpu: str
+    seconds: float
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RenderedJob:
+    """A job as it would be submitted: sbatch's argv, and the text of the script it names last."""
+
+    argv: tuple[str, ...]
+    script_text: str
+
+
+def request_for(
+    scenario: Scenario, site: SlurmSite, folder: Path, seconds: float, exclude: Collection[str] = ()
+) -> JobRequest:
+    """The job for a fresh start whose programs may take `seconds`."""
+    hardware = scenario.hardware
+    asked = seconds + site.time_margin_s
+    return JobRequest(
+        f"perfgate-{scenario.id}",
+        folder,
+        hardware.nodes,
+        0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes,
+        hardware.gpu,
+        asked if site.most_time_s is None else min(asked, site.most_time_s),
+        tuple(sorted(exclude)),
+    )
+
+
+def render_job(request: JobRequest, site: SlurmSite) -> RenderedJob:
+    """The job that holds the nodes, as sbatch takes it; nothing is submitted.
+
+    What the site says stands in the script, where SBATCH_* variables of the environment go before
+    it (`man sbatch`, "INPUT ENVIRONMENT VARIABLES"); what must be so is on the command line, where
+    nothing goes before it.
+
+    Raises:
+        InputError: an option of the site that a job script cannot hold.
+    """
+    log = str(request.folder / "allocation.job").replace("%", "%%")
+    argv = ["sbatch", "--parsable", "--no-requeue", f"--job-name={request.name}"]
+    argv += [f"--nodes={request.nodes}", f"--ntasks-per-node={max(1, request.gpus_per_node)}"]
+    argv += [f"--output={log}.out", f"--error={log}.err", f"--chdir={request.folder}"]
+    if request.exclude:
+        argv.append("--exclude=" + ",".join(request.exclude))
+    script = str(request.folder / SCRIPT)
+    lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(one)}" for one in _site_options(request, site))]
+    lines += [_HOLD.format(beat=shlex.quote(str(request.folder / BEAT)), **_pace(site))]
+    return RenderedJob((*argv, script), "\n".join(lines))
+
+
+def beat_every_s(site: SlurmSite) -> float:
+    """How often the keeper gives a sign of life: often enough for one to be late."""
+    return site.lost_after_s / SIGNS_OF_LIFE
+
+
+def srun_argv(
+    job: str,
+    nodes: Sequence[str],
+    name: str,
+    cwd: Path,
+    site: SlurmSite,
+    environment: Collection[str] = (),
+    *,
+    gres: str | None = None,
+    contained: Sequence[str] | None = None,
+    mounts: Sequence[Path] = (),
+) -> tuple[str, ...]:
+    """What stands before an argv so that it runs as a step of `job`, once on each of `nodes`.
+
+    Args:
+        job: number of the job.
+        nodes: of its nodes.
+        name: of the step.
+        cwd: working folder, seen by the nodes.
+        site: further options, and the container.
+        environment: names of the variables here; those that srun would obey are taken away.
+        gres: the GPUs of each node, as ``--gres`` takes them; None: those that the job asked for.
+        contained: names of the variables that the command sets, if it runs in the site's
+            container; None: it does not.
+        mounts: further folders that the container has under their own paths.
+    """
+    argv = [*_without(environment), "srun", *_within(job, name, cwd, site)]
+    argv += [f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1"]
+    argv += [f"--nodelist={','.join(nodes)}", "--mpi=none"]
+    if gres is not None:
+        argv.append(f"--gres={gres}")
+    if contained is not None:
+        argv += _container(site, (cwd, *mounts), cwd, contained)
+    return tuple(argv)
+
+
+def ranks_argv(
+    nodes: Sequence[str], per_node: int, gres: str | None, container: Sequence[str]
+) -> tuple[str, ...]:
+    """Options of srun for the ranks of an engine: so many on each of `nodes`, found by PMIx.
+
+    They end together: without a word to srun the others would wait for ever for a rank that ended
+    before it had found them.
+    """
+    argv = [f"--nodes={len(nodes)}", f"--ntasks={per_node * len(nodes)}"]
+    argv += [f"--ntasks-per-node={per_node}", f"--nodelist={','.join(nodes)}", "--mpi=pmix"]
+    argv.append("--kill-on-bad-exit=1")
+    if gres is not None:
+        argv.append(f"--gres={gres}")
+    return (*argv, *container)
+
+
+def within_job(
+    argv: Sequence[str],
+    job: str,
+    name: str,
+    cwd: Path,
+    site: SlurmSite,
+    environment: Collection[str] = (),
+    *,
+    contained: Sequence[str] = (),
+    mounts: Sequence[Path] = (),
+) -> tuple[str, ...]:
+    """A command that calls srun itself (the ranks of an engine), as a step of `job`.
+
+    Args:
+        argv: srun with its own options, which come last and so win.
+        job, name, cwd, site, environment, contained, mounts: as for `srun_argv`.
+    """
+    ours = [*_within(job, name, cwd, site), *_container(site, (cwd, *mounts), cwd, contained)]
+    return (*_without(environment), argv[0], *ours, *argv[1:])
+
+
+def gres_of(site: SlurmSite, hardware: Hardware) -> str | None:
+    """The GPUs of a node, as ``--gres`` takes them; None where the scenario needs none."""
+    if hardware.gpu == "none":
+        return None
+    return _gres(site, hardware.gpus // hardware.nodes, hardware.gpu)
+
+
+def asking_argv(
+    site: SlurmSite, mounts: Sequence[Path], environ: Mapping[str, str], seconds: float
+) -> tuple[str, ...]:
+    """What stands before an argv so that it runs in the site's container, on whatever node.
+
+    In an allocation it is a step of it, on a login node a small job of its own: with the site's
+    options, or those that SBATCH_* variables name, but for what makes a job large.
+
+    Args:
+        site: the container, and how jobs are asked for.
+        mounts: folders that the container has under their own paths.
+        environ: the environment here.
+        seconds: how long it may take.
+    """
+    argv = [*_without(environ), "srun"]
+    job = environ.get("SLURM_JOB_ID")
+    if job:
+        argv += [f"--jobid={job}", "--overlap"]
+    else:
+        most = seconds if site.most_time_s is None else min(seconds, site.most_time_s)
+        argv += [f"--time={math.ceil(most / 60)}", *site.options]
+        for name in ("partition", "account", "qos", "constraint", "reservation"):
+            value = environ.get(f"SBATCH_{name.upper()}") or getattr(site, name)
+            if value is not None:
+                argv.append(f"--{name}={value}")
+    argv += ["--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--job-name=perfgate-asks"]
+    argv += ["--export=ALL", "--mpi=none", "--input=none", "--chdir=/", *site.step_options]
+    return (*argv, *_container(site, mounts))
+
+
+def folders_of(places: Places) -> tuple[Path, ...]:
+    """Folders that a container needs under their own paths, as commands name files in them."""
+    folders = (places.models, places.datasets, places.source)
+    return tuple(folder for folder in folders if folder is not None)
+
+
+def calls_srun(argv: Sequence[str]) -> bool:
+    """Whether a command is an srun call of its own."""
+    return Path(argv[0]).name == "srun"
+
+
+def _within(job: str, name: str, cwd: Path, site: SlurmSite) -> list[str]:
+    """What every step has: its job, and all of our environment."""
+    argv = [f"--jobid={job}", "--overlap", f"--job-name={name}", "--export=ALL", "--input=none"]
+    return [*argv, f"--chdir={cwd}", *site.step_options]
+
+
+def _container(
+    site: SlurmSite,
+    folders: Sequence[Path],
+    workdir: Path | None = None,
+    environment: Sequence[str] = (),
+) -> list[str]:
+    """Options of the pyxis plugin for the site's container; none where the site has none.
+
+    Args:
+        site: image and mounts.
+        folders: mounted under their own paths, but where the site mounts something there.
+        workdir: the working folder; None: the image's own.
+        environment: variables of the command's, named so that the image's own values do not win
+            (`srun --help` of pyxis).
+    """
+    container = site.container
+    if container is None:
+        return []
+    targets = {[*mount.split(":"), mount][1] for mount in container.mounts}
+    more = [f"{one}:{one}" for one in dict.fromkeys(folders) if str(one) not in targets]
+    argv = [f"--container-image={container.image}"]
+    if container.mounts or more:
+        argv.append(f"--container-mounts={','.join((*container.mounts, *more))}")
+    if workdir is not None:
+        argv.append(f"--container-workdir={workdir}")
+    if environment:
+        argv.append(f"--container-env={','.join(environment)}")
+    return argv
+
+
+def _gres(site: SlurmSite, gpus: int, gpu: str) -> str:
+    return site.gres.replace("{gpus}", str(gpus)).replace("{gpu}", gpu.lower())
+
+
+def _without(environment: Collection[str]) -> list[str]:
+    names = sorted(name for name in environment if _OPTIONS_OF_SRUN.fullmatch(name))
+    return ["env", *(word for name in names for word in ("-u", name))] if names else []
+
+
+def _site_options(request: JobRequest, site: SlurmSite) -> list[str]:
+    options = [f"--time={math.ceil(request.seconds / 60)}"]
+    for name in ("partition", "account", "qos", "constraint", "reservation", "nodelist"):
+        value = getattr(site, name)
+        if value is not None:
+            options.append(f"--{name}={value}")
+    if request.gpus_per_node:
+        options.append("--gres=" + _gres(site, request.gpus_per_node, request.gpu))
+    if site.exclusive:
+        options.append("--exclusive")
+    if site.memory is not None:
+        options.append(f"--mem={site.memory}")
+    if site.segment is not None:
+        options.append(f"--segment={site.segment}")
+    return [*options, *site.options]
+
+
+def _quoted(option: str) -> str:
+    """An option for a ``#SBATCH`` line, where a bare ``#`` would begin a comment."""
+    if "\n" in option:
+        raise InputError("a job script's option is one line", found=repr(option))
+    if re.fullmatch(r"[\w=:.,/@%+\[\]-]+", option):
+        return option
+    name, equals, value = option.partition("=")
+    escaped = (value if equals else name).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{name}="{escaped}"' if equals else f'"{escaped}"'
+
+
+def _pace(site: SlurmSite) -> dict[str, str]:
+    return {"signs": str(SIGNS_OF_LIFE), "every": f"{beat_every_s(site):g}"}
+
+
+_HOLD = """\
+
+# Holds the nodes; perfgate's programs are steps of this job. It ends when perfgate has gone without
+# cancelling it: the file below changes for as long as perfgate lives.
+beat={beat}
+missed=0
+seen=
+while [ $missed -lt {signs} ]; do
+  sleep {every}
+  now=$(cat "$beat" 2>/dev/null)
+  if [ "$now" = "$seen" ]; then
+    missed=$((missed + 1))
+  else
+    missed=0
+    seen=$now
+  fi
+done
+echo "no sign of life from perfgate: its nodes are given back"
+"""

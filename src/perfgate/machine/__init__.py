@@ -1,0 +1,1 @@
+"""Machine: the hardware, its condition while something is measured, leases, and the preflight."""

@@ -1,0 +1,206 @@
+"""GPU: clocks, power, heat and foreign processes of the GPUs that a program will use.
+
+Whatever NVML cannot answer becomes a note or a missing value, never an error.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from perfgate.machine.conditions.clock_reasons import IDLE, reasons_in, slows
+from perfgate.machine.conditions.conditions import GpuConditions
+from perfgate.machine.conditions.processes import Process
+from perfgate.machine.nvml import answer, handles_of
+
+# What NVML is asked: names of one function, the newest first.
+_POWER = ("nvmlDeviceGetPowerUsage",)
+_TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the latter until CUDA 14
+_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+_CLOCK = ("nvmlDeviceGetClockInfo",)
+_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses",)
+# Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
+_MPS = "nvidia-cuda-mps"
+
+
+@dataclass
+class _Gpu:
+    """One GPU and what its samples add up to; `present` are the pids of the last sample."""
+
+    handle: Any
+    index: int
+    name: str
+    uuid: str
+    is_split: bool
+    clocks: list[float] = field(default_factory=list)
+    watts: list[float] = field(default_factory=list)
+    degrees: list[float] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    slowed: int = 0
+    reasons_read: int = 0
+    present: frozenset[int] = frozenset()
+    at_first: frozenset[int] | None = None
+    foreign: dict[int, str] = field(default_factory=dict)  # seen beside ours, by name
+    unknown: dict[int, str] = field(default_factory=dict)  # seen, in whatever pid namespace
+
+
+@dataclass
+class Gpus:
+    """The GPUs under watch. `sample` first, then `tell_apart` with a younger process table."""
+
+    nvml: Any
+    gpus: list[_Gpu]
+    notes: list[str]
+    pids_are_ours_to_read: bool = False  # NVML's pids and ours are of one namespace
+
+    def sample(self) -> None:
+        """Ask each GPU once."""
+        for gpu in self.gpus:
+            self._clocks(gpu)
+            power = self._ask(gpu, "power", _POWER)
+            if power is not None:
+                gpu.watts.append(power / 1000.0)  # NVML: mW
+            sensor = self.nvml.NVML_TEMPERATURE_GPU
+            degrees = self._ask(gpu, "temperature", _TEMPERATURE, sensor)
+            if degrees is not None:
+                gpu.degrees.append(float(degrees))
+            self._processes(gpu)
+
+    def tell_apart(self, table: Mapping[int, Process], ours: frozenset[int]) -> None:
+        """Note who of the last sample is not ours.
+
+        The table must be younger than the sample: then a pid that is in it and not ours is
+        foreign, and one that has just ended, perhaps ours, is in it no more.
+        """
+        for gpu in self.gpus:
+            self.pids_are_ours_to_read |= bool(gpu.present & ours)
+            for pid in gpu.present - ours:
+                name = table[pid].name if pid in table else ""
+                if not name.startswith(_MPS):
+                    gpu.unknown.setdefault(pid, name)
+                    if pid in table:
+                        gpu.foreign.setdefault(pid, name)
+
+    def at_first(self) -> dict[str, frozenset[int]]:
+        """UUID → pids that were on the GPU at the first sample."""
+        return {gpu.uuid: gpu.at_first or frozenset() for gpu in self.gpus}
+
+    def conditions(self, before: Mapping[str, frozenset[int]]) -> tuple[GpuConditions, ...]:
+        """What the samples show; more notes where something stayed unknown.
+
+        Args:
+            before: UUID → pids that were there before any program of ours ran. They are strangers
+                whatever pid namespace they belong to; all others only if ours can be told.
+        """
+        if not self.pids_are_ours_to_read and any(
+            gpu.unknown.keys() - before.get(gpu.uuid, frozenset()) for gpu in self.gpus
+        ):
+            self._note(
+                "who else uses the GPUs is known only of those who did before the start: NVML "
+                "shows no process of ours (are its pids of another namespace?)"
+            )
+        return tuple(self._conditions(gpu, before.get(gpu.uuid, frozenset())) for gpu in self.gpus)
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        answer(self.nvml, "nvmlShutdown")
+
+    def _conditions(self, gpu: _Gpu, before: frozenset[int]) -> GpuConditions:
+        strangers = {pid: name for pid, name in gpu.unknown.items() if pid in before}
+        if self.pids_are_ours_to_read:
+            strangers |= gpu.foreign
+        if gpu.is_split:
+            strangers = {}
+        read = gpu.reasons_read
+        return GpuConditions(
+            index=gpu.index,
+            name=gpu.name,
+            uuid=gpu.uuid,
+            sm_mhz_low=min(gpu.clocks, default=None),
+            sm_mhz_median=statistics.median(gpu.clocks) if gpu.clocks else None,
+            power_w_mean=statistics.fmean(gpu.watts) if gpu.watts else None,
+            temperature_c_top=max(gpu.degrees, default=None),
+            slowdown={name: count / read for name, count in sorted(gpu.reasons.items())},
+            slowed_share=gpu.slowed / read if read else None,
+            strangers=tuple(
+                f"pid {pid} ({name})" if name else f"pid {pid}"
+                for pid, name in sorted(strangers.items())
+            ),
+        )
+
+    def _clocks(self, gpu: _Gpu) -> None:
+        bits = self._ask(gpu, "clock reasons", _REASONS)
+        if bits is not None:
+            gpu.reasons_read += 1
+            gpu.reasons.update(reasons_in(bits))
+            gpu.slowed += slows(bits)
+        mhz = self._ask(gpu, "SM clock", _CLOCK, self.nvml.NVML_CLOCK_SM)
+        if mhz is not None and not (bits or 0) & IDLE:
+            gpu.clocks.append(float(mhz))
+
+    def _processes(self, gpu: _Gpu) -> None:
+        found = self._ask(gpu, "processes", _PROCESSES)
+        gpu.present = frozenset(one.pid for one in found or ())
+        if gpu.at_first is None:
+            gpu.at_first = gpu.present
+
+    def _ask(self, gpu: _Gpu, what: str, names: tuple[str, ...], *arguments: Any) -> Any:
+        """The answer of the first of NVML's functions that has one; else None, and a note."""
+        why = ""
+        for name in names:
+            found, why = answer(self.nvml, name, gpu.handle, *arguments)
+            if not why:
+                return found
+        self._note(f"GPU {gpu.index}: {what} not readable: {why}")
+        return None
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus | None:
+    """The GPUs that a program on `wanted` of them will use; None, and a note, when there is no way.
+
+    Those of `visible`, else of ``CUDA_VISIBLE_DEVICES``, in its order; else the first.
+    """
+    if wanted <= 0:
+        return None
+    try:
+        nvml = import_module("pynvml")
+    except ImportError:
+        notes.append("GPUs not watched: no nvidia-ml-py in this environment")
+        return None
+    _, why = answer(nvml, "nvmlInit")
+    if why:
+        notes.append(f"GPUs not watched: {why}")
+        return None
+    try:
+        gpus = [
+            _described(nvml, handle, notes) for handle in handles_of(nvml, wanted, notes, visible)
+        ]
+    except BaseException:
+        answer(nvml, "nvmlShutdown")
+        raise
+    if len(gpus) < wanted:
+        notes.append(f"{len(gpus)} of {wanted} GPUs watched: NVML shows no more of them")
+    return Gpus(nvml, gpus, notes)
+
+
+def _described(nvml: Any, handle: Any, notes: list[str]) -> _Gpu:
+    index, why = answer(nvml, "nvmlDeviceGetIndex", handle)
+    name, _ = answer(nvml, "nvmlDeviceGetName", handle)
+    uuid, _ = answer(nvml, "nvmlDeviceGetUUID", handle)
+    mode, _ = answer(nvml, "nvmlDeviceGetMigMode", handle)  # unknown to GPUs that have no MIG
+    gpu = _Gpu(
+        handle,
+        -1 if why else index,
+        name or "unknown",
+        uuid or "unknown",
+        bool(mode) and mode[0] == getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1),
+    )
+    if gpu.is_split:
+        notes.append(f"GPU {gpu.index} is split (MIG): who else uses it is not watched")
+    return gpu

@@ -1,0 +1,173 @@
+"""Devices: the GPUs that may be leased here, and what programs call them. By NVML, or made up."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from perfgate.core.errors import InputError
+from perfgate.machine.nvml import VISIBLE, answer
+
+FAKE = "PERFGATE_FAKE_GPUS"
+ORDER = "CUDA_DEVICE_ORDER"
+BY_SLOT = "PCI_BUS_ID"  # how NVML numbers GPUs; CUDA does so only when told
+_END = ("-1", "NoDevFiles", "none", "void")  # CUDA sees no GPU from here on
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU that can be leased.
+
+    Attributes:
+        key: its name among the locks; by UUID, so that all users and containers mean the same.
+        word: its name in CUDA_VISIBLE_DEVICES, as perfgate was given it.
+        label: its name in messages: NVML's index, or the beginning of its UUID.
+        name: its model; of made-up GPUs "made-up GPU".
+        uuid: its unique name; empty for a made-up GPU.
+    """
+
+    key: str
+    word: str
+    label: str
+    name: str
+    uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The GPUs that this process may use.
+
+    Attributes:
+        gpus: in the order in which programs see them.
+        chosen: whether a person chose them: CUDA_VISIBLE_DEVICES is set.
+        made_up: whether they exist only on paper.
+        note: why there is none.
+    """
+
+    gpus: tuple[Device, ...]
+    chosen: bool
+    made_up: bool = False
+    note: str = ""
+
+
+def visible_devices(environ: Mapping[str, str]) -> Devices:
+    """The GPUs of this machine, or those of CUDA_VISIBLE_DEVICES if that is set.
+
+    Raises:
+        InputError: PERFGATE_FAKE_GPUS is no number; CUDA_VISIBLE_DEVICES names a GPU that is not
+            there, or one twice, or a number that can mean two GPUs.
+    """
+    visible = environ.get(VISIBLE)
+    if environ.get(FAKE):
+        made_up = tuple(
+            Device(f"gpu-{number}", str(number), str(number), "made-up GPU")
+            for number in range(_count(environ[FAKE]))
+        )
+        return Devices(_chosen(made_up, visible), visible is not None, made_up=True)
+    found, note = _real()
+    if visible is not None and note:
+        return Devices((), True, note=note)
+    if _numbers_are_doubtful(found, visible, environ):
+        raise InputError(
+            "a number can mean two GPUs on a machine with several models",
+            field=VISIBLE,
+            found=visible,
+            expected=f"UUIDs, or {ORDER}={BY_SLOT}",
+            hint=f"name them by UUID (nvidia-smi -L), or export {ORDER}={BY_SLOT}",
+        )
+    return Devices(_chosen(found, visible), visible is not None, note=note)
+
+
+def environment_of(leased: Sequence[Device], devices: Devices) -> dict[str, str]:
+    """What a program must find in its environment to use `leased`, and no other GPU.
+
+    Nothing where nobody chose GPUs and all are leased: then the call is the documented one.
+    """
+    if not devices.chosen and len(leased) == len(devices.gpus):
+        return {}
+    env = {VISIBLE: ",".join(gpu.word for gpu in leased)}
+    if any(gpu.word.isdigit() for gpu in leased):
+        env[ORDER] = BY_SLOT  # so that the GPU that is used is the one that is locked
+    return env
+
+
+def _count(setting: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,2}", setting):
+        raise InputError(
+            "not a number of GPUs", field=FAKE, found=setting, expected="a number from 1 to 999"
+        )
+    return int(setting)
+
+
+def _real() -> tuple[tuple[Device, ...], str]:
+    """All GPUs that NVML shows, and why there is none."""
+    try:
+        nvml = import_module("pynvml")
+    except ImportError:
+        return (), "no nvidia-ml-py in this environment"
+    _, why = answer(nvml, "nvmlInit")
+    if why:
+        return (), why
+    try:
+        count, why = answer(nvml, "nvmlDeviceGetCount")
+        found = tuple(_described(nvml, index) for index in range(count or 0))
+        return found, why or ("" if found else "NVML shows no GPU")
+    finally:
+        answer(nvml, "nvmlShutdown")
+
+
+def _described(nvml: Any, index: int) -> Device:
+    handle, why = answer(nvml, "nvmlDeviceGetHandleByIndex", index)
+    uuid = name = None
+    if not why:
+        uuid, _ = answer(nvml, "nvmlDeviceGetUUID", handle)
+        name, _ = answer(nvml, "nvmlDeviceGetName", handle)
+    key = f"gpu-{uuid or index}"
+    return Device(_safe(key), str(index), str(index), str(name or "unknown"), str(uuid or ""))
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "-", text)
+
+
+def _chosen(found: Sequence[Device], visible: str | None) -> tuple[Device, ...]:
+    """Those of `found` that CUDA_VISIBLE_DEVICES names, in its order, under the names it uses."""
+    if visible is None:
+        return tuple(found)
+    chosen: list[Device] = []
+    for word in (part.strip() for part in visible.split(",")):
+        if word in _END or not word:
+            break
+        gpu = _named(word, found, visible)
+        if any(one.key == gpu.key for one in chosen):
+            raise InputError("names a GPU twice", field=VISIBLE, found=visible)
+        chosen.append(gpu)
+    return tuple(chosen)
+
+
+def _named(word: str, found: Sequence[Device], visible: str) -> Device:
+    if word.startswith("MIG-"):
+        return Device(_safe(f"gpu-{word}"), word, word[:12], "part of a GPU (MIG)", word)
+    matching = [
+        gpu
+        for gpu in found
+        if (gpu.word == word if word.isdigit() else bool(gpu.uuid) and gpu.uuid.startswith(word))
+    ]
+    if len(matching) != 1:
+        raise InputError(
+            f"{word} names {'several GPUs' if matching else 'no GPU of this machine'}",
+            field=VISIBLE,
+            found=visible,
+            expected=f"of: {', '.join(gpu.word for gpu in found) or 'none'}, or their UUIDs",
+        )
+    (gpu,) = matching
+    return Device(gpu.key, word, gpu.label, gpu.name, gpu.uuid)
+
+
+def _numbers_are_doubtful(
+    found: Sequence[Device], visible: str | None, environ: Mapping[str, str]
+) -> bool:
+    models = {gpu.name for gpu in found}
+    numbered = any(word.strip().isdigit() for word in (visible or "").split(","))
+    return len(models) > 1 and numbered and environ.get(ORDER) != BY_SLOT

@@ -1,0 +1,10 @@
+"""Preflight: is this machine fit for a scenario? Asked before GPU time is spent; starts no engine.
+
+Probes read facts (`gpu_probe`, `host_probe`, `reach`), rules judge them (`gpu_rules`,
+`host_rules`), `looking` puts both together. docs/preflight.md has a table of all checks.
+"""
+
+from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.inspection import FAILURE, Report, Where, checks, look, refuse_unfit
+
+__all__ = ["FAILURE", "Check", "Report", "Where", "checks", "look", "refuse_unfit"]

@@ -1,0 +1,240 @@
+"""Looking: ask all probes what a scenario needs to know, and put the answers before the rules."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.measurement import Json
+from perfgate.core.paths import machine_store
+from perfgate.core.programs import DOCKER
+from perfgate.machine.hardware import Gpu, Machine
+from perfgate.machine.leases.devices import Device
+from perfgate.machine.preflight import reachability as reaching
+from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.facts import GpuLook, Reply, Unread
+from perfgate.machine.preflight.gpu_probe import look_at_gpus
+from perfgate.machine.preflight.gpu_rules import judge_gpus
+from perfgate.machine.preflight.host_probe import look_at_host
+from perfgate.machine.preflight.host_rules import judge_host, model_cache
+from perfgate.machine.preflight.need import Need, need_of
+from perfgate.machine.preflight.software import judge_software
+from perfgate.plan.container import Runtime
+from perfgate.plan.slurm_container import IMAGE
+from perfgate.plan.toolchain import Tools
+from perfgate.scenarios.scenario import Hardware, Scenario
+
+FAILURE = "unfit_machine"
+_MOST_TOLD = 3  # failures in an error's message; the rest is counted
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a preflight found.
+
+    Attributes:
+        checks: all questions that apply to the scenario, in a fixed order.
+        told: facts that change numbers and are not judged, by name.
+        gpus: the GPUs that were looked at, by their numbers.
+    """
+
+    checks: tuple[Check, ...]
+    told: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
+
+    def of(self, outcome: str) -> tuple[Check, ...]:
+        """The checks with this outcome."""
+        return tuple(check for check in self.checks if check.outcome == outcome)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where and how the scenario would be started.
+
+    Attributes:
+        run_folder: where the run's files go; None: `runs` in the working folder.
+        leased: the GPUs that it would use; None: the first that CUDA_VISIBLE_DEVICES shows.
+        by_slurm: the launcher finds other machines whatever the scenario says.
+        runtime: what runs its containers here; without one, Slurm's pyxis does where Slurm is
+            given an image.
+        reach: whether other machines may be touched.
+        on_node: this is one of the machines that the launcher found.
+        contained: the engine's programs are in a container, and are not looked for.
+    """
+
+    run_folder: Path | None = None
+    leased: Sequence[Device] | None = None
+    by_slurm: bool = False
+    runtime: Runtime = "none"
+    reach: bool = False
+    on_node: bool = False
+    contained: bool = False
+
+
+def look(scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None) -> Report:
+    """Everything that can be known of the machine before the scenario is started on it.
+
+    Raises:
+        InputError: CUDA_VISIBLE_DEVICES or PERFGATE_HOME name what is not there.
+    """
+    where = where or Where()
+    software = judge_software(tools, contained=where.contained)
+    facts = _model_facts(tools)
+    need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
+    from_hub = (facts or {}).get("source") == "hub"
+    host = look_at_host(
+        where.run_folder or Path("runs").absolute(),
+        machine_store(),
+        scenario.model.name if from_hub else None,
+    )
+    gpus = None
+    if need.gpus:
+        gpus = look_at_gpus(
+            need.gpus, lambda name: _is_model(name, scenario, machine), where.leased
+        )
+    cache = model_cache(host, need, from_hub=from_hub)
+    found = (
+        *_gpu_checks(gpus, need, scenario, machine),
+        *judge_host(host, need),
+        *(() if cache is None else (cache,)),
+        *software,
+        *_reach_checks(scenario, tools, need, where),
+    )
+    labels = tuple(gpu.label for gpu in gpus.gpus) if gpus is not None else ()
+    return Report(found, {**_told(gpus, machine), **host.told}, labels)
+
+
+def checks(
+    scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None
+) -> tuple[Check, ...]:
+    """All questions that apply to the scenario, answered; see `look`."""
+    return look(scenario, tools, machine, where).checks
+
+
+def refuse_unfit(report: Report, scenario: str, host: str) -> None:
+    """Raise when something is known to be wrong, before anything is started.
+
+    Args:
+        report: what was found.
+        scenario: id of the scenario.
+        host: the machine that was looked at.
+
+    Raises:
+        RunError: class ``unfit_machine``: a check failed.
+    """
+    failed = report.of("failed")
+    if not failed:
+        return
+    more = len(failed) - _MOST_TOLD
+    first = failed[:_MOST_TOLD]
+    raise RunError(
+        FAILURE,
+        f"{host} is not fit for {scenario}: "
+        + "; ".join(f"{check.name}: {check.found}" for check in first)
+        + (f"; and {more} more" if more > 0 else ""),
+        hint="; ".join(dict.fromkeys(check.hint for check in first if check.hint))
+        or f"perfgate doctor --scenario {scenario}",
+    )
+
+
+def judge_presence(look: GpuLook, need: Need, hardware: Hardware, machine: Machine) -> Check:
+    """Name and number of the GPUs, by NVML; nvidia-smi's word alone is not enough to be sure."""
+    name, expected = "gpus", f"{need.gpus}×{need.gpu}"
+    hint = "use a machine that has them; CUDA_VISIBLE_DEVICES must not hide them"
+    if look.why:
+        if look.hangs:
+            return Check(name, "failed", look.why, expected, "look for Xid lines in dmesg; reboot")
+        lacking = machine.lacks(hardware)
+        if lacking:
+            return Check(name, "failed", f"{lacking}; NVML: {look.why}", expected, hint)
+        return Check(name, "unknown", f"NVML: {look.why}; nvidia-smi shows them", expected)
+    if len(look.gpus) >= need.gpus:
+        labels = ", ".join(gpu.label for gpu in look.gpus)
+        return Check(name, "ok", f"{len(look.gpus)}×{look.gpus[0].name}: {labels}", expected)
+    there = sorted({(look.names.count(one), one) for one in look.names})
+    found = ", ".join(f"{count}×{one}" for count, one in there) or "none"
+    return Check(name, "failed", found, expected, hint)
+
+
+def judge_driver(driver: str | Unread, need: Need) -> Check | None:
+    """The oldest driver that the scenario's document allows, where it names one."""
+    if need.driver is None:
+        return None
+    name, expected = "driver", f"{need.driver} or later, by the scenario's document"
+    if isinstance(driver, Unread):
+        return Check(name, "unknown", driver.why, expected)
+    branch = driver.partition(".")[0]
+    if not branch.isdigit():
+        return Check(name, "unknown", f"{driver} is no version", expected)
+    if int(branch) < need.driver:
+        hint = "install a newer driver; a container's compatibility package may do, too"
+        return Check(name, "warning", driver, expected, hint)
+    return Check(name, "ok", driver, expected)
+
+
+def _gpu_checks(
+    gpus: GpuLook | None, need: Need, scenario: Scenario, machine: Machine
+) -> tuple[Check, ...]:
+    if scenario.hardware.gpu == "none":
+        return ()
+    if gpus is None:
+        return (
+            Check("gpus", "unknown", "Slurm finds the nodes: their GPUs are not seen from here"),
+        )
+    driver = judge_driver(Unread(f"NVML: {gpus.why}") if gpus.why else gpus.driver, need)
+    return (
+        judge_presence(gpus, need, scenario.hardware, machine),
+        *(() if driver is None else (driver,)),
+        *judge_gpus(gpus.gpus, need),
+    )
+
+
+def _reach_checks(scenario: Scenario, tools: Tools, need: Need, where: Where) -> tuple[Check, ...]:
+    found = []
+    if need.by_slurm:
+        found.append(reaching.judge_slurm(reaching.ask(("scontrol", "ping"))))
+    if scenario.launch is not None and scenario.launch.by == "mpirun" and not where.on_node:
+        hosts = tools.places.hosts[: need.nodes]
+        port = scenario.launch.ssh_port
+        replies = reaching.ask_hosts(hosts, port) if where.reach else None
+        found.append(reaching.judge_hosts(hosts, need.nodes, replies))
+    runtime = where.runtime
+    if runtime == "none" and need.by_slurm and os.environ.get(IMAGE):
+        runtime = "pyxis"
+    if runtime == "docker":
+        found.append(reaching.judge_docker(_asked_of_docker()))
+    elif runtime == "pyxis":
+        found.append(reaching.judge_pyxis(reaching.ask(("srun", "--help"))))
+    return tuple(found)
+
+
+def _asked_of_docker() -> Reply:
+    """What the daemon says of its version; why it cannot be asked, where it cannot."""
+    try:
+        docker = DOCKER.find()
+    except PerfgateError as error:
+        return Reply(None, " ".join(str(error).split()))
+    return reaching.ask((*docker, "version", "--format", "{{.Server.Version}}"))
+
+
+def _told(gpus: GpuLook | None, machine: Machine) -> dict[str, str]:
+    told = {"cpu": f"{machine.cores} cores of {machine.cpu}"}
+    if gpus is not None and not gpus.why:
+        for name, fact in (("driver", gpus.driver), ("cuda of the driver", gpus.cuda)):
+            told[name] = f"unknown: {fact.why}" if isinstance(fact, Unread) else fact
+    return told
+
+
+def _model_facts(tools: Tools) -> Mapping[str, Json] | None:
+    """What is known of the weights; why it is not, the check of the model tells."""
+    try:
+        return tools.model_facts
+    except PerfgateError:
+        return None
+
+
+def _is_model(name: str, scenario: Scenario, machine: Machine) -> bool:
+    """Whether a GPU of this name will do, by the rule that selects scenarios, too."""
+    alone = replace(machine, gpus=(Gpu(name, 0, ""),))
+    return alone.lacks(Hardware(scenario.hardware.gpu, 1)) is None

@@ -1,0 +1,102 @@
+"""Reach: Slurm's controller, the hosts of a multi-node run, the container runtime. Each call is
+short, has a time limit, and changes nothing.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from perfgate.core.program_query import NoStatus, ask_here
+from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.facts import Reply
+
+CALL_S = 5.0
+_NAME_THEM = "set PERFGATE_HOSTS to the nodes, this one first"
+SSH_S = 15.0  # ConnectTimeout is for the connection alone; logging in takes time of its own
+
+
+def ask(argv: Sequence[str], seconds: float = CALL_S) -> Reply:
+    """What a program answers within `seconds`."""
+    if shutil.which(argv[0]) is None:
+        return Reply(None, f"no {argv[0]} on PATH")
+    answer = ask_here(argv, seconds, {**os.environ, "LC_ALL": "C"})
+    if answer.cause is NoStatus.TOO_LONG:
+        return Reply(None, f"no answer in {seconds:g} s")
+    if answer.status is None:
+        return Reply(None, answer.refusal)
+    return Reply(answer.status, answer.text.strip())
+
+
+def ssh_call(host: str, port: int | None) -> tuple[str, ...]:
+    """A login that asks for nothing and runs `true`; host keys are checked as the person set it."""
+    through = ("-p", str(port)) if port is not None else ()
+    return (
+        "ssh",
+        *("-o", "BatchMode=yes", "-o", "ConnectTimeout=5"),
+        *through,
+        "--",
+        host,
+        "true",
+    )
+
+
+def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Reply]:
+    """Every host, all at the same time."""
+    if not hosts:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(32, len(hosts))) as pool:
+        answers = pool.map(lambda host: ask(ssh_call(host, port), SSH_S), hosts)
+        return dict(zip(hosts, answers, strict=True))
+
+
+def judge_slurm(ping: Reply) -> Check:
+    """`scontrol ping`: "Slurmctld(primary) at host is UP", one line for each controller."""
+    name, expected = "slurm", "a controller that answers"
+    hint = "try `sinfo` in the same shell: is SLURM_CONF right, does the controller run?"
+    found = " ".join(ping.text.split()) or "no output"
+    lines = ping.text.splitlines()
+    if ping.status == 0 and any(line.rstrip().endswith("UP") for line in lines):
+        return Check(name, "ok", found, expected)
+    return Check(name, "failed", found, expected, hint)
+
+
+def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Reply] | None) -> Check:
+    """The hosts of `mpirun`; nobody was asked where `replies` is None."""
+    name, expected = "hosts", f"{wanted} hosts that this user can log in to without a question"
+    if len(hosts) < wanted:
+        named = ", ".join(hosts) or "none"
+        return Check(name, "failed", f"{named} in PERFGATE_HOSTS", expected, _NAME_THEM)
+    if replies is None:
+        asked = f"{', '.join(hosts)}: asked only with --reach, as that touches other machines"
+        return Check(name, "unknown", asked, expected)
+    silent = {host: reply for host, reply in replies.items() if reply.status != 0}
+    if silent:
+        told = "; ".join(
+            f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
+            for host, reply in silent.items()
+        )
+        hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
+        return Check(name, "failed", told, expected, hint)
+    return Check(name, "ok", ", ".join(replies), expected)
+
+
+def judge_docker(version: Reply) -> Check:
+    """`docker version`: the daemon's own version, which only a daemon that answers tells."""
+    name, expected = "container", "a Docker daemon that this user may use"
+    found = " ".join(version.text.split()) or "no output"
+    if version.status == 0:
+        return Check(name, "ok", f"Docker {found}", expected)
+    hint = "start the daemon, or have this user added to the group docker"
+    return Check(name, "failed", found, expected, hint)
+
+
+def judge_pyxis(options: Reply) -> Check:
+    """`srun --help` shows the options of the pyxis plugin where Slurm has it."""
+    name, expected = "container", "srun with the pyxis plugin"
+    if options.status is None:
+        return Check(name, "failed", options.text, expected)
+    if "--container-image" in options.text:
+        return Check(name, "ok", "srun knows --container-image", expected)
+    found = "srun does not know --container-image"
+    return Check(name, "failed", found, expected, "install pyxis and enroot, or use no container")

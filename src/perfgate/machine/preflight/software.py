@@ -1,0 +1,165 @@
+"""Software: whether engine, programs, model and dataset are here and as the scenario says.
+
+Asked with the functions that a run itself uses, so that both refuse the same. No engine is started;
+installed programs are asked for version and options, which happens once a process.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.clients import datasets
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.locations import Places
+from perfgate.engines.base import Engine
+from perfgate.evaluators import trtllm_gpqa
+from perfgate.machine.preflight.check import Check, Finding, gib
+from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.toolchain import Tools
+from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something to be asked: its name, what is well, and what tells what is there or raises.
+
+    `of_build` ones need the engine's version, and cannot be asked without it; `of_engine` ones ask
+    the engine's programs.
+    """
+
+    name: str
+    expected: str
+    ask: Callable[[], str | Finding]
+    of_build: bool = False
+    of_engine: bool = False
+
+
+def judge_software(tools: Tools, *, contained: bool = False) -> tuple[Check, ...]:
+    """All that the scenario needs of software and files.
+
+    Args:
+        tools: the scenario's.
+        contained: the engine's programs are in a container, and cannot be asked here.
+    """
+    if contained:
+        return tuple(
+            Check(question.name, "unknown", "it is in the container", question.expected)
+            if question.of_engine
+            else asked(question)
+            for question in questions_of(tools)
+        )
+    try:
+        _ = tools.build
+        has_build = True
+    except PerfgateError:  # the question of the engine tells why
+        has_build = False
+    return tuple(
+        asked(question)
+        if has_build or not question.of_build
+        else Check(question.name, "unknown", "the engine tells no version", question.expected)
+        for question in questions_of(tools)
+    )
+
+
+def asked(question: Question) -> Check:
+    """The answer; an error that is told on purpose is a failure in its own words."""
+    try:
+        told = question.ask()
+        found = told if isinstance(told, Finding) else Finding("ok", told)
+        return Check(question.name, found.outcome, found.text, question.expected)
+    except InputError as error:
+        place = f"{error.file}: " if error.file is not None else ""
+        place += f"{error.field}: " if error.field else ""
+        extent = "" if error.found is None else f" ({_line(error.found)})"
+        return Check(
+            question.name,
+            "failed",
+            f"{place}{error.problem}{extent}",
+            error.expected or question.expected,
+            error.hint or "",
+        )
+    except PerfgateError as error:
+        return Check(question.name, "failed", _line(error), question.expected)
+
+
+def questions_of(tools: Tools) -> tuple[Question, ...]:
+    """What is asked of the scenario's tools."""
+    scenario, places = tools.scenario, tools.places
+    engine = scenario.engine.name
+    questions = [
+        Question(
+            "engine",
+            f"{engine} that can do what the scenario asks",
+            lambda: _engine(tools),
+            of_engine=True,
+        ),
+        Question(
+            "programs", "clients and evaluators installed", lambda: _programs(tools), True, True
+        ),
+        Question("model", "the weights as the scenario says", lambda: _model(tools)),
+    ]
+    needed = dataset_of(scenario)
+    if needed is not None:
+        questions.append(
+            Question(
+                "dataset",
+                "a dataset of the right kind and size",
+                lambda: str(_dataset(needed, scenario, places)),
+            )
+        )
+    if type(tools.engine).verify is not Engine.verify:
+        questions.append(
+            Question(
+                "options", "every option known to the program", lambda: _options(tools), True, True
+            )
+        )
+    return tuple(questions)
+
+
+def dataset_of(scenario: Scenario) -> str | None:
+    """The kind of dataset that a person must bring; None: it needs none."""
+    load = scenario.workload
+    if load is not None and load.dataset != "synthetic":
+        return load.dataset
+    if any(task.evaluator == trtllm_gpqa.EVALUATOR for task in scenario.accuracy):
+        return "gpqa"
+    return None
+
+
+def _dataset(kind: str, scenario: Scenario, places: Places) -> Path:
+    if kind == "real":
+        return datasets.real_dataset(scenario, places)
+    return datasets.sharegpt(places) if kind == "sharegpt" else datasets.gpqa_diamond(places)
+
+
+def _engine(tools: Tools) -> str:
+    build = tools.build
+    tools.engine.check(tools.scenario, build)
+    commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
+    return f"{build.name} {build.version}{commit}"
+
+
+def _programs(tools: Tools) -> str:
+    return ", ".join(f"{name} {version}" for name, version in tools.versions.items()) or "none"
+
+
+def _model(tools: Tools) -> Finding:
+    facts = tools.model_facts
+    name = str(facts.get("file") or facts.get("name") or tools.scenario.model.name)
+    if facts.get("source") == "hub":
+        return Finding("unknown", f"{name} comes from the hub: there is no folder to look at")
+    size, shards = facts.get("bytes"), facts.get("shards")
+    told = [name]
+    told += [f"{shards} shards"] if shards is not None else []
+    told += [gib(size)] if isinstance(size, int) else []
+    return Finding("ok", ", ".join(told))
+
+
+def _options(tools: Tools) -> str:
+    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
+    tools.engine.verify(tools.build, commands, tools.places)
+    return f"those of {len(commands)} commands"
+
+
+def _line(value: object) -> str:
+    return " ".join(str(value).split())

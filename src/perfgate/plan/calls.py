@@ -1,0 +1,238 @@
+"""Plan: the program calls of a scenario in the order they are made, as plain values.
+
+The order is: datasets, then offline programs that ask a first question or measure accuracy, then
+the server with all that talks to it, then offline benchmarks. Offline programs need the GPUs that a
+server holds, so none runs beside one. Nothing is started here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfgate.clients.base import Client, Offline, Target
+from perfgate.clients.smoke_test import request_body
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.paths import machine_store
+from perfgate.core.programs import BENCHMARK_SERVING
+from perfgate.core.steps import Role, Step
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
+from perfgate.evaluators.base import Evaluator
+from perfgate.plan.container import contained, entered
+from perfgate.plan.toolchain import BuildOverride, Tools, tools_for
+from perfgate.plan.wrapping import wrapped
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    Container,
+    Listen,
+    LoadPoint,
+    Scenario,
+    Smoke,
+)
+
+LISTEN = Listen("localhost", 8000)  # of the documents that name a place
+HERE = Path()  # each step runs in the folder of its probe
+RESULTS = Path("results")  # on paper, those folders are in this one
+_ROLE_OF: Mapping[type, Role] = {  # of an offline program, by what it measures
+    Smoke: "smoke",
+    AccuracyTask: "evaluator",
+    LoadPoint: "benchmark",
+}
+_ANYWHERE = ("0.0.0.0", "::")  # noqa: S104  where a server listens, not where it is found
+
+
+def steps(
+    scenario: Scenario,
+    build: EngineBuild,
+    places: Places,
+    endpoint: Endpoint | None = None,
+) -> tuple[Step, ...]:
+    """All program calls of a scenario, launched as its document launches them.
+
+    A step that belongs to a probe bears its label: it runs in a folder of its own, with the other
+    steps of the probe, and leaves its results there. A dataset that several probes share belongs
+    to none.
+
+    Args:
+        scenario: what is measured.
+        build: the engine's release, whose spelling is used.
+        places: where things are, on this machine or on paper.
+        endpoint: where the server listens; None: where the document lets it listen.
+
+    Raises:
+        InputError: the release cannot do it, or something the scenario names is unknown.
+        MissingProgram: a program is not here (never on paper).
+    """
+    return tuple(
+        replace(call.step, command=wrapped(call.step.command, scenario, places))
+        if call.has_engine
+        else call.step
+        for call in _calls(scenario, build, places, endpoint)
+    )
+
+
+def commands_to_verify(
+    scenario: Scenario, build: EngineBuild, places: Places
+) -> tuple[Command, ...]:
+    """The commands of all steps as the programs themselves get them, launched by nothing.
+
+    Raises:
+        InputError: as `steps`.
+    """
+    return tuple(call.step.command for call in _calls(scenario, build, places, None))
+
+
+def endpoint_of(scenario: Scenario, build: EngineBuild, places: Places) -> Endpoint:
+    """Where the document lets the server listen, and what its model is called there."""
+    engine = _tools(scenario, build, places).engine
+    listen = scenario.listen or LISTEN
+    return Endpoint(listen.host, listen.port, engine.served_model(scenario, places))
+
+
+def as_found(endpoint: Endpoint) -> Endpoint:
+    """The endpoint as a client on the same machine calls it."""
+    return replace(endpoint, host="localhost") if endpoint.host in _ANYWHERE else endpoint
+
+
+def health_url(scenario: Scenario, build: EngineBuild, places: Places) -> str:
+    """What tells a client on the same machine whether the server is ready."""
+    tools = _tools(scenario, build, places)
+    return as_found(endpoint_of(scenario, build, places)).url + tools.engine.health_path
+
+
+def contained_steps(
+    scenario: Scenario,
+    build: EngineBuild,
+    places: Places,
+    container: Container,
+) -> tuple[Step, ...]:
+    """The same steps with the engine's programs in its release container.
+
+    A load client that comes with the engine enters the server's container; other clients and
+    evaluators stay outside.
+
+    Raises:
+        InputError: as `steps`.
+    """
+    # From outside, a server in a container is only reached if it listens on all its addresses.
+    endpoint = replace(endpoint_of(scenario, build, places), host=_ANYWHERE[0])
+    # Programs are named as in the container, not as found here.
+    inside = replace(places, on_paper=True, source=places.source or IMAGE_SOURCES)
+
+    def boxed(call: _Call) -> Step:
+        command = call.step.command
+        if call.has_engine or call.step.role == "prepare_dataset":
+            return replace(call.step, command=contained(command, container, places, endpoint.port))
+        if command.argv[: len(BENCHMARK_SERVING.bare())] == BENCHMARK_SERVING.bare():
+            folder = RESULTS / (call.step.probe or "")
+            return replace(call.step, command=entered(command, container, places, folder))
+        return call.step
+
+    return tuple(boxed(call) for call in _calls(scenario, build, inside, endpoint))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A step, and whether its program has the engine inside."""
+
+    step: Step
+    has_engine: bool = False
+
+
+def _tools(scenario: Scenario, build: EngineBuild, places: Places) -> Tools:
+    return tools_for(scenario, places, BuildOverride(build.version, build.commit))
+
+
+def _calls(
+    scenario: Scenario, build: EngineBuild, places: Places, endpoint: Endpoint | None
+) -> list[_Call]:
+    tools = _tools(scenario, build, places)
+    tools.engine.check(scenario, build)
+    offline = [probe for probe in all_probes(scenario) if tools.is_offline(probe)]
+    served = [probe for probe in all_probes(scenario) if not tools.is_offline(probe)]
+    prepared, measured = _offline(offline, tools, build)
+    first = [call for call in measured if call.step.role != "benchmark"]
+    last = [call for call in measured if call.step.role == "benchmark"]
+    return [
+        *(_Call(step) for step in prepared),
+        *first,
+        *(_served(served, tools, build, endpoint) if served else ()),
+        *last,
+    ]
+
+
+def _offline(
+    probes: Sequence[Probe], tools: Tools, build: EngineBuild
+) -> tuple[list[Step], list[_Call]]:
+    """The steps that prepare, each once, and those that measure."""
+    prepared: list[Step] = []
+    measured: list[_Call] = []
+    for probe in probes:
+        program = tools.program_of(probe)
+        if not isinstance(program, Offline):
+            raise TypeError(f"{program} is not an offline program")
+        *before, last = program.steps(tools.scenario, build, probe.what, tools.places)
+        for step in (replace(one, probe=None) for one in before):
+            same = [n for n, other in enumerate(prepared) if replace(other, probe=None) == step]
+            if same:
+                prepared[same[0]] = step
+            else:
+                prepared.append(replace(step, probe=probe.label))
+        role = _ROLE_OF[type(probe.what)]
+        measured.append(_Call(replace(last, role=role, probe=probe.label), has_engine=True))
+    return prepared, measured
+
+
+def _served(
+    probes: Sequence[Probe], tools: Tools, build: EngineBuild, endpoint: Endpoint | None
+) -> Iterator[_Call]:
+    """The server, and what is asked of it."""
+    scenario, places = tools.scenario, tools.places
+    if scenario.launch is not None and scenario.launch.by == "sbatch":
+        raise InputError(
+            "a submitted job cannot serve: nobody knows beforehand on which node",
+            file=scenario.file,
+            field=f"{scenario.id}.launch.by",
+            found="sbatch",
+            expected="srun or mpirun",
+        )
+    if endpoint is None:
+        endpoint = endpoint_of(scenario, build, places)
+    server = tools.engine.serve(scenario, build, endpoint, places)
+    yield _Call(Step("server", server), has_engine=True)
+    endpoint = as_found(endpoint)
+    tokenizer = endpoint.model
+    if any(not probe.is_smoke for probe in probes):
+        tokenizer = tools.engine.tokenizer(scenario, machine_store() / "cache", places)
+    target = Target(endpoint, tokenizer, places)
+    for probe in probes:
+        for step in _asked(probe, tools, target):
+            yield _Call(replace(step, probe=probe.label))
+
+
+def _asked(probe: Probe, tools: Tools, target: Target) -> Iterator[Step]:
+    """What one probe asks of the server."""
+    program, what, load = tools.program_of(probe), probe.what, tools.scenario.workload
+    if isinstance(what, Smoke):
+        yield from _first_answers(what, target.endpoint, tools.engine.health_path)
+    elif isinstance(what, LoadPoint) and isinstance(program, Client) and load is not None:
+        yield Step("client", program.command(target, load, what, HERE))
+    elif isinstance(what, AccuracyTask) and isinstance(program, Evaluator):
+        yield Step("evaluator", program.command(target, what, HERE))
+    else:
+        raise TypeError(f"{program} does not measure {probe}")
+
+
+def _first_answers(smoke: Smoke, endpoint: Endpoint, health_path: str) -> Iterator[Step]:
+    """Health and a completion, as in the DeepSeek-R1 recipe, section "Basic Test"."""
+    health = ("curl", "-s", "-o", "/dev/null", "-w", r"Status: %{http_code}\n")
+    yield Step("smoke", Command((*health, f"{endpoint.url}{health_path}")))
+    for prompt in smoke.prompts:
+        body = request_body(smoke, prompt, endpoint.model)
+        argv = ["curl", f"{endpoint.url}/v1/completions", "-H", "Content-Type: application/json"]
+        argv += ["-d", json.dumps(body, indent=6, ensure_ascii=False)]
+        yield Step("smoke", Command(tuple(argv)))

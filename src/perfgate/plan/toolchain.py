@@ -1,0 +1,143 @@
+"""Tools: the programs that one scenario needs, found and asked for their versions once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from perfgate.clients.base import Client, Offline, client
+from perfgate.core import locations as where
+from perfgate.core.locations import Places
+from perfgate.core.measurement import Json
+from perfgate.engines.base import Engine, EngineBuild, engine
+from perfgate.evaluators.base import Evaluator, evaluator
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
+
+SERVED_SMOKE = "completion"  # the smoke client that asks the running server
+
+
+@dataclass(frozen=True)
+class BuildOverride:
+    """What a person says of the engine's build; None: ask the program.
+
+    Attributes:
+        version: release whose spelling is used.
+        commit: commit that names the baseline.
+    """
+
+    version: str | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Engine, clients and evaluators of one scenario.
+
+    Attributes:
+        scenario: the scenario.
+        engine: the engine under test.
+        clients: name → what measures load or asks the first question.
+        evaluators: name → what measures accuracy.
+        places: where things are.
+        override: what a person says of the build.
+    """
+
+    scenario: Scenario
+    engine: Engine
+    clients: Mapping[str, Client | Offline] = field(default_factory=dict)
+    evaluators: Mapping[str, Evaluator | Offline] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
+    override: BuildOverride = field(default_factory=BuildOverride)
+
+    @cached_property
+    def build(self) -> EngineBuild:
+        """The engine build under test: as the person says, else as the program does."""
+        said = self.override
+        if said.version is not None:
+            return EngineBuild(self.engine.name, said.version, said.commit or said.version)
+        found = self.engine.build(self.places)
+        return EngineBuild(found.name, found.version, said.commit or found.commit)
+
+    @cached_property
+    def model_facts(self) -> Mapping[str, Json]:
+        """What identifies the model's weights."""
+        return self.engine.model_facts(self.scenario, self.places)
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """Program name → version, of clients and evaluators."""
+        programs = [*self.clients.values(), *self.evaluators.values()]
+        return {program.name: program.version(self.build, self.places) for program in programs}
+
+    def program_of(self, probe: Probe) -> Client | Evaluator | Offline | None:
+        """What measures the probe; None: perfgate itself asks the server."""
+        if isinstance(probe.what, AccuracyTask):
+            return self.evaluators[probe.what.evaluator]
+        if isinstance(probe.what, LoadPoint):
+            load = probe.scenario.workload
+            return self.clients[load.client] if load else None
+        return self.clients.get(probe.what.client)
+
+    def is_offline(self, probe: Probe) -> bool:
+        """Whether the probe's program has the engine inside itself."""
+        return isinstance(self.program_of(probe), Offline)
+
+    def require(self) -> None:
+        """Make sure that everything is here and can honour the scenario, before any work.
+
+        Raises:
+            InputError: the engine cannot honour a setting, or an input file is unusable.
+            MissingProgram: a program is not installed.
+        """
+        self.engine.check(self.scenario, self.build)
+        _ = (self.versions, self.model_facts)
+
+    def fingerprint(self, probe: Probe, machine: Mapping[str, str]) -> dict[str, str]:
+        """The facts that must be equal for this probe's measurements to be compared.
+
+        Speed depends on the machine, accuracy on the weights; both on what is asked and by whom.
+
+        Args:
+            probe: what is measured.
+            machine: the facts of the machine that speed depends on.
+        """
+        common = {"content": probe.content_hash(), "model": str(self.model_facts["sha256"])[:16]}
+        program = self.program_of(probe)
+        name = program.name if program else ""
+        # A program that comes with the engine has the engine's version: the thing under test.
+        version = self.versions.get(name, "")
+        told = name if version == self.build.version else f"{name} {version}"
+        if isinstance(probe.what, AccuracyTask):
+            return {**common, "evaluator": told}
+        return {**common, "client": told, **machine}
+
+
+def tools_for(
+    scenario: Scenario,
+    places: Places | None = None,
+    override: BuildOverride | None = None,
+) -> Tools:
+    """The tools that a scenario names.
+
+    Raises:
+        InputError: a name that no engine, client or evaluator has.
+    """
+    clients = set()
+    if scenario.workload is not None:
+        clients.add(scenario.workload.client)
+    if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
+        clients.add(scenario.smoke.client)
+    return Tools(
+        scenario,
+        engine[scenario.engine.name](),
+        {name: client[name]() for name in sorted(clients)},
+        {name: evaluator[name]() for name in sorted({t.evaluator for t in scenario.accuracy})},
+        where.here() if places is None else places,
+        override or BuildOverride(),
+    )
+
+
+def needs_server(scenario: Scenario) -> bool:
+    """Whether anything of the scenario is measured on a running server."""
+    tools = tools_for(scenario, Places(on_paper=True))
+    return not all(tools.is_offline(probe) for probe in all_probes(scenario))

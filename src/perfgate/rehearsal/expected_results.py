@@ -1,0 +1,114 @@
+"""Part: what is played of a scenario: documented values, and what to make up for the rest.
+
+The made-up part follows what the documents say of settings: MTP speeds up the single request,
+chunked context lowers the time per token and the throughput, an 8-bit KV cache and DeepGEMM raise
+the throughput. How much is invented.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from perfgate.core.metrics import is_accuracy
+from perfgate.rehearsal.synthetic_metrics import Guess
+from perfgate.scenarios.documented import Documented, documented_values
+from perfgate.scenarios.scenario import LoadPoint, Scenario
+
+# GPU → (output tokens/s of a single request, requests in flight per GPU that halve it).
+_SPEEDS = {"H200": (70.0, 24.0), "B200": (110.0, 40.0), "GB200": (115.0, 44.0)}
+_ANY_GPU = (60.0, 20.0)
+_FP8_SHARE = 0.8  # of the speed with 4-bit weights, on GPUs that have them
+# Tokens a step with so many draft layers. Source of the order of magnitude: 2.4 with three layers,
+# TensorRT-LLM's blog on MTP.
+_TOKENS_PER_STEP = {0: 1.0, 1: 1.8, 2: 2.2, 3: 2.45}
+_SHAREGPT = (219.171, 200.813)  # ISL and OSL, GPUStack H200 lab, "Choosing the Inference Engine"
+_QUESTIONS = {"gsm8k": 1319, "gpqa_diamond": 198}
+_SCORES = {"gsm8k": 0.95, "gpqa_diamond": 0.68}
+_SCORE_WITH_8_BIT_KV = -0.001  # "drop less than 1%", DeepSeek-V3 example, "FP8 KV Cache and MLA"
+
+
+def part_of(scenario: Scenario, release: str) -> dict[str, Any]:
+    """The part as play.json has it.
+
+    Args:
+        scenario: the scenario.
+        release: to play where its document names none.
+
+    Raises:
+        SeveralInputErrors: its documented values are not as they should be.
+    """
+    documented = documented_values(scenario)
+    isl, osl = _lengths(scenario)
+    tasks = [task.task for task in scenario.accuracy]
+    return {
+        "engine_version": scenario.source.engine_version or release,
+        "gpu": scenario.hardware.gpu,
+        "gpus": scenario.hardware.gpus,
+        "isl": isl,
+        "osl": osl,
+        "guess": asdict(_guess(scenario)),
+        "points": {point.label: _known(documented, point) for point in scenario.points()},
+        "scores": {task: _scores(documented, task) for task in tasks},
+        "questions": {task: _QUESTIONS.get(task, 200) for task in tasks},
+        "common_score": _common_score(scenario),
+    }
+
+
+def _lengths(scenario: Scenario) -> tuple[float, float]:
+    load = scenario.workload
+    if load is None:
+        return 1024.0, 1024.0
+    return float(load.isl or _SHAREGPT[0]), float(load.osl or _SHAREGPT[1])
+
+
+def _known(documented: Documented | None, point: LoadPoint) -> dict[str, float]:
+    if documented is None:
+        return {}
+    return {
+        name: value.value
+        for name, value in documented.values.items()
+        if not is_accuracy(name) and value.concurrency in (None, point.concurrency)
+    }
+
+
+def _scores(documented: Documented | None, task: str) -> dict[str, float]:
+    if documented is None:
+        return {}
+    values: Mapping[str, Any] = documented.values
+    return {
+        name: value.value for name, value in values.items() if name.startswith(f"accuracy:{task}:")
+    }
+
+
+def _common_score(scenario: Scenario) -> float:
+    task = scenario.accuracy[0].task if scenario.accuracy else ""
+    return _SCORES.get(task, 0.9) + (_SCORE_WITH_8_BIT_KV if _has_8_bit_kv(scenario) else 0.0)
+
+
+def _guess(scenario: Scenario) -> Guess:
+    speed, knee = _SPEEDS.get(scenario.hardware.gpu, _ANY_GPU)
+    if scenario.hardware.gpu != "H200" and "4" not in scenario.model.precision:
+        speed *= _FP8_SHARE
+    settings = scenario.engine.settings
+    tokens = _TOKENS_PER_STEP.get(settings.mtp.layers if settings.mtp else 0, 2.6)
+    throughput, tpot = 1.0, 1.0
+    if settings.chunked_context:
+        throughput, tpot = 0.93 * throughput, 0.88 * tpot
+    if _has_8_bit_kv(scenario):
+        throughput *= 1.08
+    if scenario.environment.get("TRTLLM_DG_ENABLED") == "0":
+        throughput *= 0.85
+    return Guess(
+        user_speed=speed * tokens**0.85,  # drafting takes a part of what it gains
+        knee=knee * max(1, scenario.hardware.gpus),
+        throughput=throughput,
+        tpot=tpot,
+        tokens_per_step=tokens,
+    )
+
+
+def _has_8_bit_kv(scenario: Scenario) -> bool:
+    said = scenario.engine.settings.kv_cache_dtype
+    if said is None and scenario.model.quantization:
+        said = scenario.model.quantization.get("kv_cache_quant_algo")
+    return (said or "").lower().startswith("fp8")

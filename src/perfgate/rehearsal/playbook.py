@@ -1,0 +1,181 @@
+"""Play: what a stand-in knows of the session and of the scenario that it was started for.
+
+Written by `stage` as ``play.json``; read here from the environment that the session sets.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from perfgate.core.programs import REHEARSAL_VARIABLE
+from perfgate.rehearsal.faults import Fault, Place
+from perfgate.rehearsal.release_tables import Tables, from_plain
+from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
+
+SCENARIO = "PERFGATE_SCENARIO"
+PROBE = "PERFGATE_PROBE"
+START = "PERFGATE_START"
+SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
+FORMAT = 1
+
+_COMMON_SCORE = 0.9  # where no score is documented
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is played of one scenario.
+
+    Attributes:
+        engine_version: release that its document speaks of.
+        gpu: name of the GPUs.
+        gpus: how many in all.
+        isl: mean input tokens of a request.
+        osl: mean output tokens.
+        guess: what to make up where nothing is documented.
+        points: label → documented values by canonical name.
+        scores: task → documented scores by canonical name.
+        questions: task → how many questions it has.
+        common_score: score where none is documented.
+    """
+
+    engine_version: str
+    gpu: str = "B200"
+    gpus: int = 8
+    isl: float = 1024.0
+    osl: float = 1024.0
+    guess: Guess = field(default_factory=lambda: Guess(100.0, 320.0))
+    points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    questions: Mapping[str, int] = field(default_factory=dict)
+    common_score: float = _COMMON_SCORE
+
+
+@dataclass(frozen=True)
+class Play:
+    """The session's play, and the place of one program in it.
+
+    Attributes:
+        folder: where play.json is.
+        version: release that this program plays.
+        releases: releases that it may be asked for while nobody says for which scenario, oldest
+            first; else only that one.
+        fault: what is to go wrong.
+        seed: of all made-up numbers.
+        scenario: id; empty when nobody said.
+        part: of that scenario.
+        probe: label of the probe; empty when it serves all of them.
+        start: number of the fresh start.
+    """
+
+    folder: Path
+    version: str
+    releases: Mapping[str, Tables]
+    fault: Fault | None
+    seed: int
+    scenario: str
+    part: Part
+    probe: str
+    start: int
+
+    @property
+    def release(self) -> Tables:
+        """What the release that is played knows."""
+        return self.releases[self.version]
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """Major and minor version."""
+        return major_minor(self.version)
+
+    def struck(self, place: Place) -> str | None:
+        """Name of the fault that hits a program of this place; None: it goes well."""
+        if self.fault is None or self.fault.kind.place != place:
+            return None
+        return self.fault.name
+
+    def performance(self, label: str, load: Load) -> dict[str, float]:
+        """Values of all performance metrics of sweep point `label`, for what is really done."""
+        known = self.part.points.get(label, {})
+        chance = dice(self.seed, self.scenario, label, self.start)
+        return performance(known, load, self.part.guess, chance, self._lost("slow"))
+
+    def answers(self, task: str, name: str, questions: int) -> list[bool]:
+        """Which questions of `task` are answered right by the measure of accuracy called `name`.
+
+        A question is as hard for all scenarios, measures and fresh starts; a few answers turn by
+        chance.
+        """
+        score = self.part.scores.get(task, {}).get(name, self.part.common_score)
+        lower = min(1.0, max(0.0, score - self._lost("accuracy")))
+        stable = dice(self.seed, task)
+        chance = dice(self.seed, self.scenario, task, self.start)
+        return right_answers(lower, questions, stable, chance)
+
+    def _lost(self, fault: str) -> float:
+        if self.fault is None or self.fault.name != fault:
+            return 0.0
+        return self.fault.value or 0.0
+
+
+def here() -> Play:
+    """The play that the environment names; ends the program where it names none."""
+    place = os.environ.get(REHEARSAL_VARIABLE)
+    if not place:
+        end(
+            "this is a stand-in of perfgate's rehearsal; it is started by `pytest --rehearse` alone"
+        )
+    path = Path(place)
+    plain: dict[str, Any] = json.loads(path.read_text())
+    if plain.get("schema_version") != FORMAT:
+        end(f"{path} is of another perfgate")
+    parts: dict[str, Any] = plain["scenarios"]
+    scenario = os.environ.get(SCENARIO, "")
+    told = parts.get(scenario)
+    # While nobody says for which scenario, it may be any of the staged releases.
+    versions = tuple(plain["releases"])
+    if told is not None:
+        versions = (plain["engine_version"] or told["engine_version"],)
+    if not versions:
+        end(f"{path} has no scenario")
+    fault = plain.get("fault")
+    return Play(
+        folder=path.parent,
+        version=versions[-1],
+        releases={version: from_plain(plain["releases"][version]) for version in versions},
+        fault=None if fault is None else Fault(fault["name"], fault["value"]),
+        seed=plain["seed"],
+        scenario=scenario,
+        part=Part(versions[-1]) if told is None else _part(told),
+        probe=os.environ.get(PROBE, ""),
+        start=int(os.environ.get(START) or 1),
+    )
+
+
+def _part(plain: Mapping[str, Any]) -> Part:
+    fields = dict(plain)
+    return Part(**{**fields, "guess": Guess(**fields["guess"])})
+
+
+def major_minor(version: str) -> tuple[int, int]:
+    """Major and minor number of a release, e.g. (1, 2) of ``1.2.0rc3``."""
+    first, _, rest = version.partition(".")
+    return int(first), int(rest.partition(".")[0])
+
+
+def announce(program: str) -> None:
+    """Say on standard error that this is a stand-in."""
+    print(
+        f"perfgate rehearsal: a stand-in plays {program}; all numbers are synthetic",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def end(message: str, status: int = 2) -> NoReturn:
+    """Say why on standard error, and end."""
+    print(f"perfgate rehearsal: {message}", file=sys.stderr)
+    raise SystemExit(status)

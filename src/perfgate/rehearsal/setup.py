@@ -1,0 +1,168 @@
+"""Stage: put the stand-ins in place for a session, and take them away again.
+
+The session's side of a rehearsal. Programs are called as always: by what ``PERFGATE_PROGRAM_…``,
+``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes.
+"""
+
+import json
+import shlex
+import shutil
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from perfgate.core.durable_files import write_text
+from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
+from perfgate.core.programs import (
+    BENCHMARK_SERVING,
+    DOCKER,
+    LM_EVAL,
+    MPIRUN,
+    REHEARSAL_VARIABLE,
+    SBATCH,
+    SRUN,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+    TRTLLM_LAUNCH,
+    TRTLLM_SERVE,
+    VLLM,
+    Program,
+)
+from perfgate.engines.tensorrt_llm.releases import parse, release
+from perfgate.rehearsal import fake_files as props
+from perfgate.rehearsal.expected_results import part_of
+from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault
+from perfgate.rehearsal.playbook import FORMAT, SYNTHETIC
+from perfgate.rehearsal.release_tables import as_plain
+from perfgate.scenarios.scenario import Limits, Scenario
+
+__all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "shortened", "stage"]
+
+ENGINE = "tensorrt-llm"
+# Stand-ins are ready in a second and never silent for longer, unless they are to hang.
+LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
+_RELEASE = "1.0.0"  # of scenarios whose document names none
+
+# Program → module that plays it, and the module's first arguments.
+_MODULES: Mapping[Program, tuple[str, ...]] = {
+    TRTLLM_BENCH: ("trtllm_bench",),
+    TRTLLM_SERVE: ("trtllm_serve",),
+    TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
+    VLLM: ("vllm",),
+    LM_EVAL: ("lm_eval",),
+    TRTLLM_LAUNCH: ("launch_programs", TRTLLM_LAUNCH.executable),
+    MPIRUN: ("launch_programs", MPIRUN.executable),
+    SRUN: ("launch_programs", SRUN.executable),
+    SBATCH: ("launch_programs", SBATCH.executable),
+    DOCKER: ("launch_programs", DOCKER.executable),
+}
+
+
+def stage(
+    folder: Path,
+    scenarios: Iterable[Scenario],
+    *,
+    engine_version: str | None,
+    fault: Fault | None,
+    seed: int,
+    real: Collection[Program] = (),
+) -> Mapping[str, str]:
+    """Write the play and all its props into `folder`.
+
+    Args:
+        folder: a new folder, or one of an earlier stage; ``play.json`` stays in it for good.
+        scenarios: what may be rehearsed; those of other engines are left out.
+        engine_version: release that all programs play; None: that of each scenario's document.
+        fault: what is to go wrong; None: nothing.
+        seed: the same seed gives the same numbers.
+        real: programs that are not played: those that the session's launcher starts others with.
+
+    Returns:
+        Environment variables in which the session finds the stand-ins.
+
+    Raises:
+        InputError: no release table for a version.
+        SeveralInputErrors: documented values are not as they should be.
+    """
+    played = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {scenario.id: part_of(scenario, _RELEASE) for scenario in played}
+    versions = {str(part["engine_version"]) for part in parts.values()}
+    if engine_version is not None:
+        versions = {engine_version}
+    play = {
+        "schema_version": FORMAT,
+        SYNTHETIC: True,
+        "engine_version": engine_version,
+        "fault": None if fault is None else asdict(fault),
+        "seed": seed,
+        "releases": {
+            version: as_plain(release(version)) for version in sorted(versions, key=parse)
+        },
+        "scenarios": parts,
+    }
+    path = folder / "play.json"
+    write_text(path, json.dumps(play, indent=1) + "\n")
+    modules = {program: module for program, module in _MODULES.items() if program not in real}
+    _programs(folder / "bin", modules, path)
+    props.models(folder / "models", played)
+    props.datasets(folder / "datasets", played)
+    props.sources(folder / "source")
+    nodes = max((scenario.hardware.nodes for scenario in played), default=1)
+    hosts = " ".join(f"rehearsal-node{number}" for number in range(1, nodes + 1))
+    named = {} if real else {HOSTS: hosts if nodes > 1 else ""}
+    return {
+        REHEARSAL_VARIABLE: str(path),
+        **_variables(folder / "bin", modules),
+        MODELS: str(folder / "models"),
+        DATASETS: str(folder / "datasets"),
+        TENSORRT_LLM_SOURCE: str(folder / "source"),
+        **named,
+    }
+
+
+def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], play: Path) -> None:
+    """An executable for each program, under its true name: job scripts call programs so.
+
+    Each says itself what is played: on another node it may find none of the session's variables.
+    """
+    folder.mkdir(exist_ok=True)
+    for program, (module, *arguments) in modules.items():
+        call = shlex.join([sys.executable, "-m", f"perfgate.rehearsal.{module}", *arguments])
+        path = folder / program.executable
+        path.write_text(
+            f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
+            f'export {REHEARSAL_VARIABLE}={shlex.quote(str(play))}\nexec {call} "$@"\n'
+        )
+        path.chmod(0o755)
+    python3 = folder / "python3"
+    python3.unlink(missing_ok=True)
+    python3.symlink_to(TENSORRT_LLM_PYTHON.executable)
+
+
+def _variables(folder: Path, programs: Iterable[Program]) -> dict[str, str]:
+    found = {
+        program.variable: shlex.quote(str(folder / program.executable)) for program in programs
+    }
+    python = str(folder / BENCHMARK_SERVING.executable)
+    found[BENCHMARK_SERVING.variable] = shlex.join([python, *BENCHMARK_SERVING.arguments])
+    return found
+
+
+def shortened(scenario: Scenario) -> Scenario:
+    """The scenario with time limits that fit stand-ins: a hanging one is found in seconds.
+
+    Those of other engines stay as they are: they have no stand-ins.
+    """
+    return replace(scenario, limits=LIMITS) if scenario.engine.name == ENGINE else scenario
+
+
+def clear(folder: Path) -> None:
+    """Remove all props: weights that look like hundreds of gigabytes should not be copied around.
+
+    What was played, ``play.json``, stays.
+    """
+    for name in ("bin", "cache", "datasets", "models", "source"):
+        shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,0 +1,293 @@
+"""The run folder: what a session writes down, line by line, so that a kill loses nothing finished.
+
+``run.json`` holds the facts of the session, ``records.jsonl`` one line per finished measurement and
+per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results of each fresh start.
+"""
+
+import datetime
+import fcntl
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from perfgate.core.program_query import ask_here
+from perfgate.core.durable_files import (
+    append_line,
+    disk_errors_named,
+    read_json,
+    read_lines,
+    write_json,
+    write_text,
+)
+from perfgate.core.errors import InputError
+from perfgate.machine.hardware import Machine
+from perfgate.core.secrets import mask_arguments, mask_environment
+from perfgate.runs.active_records import standing
+
+SCHEMA_VERSION = 1
+_WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
+_GIT_S = 20.0
+_RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
+
+
+def now() -> str:
+    """The time as stored everywhere: ISO 8601, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class RunFolder:
+    """One session's folder, held by one session at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: int | None = None
+        self._joined: int | None = None
+        self._groups: list[int] = []
+
+    @property
+    def id(self) -> str:
+        """The run's name: its folder's."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, path: Path, facts: Mapping[str, object]) -> Self:
+        """Make a new run folder and hold it until `close`.
+
+        Raises:
+            InputError: the folder cannot be made or written to, another run is writing there now,
+                or it already holds a run.
+            RunError: the disk is full (class ``disk_full``).
+        """
+        folder = cls(path)
+        try:
+            folder._hold()
+            if (path / "run.json").exists():
+                raise InputError(
+                    "the folder already holds a run, and nothing of it may be lost",
+                    field="--run-dir",
+                    found=path,
+                    expected="a new or empty folder",
+                    hint="name another folder, or move this one away",
+                )
+            plain = {"schema_version": SCHEMA_VERSION, "id": path.name, **facts}
+            write_json(path / "run.json", plain)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Hold the folder of an earlier session again, to go on with its run, until `close`.
+
+        Workers of that session that are still ending are waited for.
+
+        Raises:
+            InputError: no run is there, one of an unknown schema version, or a living session is
+                writing to it.
+        """
+        folder = cls(path)
+        folder.facts()
+        try:
+            folder._hold("--resume")
+            folder._wait_for_workers()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def _wait_for_workers(self) -> None:
+        """Wait until no worker of a killed session writes any more."""
+        deadline = time.monotonic() + _WORKERS_END_S
+        workers = _opened(self.path / "workers.lock")
+        try:
+            while not _locked(workers, fcntl.LOCK_EX):
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        "workers of the session before are still writing to this folder",
+                        field="--resume",
+                        found=self.path,
+                        hint="end them, or wait until they have ended",
+                    )
+                time.sleep(0.2)
+        finally:
+            os.close(workers)
+
+    def join(self) -> None:
+        """Tell whoever would resume the run that this worker is writing to it, until `close`."""
+        self._joined = _opened(self.path / "workers.lock")
+        fcntl.flock(self._joined, fcntl.LOCK_SH)
+
+    def begin_group(self, scenario: str) -> None:
+        """Make the folder of a scenario's starts, for this process alone until `close`.
+
+        What an ended process left of it is moved aside, and its measurements count no more.
+
+        Raises:
+            InputError: another worker of this session measures the scenario.
+            RunError: the disk is full (class ``disk_full``).
+        """
+        folder = self.path / scenario
+        if folder.exists():
+            left = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if not _locked(left, fcntl.LOCK_EX):
+                    raise InputError(
+                        f"another worker of this session measures {scenario}",
+                        field="--dist",
+                        expected="one worker for all tests of a scenario",
+                        hint="leave out --dist: perfgate spreads the tests itself",
+                    )
+                aside = _free_name(folder)
+                self.record("set_aside", {"scenario": scenario, "folder": aside.name})
+                folder.rename(aside)
+            finally:
+                os.close(left)
+        with disk_errors_named(folder):
+            folder.mkdir(parents=True)
+        held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        self._groups.append(held)
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+    def _hold(self, option: str = "--run-dir") -> None:
+        """Make the folder, and lock it until `close`."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = _opened(self.path / "run.lock")
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another run is writing to this folder",
+                field=option,
+                found=self.path,
+                expected="a folder of its own for each run",
+                hint="wait for that run, or name another folder",
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot be a run folder: {error.strerror}",
+                field=option,
+                found=self.path,
+                expected="a folder that this user may write to",
+            ) from error
+
+    def discard(self) -> None:
+        """Take away the folder of a run that recorded nothing, and let go of it."""
+        shutil.rmtree(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        held = [one for one in (self._lock, self._joined) if one is not None]
+        for handle in (*self._groups, *held):
+            os.close(handle)
+        self._lock = self._joined = None
+        self._groups = []
+
+    def record(self, kind: str, value: Mapping[str, object]) -> None:
+        """Append one record; it is on disk when this returns."""
+        line = {"record": kind, "schema_version": SCHEMA_VERSION, "at": now(), **value}
+        append_line(self.path / "records.jsonl", line)
+
+    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The records so far that count, all or of one kind; a line cut by a kill is left out.
+
+        What a resumed session measures again, or a replaced worker, counts once.
+        """
+        lines = standing(read_lines(self.path / "records.jsonl"))
+        return [line for line in lines if kind is None or line.get("record") == kind]
+
+    def facts(self) -> dict[str, Any]:
+        """The content of ``run.json``.
+
+        Raises:
+            InputError: it is missing, damaged, or of an unknown schema version.
+        """
+        hint = "name a folder that a perfgate run wrote"
+        plain = read_json(self.path / "run.json", what="run", hint=hint)
+        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+            raise InputError(
+                "run of an unknown schema version",
+                file=self.path / "run.json",
+                found=plain.get("schema_version") if isinstance(plain, dict) else type(plain),
+                expected=str(SCHEMA_VERSION),
+            )
+        return plain
+
+    def day(self) -> datetime.date:
+        """The day on which the run started, in UTC: one for all its processes.
+
+        Raises:
+            InputError: as `facts`.
+        """
+        return datetime.datetime.fromisoformat(self.facts()["started"]).date()
+
+    def write_summary(self, text: str) -> Path:
+        """Write ``summary.md``."""
+        path = self.path / "summary.md"
+        write_text(path, text)
+        return path
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+
+def _locked(handle: int, how: int) -> bool:
+    """Whether the lock could be had at once."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free_name(folder: Path) -> Path:
+    """``<folder>.broken-1``, or the first number that is free."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.broken-{number}")).exists():
+        number += 1
+    return aside
+
+
+def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
+    """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
+    environment = {name: value for name, value in os.environ.items() if name.startswith(_RELEVANT)}
+    return {
+        "started": now(),
+        "arguments": mask_arguments(arguments),
+        "environment": mask_environment(environment),
+        "machine": asdict(machine),
+        "git": git_state(root),
+        "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
+        "interpreter": sys.executable,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def git_state(root: Path) -> dict[str, object]:
+    """Commit and dirty flag of the checkout; both None outside of git."""
+
+    def git(*words: str) -> str | None:
+        answer = ask_here(("git", "-C", str(root), *words), _GIT_S)
+        return answer.stdout.strip() if answer.is_good else None
+
+    status = git("status", "--porcelain")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
+
+
+def name_of(line: Mapping[str, Any]) -> str:
+    """The name of the probe or claim that a record is about."""
+    return str(line.get("name") or f"{line['scenario']}-{line['probe']}")

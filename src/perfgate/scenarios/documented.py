@@ -1,0 +1,136 @@
+"""Documented values: what the public documents report for a scenario, one file per scenario.
+
+They are references without a spread, perhaps of another machine: judged by a rule of their own
+(`perfgate.gate.performance.judge_documented`) and never mixed with measured baselines.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from perfgate.core.durable_files import read_json
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.paths import repository
+from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
+from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.scenario import Scenario, Source
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class DocumentedValue:
+    """One documented value.
+
+    Attributes:
+        value: in the metric's unit.
+        concurrency: sweep point it belongs to; None: the scenario's only one, or a score.
+        tolerance: loss allowed against it, as a fraction (accuracy: absolute); None: the default
+            of the rule.
+        stderr: standard error documented with it, in the metric's unit.
+    """
+
+    value: float
+    concurrency: int | None = None
+    tolerance: float | None = None
+    stderr: float | None = None
+
+
+@dataclass(frozen=True)
+class Documented:
+    """The documented values of one scenario: canonical metric name → value."""
+
+    scenario: str
+    source: Source
+    values: Mapping[str, DocumentedValue]
+
+
+def folder() -> Path:
+    """Where the suite keeps them.
+
+    Raises:
+        InputError: there is no perfgate checkout here.
+    """
+    return repository() / "baselines" / "documented"
+
+
+def documented_values(scenario: Scenario, place: Path | None = None) -> Documented | None:
+    """What is documented for `scenario`; None: nothing.
+
+    Args:
+        scenario: the scenario.
+        place: folder of the files; None: the suite's.
+
+    Raises:
+        InputError: the file is not JSON.
+        SeveralInputErrors: it is not as its schema says, or does not fit the scenario.
+    """
+    file = (place or folder()) / f"{scenario.id}.json"
+    if not file.is_file():
+        return None
+    plain = read_json(file, what="file of documented values", hint="restore it from git")
+    problems = list(_misshapen(plain)) or list(_misfits(plain, scenario))
+    if problems:
+        raise SeveralInputErrors([_error(file, problem) for problem in problems])
+    return Documented(
+        scenario=plain["scenario"],
+        source=Source(**plain["source"]),
+        values={name: _value(value) for name, value in plain["values"].items()},
+    )
+
+
+def _value(plain: Mapping[str, Any]) -> DocumentedValue:
+    return DocumentedValue(
+        value=float(plain["value"]),
+        concurrency=plain.get("concurrency"),
+        tolerance=plain.get("tolerance"),
+        stderr=plain.get("stderr"),
+    )
+
+
+@cache
+def _validator(schema: Path) -> Draft202012Validator:
+    return Draft202012Validator(read_json(schema, what="schema"))
+
+
+def _misshapen(plain: Any) -> Iterator[Problem]:
+    """All in which the file differs from its schema."""
+    validator = _validator(repository() / "baselines" / "documented.schema.json")
+    for error in validator.iter_errors(plain):
+        yield Problem(tuple(error.absolute_path), error.message[:300])
+
+
+def _misfits(plain: Mapping[str, Any], scenario: Scenario) -> Iterator[Problem]:
+    """All in which the file does not fit the scenario."""
+    if plain["scenario"] != scenario.id:
+        yield Problem(
+            ("scenario",), "not the scenario of the file's name", plain["scenario"], scenario.id
+        )
+    sweep = scenario.workload.concurrency if scenario.workload else ()
+    for name, value in plain["values"].items():
+        path: Keys = ("values", name)
+        problem = unknown_metric(path, name) or unmeasured_metric(scenario, path, name)
+        if problem is None:
+            point: Keys = (*path, "concurrency")
+            concurrency = value.get("concurrency")
+            problem = misplaced_point(scenario, point, name, concurrency)
+            if concurrency is None and not is_accuracy(name) and len(sweep) > 1:
+                problem = Problem(point, "missing", expected="one of " + ", ".join(map(str, sweep)))
+        if problem is not None:
+            yield problem
+
+
+def _error(file: Path, problem: Problem) -> InputError:
+    return InputError(
+        problem.problem,
+        file=file,
+        field=dotted(problem.path) or None,
+        found=problem.found,
+        expected=problem.expected,
+        hint=problem.hint,
+    )

@@ -1,0 +1,1 @@
+"""Suite: pytest in and out. The only room that imports pytest."""

@@ -1,0 +1,320 @@
+"""The pytest plugin: markers, parameters, run folder, exit status. Inert until asked.
+
+It does nothing in a session that collects no test of the suite. What a test measures is the work of
+`campaign`; this module only translates between pytest and the rest.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+import pytest
+
+from perfgate.campaign.campaigns import Selected, Suite
+from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.secrets import mask_arguments
+from perfgate.launchers.base import launcher
+from perfgate.rehearsal.environment import Scene
+from perfgate.reports.summary import summary
+from perfgate.reports.terminal import terminal_lines
+from perfgate.runs.progress import ProgressView
+from perfgate.runs.records import RunFolder
+from perfgate.scenarios.selection import all_markers
+from perfgate.suite.parametrize import (
+    CLAIM_MARKER,
+    PARAMETERS,
+    has_nothing,
+    parameters,
+    selected_by,
+)
+from perfgate.suite.run_conclusion import ending
+from perfgate.suite.run_opening import needs, opened, resume
+from perfgate.suite.session_options import Asked
+from perfgate.suite.usage_errors import usage_errors
+from perfgate.suite.xdist import XdistHooks
+from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.outcome import Outcome
+
+SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    session = config.stash[SESSION] = SuiteSession(config)
+    config.pluginmanager.register(session, "perfgate-session")
+    if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
+        config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
+    if getattr(config.option, "markers", False):
+        with usage_errors():
+            session.register_markers()
+
+
+class SuiteSession:
+    """The suite's part of one pytest process: the main one, or a worker of pytest-xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.asked = Asked(config.getoption, (self._worker_input or {}).get("perfgate_deadline"))
+        self.run: RunFolder | None = None
+        self._suite: Suite | None = None
+        self._view: ProgressView | None = None
+        self._stream: TextIO | None = None
+        self._status: ExitStatus | None = None
+        self._failed: set[str] = set()
+        self._took_sigterm = False
+        self._unwritten: RunError | None = None
+        self._unusable: PerfgateError | None = None
+        self.scene = Scene()
+        # Output is not captured yet: this is the terminal's own error stream.
+        self._terminal = os.dup(2)
+        config.add_cleanup(lambda: os.close(self._terminal))
+
+    # What fixtures use. ---------------------------------------------------------------------
+
+    @property
+    def suite(self) -> Suite:
+        """The campaigns of this process."""
+        if self._suite is None:
+            raise self._unusable or RuntimeError("no test of the suite was collected here")
+        return self._suite
+
+    def record_skip(self, node: str, probe: Selected, reason: str) -> None:
+        """Write down that a selected probe was not run."""
+        self.open_run().record(
+            "skipped",
+            {
+                "test": node,
+                "name": probe.id,
+                "scenario": probe.scenario.id,
+                "probe": probe.label,
+                "reason": reason,
+                "why": "budget" if self.suite.was_refused(probe) else "lack",
+            },
+        )
+        self.suite.ended(node, measured=False)
+
+    def record_outcome(self, node: str, outcome: Outcome) -> None:
+        """Write down what became of a probe, unless a resumed run has it already."""
+        if self.suite.keeps(node):
+            return
+        self.open_run().record("verdict", {"test": node, **outcome.as_record()})
+        self.suite.ended(node, measured=True)
+
+    # What the rest is made of. --------------------------------------------------------------
+
+    @property
+    def _worker_input(self) -> dict[str, str] | None:
+        return getattr(self.config, "workerinput", None)
+
+    def register_markers(self) -> None:
+        """Make the scenarios' markers known to pytest."""
+        self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
+        for marker in all_markers(self.asked.scenarios):
+            self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
+
+    def open_run(self) -> RunFolder:
+        """The session's run folder: made by the main process, shared by its workers."""
+        if self.run is None:
+            worker = self._worker_input
+            if worker is not None:
+                self.run = RunFolder(Path(worker["perfgate_run"]))
+                self.run.join()
+                self.scene.enter(json.loads(worker["perfgate_stage"]))
+            else:
+                option = self.config.getoption
+                self.asked.require_possible()
+                self.run = opened(option, self.config.rootpath, self.asked.machine)
+                self._stream = os.fdopen(os.dup(self._terminal), "w")
+                progress = self.run.path / "progress.jsonl"
+                self._view = ProgressView(progress, self._stream, from_now=self.asked.resumes)
+                self._view.start()
+                if self.asked.rehearses:
+                    self.scene.build(
+                        self.run.path / "rehearsal",
+                        self.asked.scenarios,
+                        option("--engine-version"),
+                        option("--rehearse-fault"),
+                        launcher[option("--launcher")].starts_by,
+                    )
+        return self.run
+
+    def admit(self, selected: Mapping[str, Selected]) -> None:
+        """Check and write down what was selected, before any of it is measured.
+
+        Done once, by the process that speaks to people: the main one. A resumed run goes on.
+
+        Args:
+            selected: test of the suite → what it is about.
+
+        Raises:
+            InputError: it cannot be had; or the run to go on with was started for something else,
+                and is left as it is.
+        """
+        if self._suite is not None or not (selected or self.asked.resumes):
+            return
+        self.asked.require_here(selected)
+        try:
+            run = self.open_run()
+            suite = self.asked.suite(run)
+            suite.select(selected)
+            if self.asked.resumes:
+                resume(run, suite, needs(selected), mask_arguments(sys.argv))
+            if not run.records("selected"):
+                run.record("selected", {"tests": sorted(selected)})
+        except BaseException:
+            if self.asked.resumes:
+                self._refuse()
+            raise
+        self._suite = suite
+
+    def _join(self, selected: Mapping[str, Selected]) -> None:
+        """Take part as a worker in what the main process admits, or tells the fault of."""
+        try:
+            suite = self.asked.suite(self.open_run())
+            suite.select(selected)
+            self._suite = suite
+        except PerfgateError as error:
+            self._unusable = error
+
+    def _refuse(self) -> None:
+        """Let go of a run that this session may not go on with."""
+        if self._view is not None:
+            self._view.stop()
+        if self.run is not None:
+            self.run.close()
+        self.run = self._suite = None
+
+    # Hooks. ---------------------------------------------------------------------------------
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give each test of the suite its probes or claims, with readable ids and markers."""
+        for name in PARAMETERS:
+            if name not in metafunc.fixturenames:
+                continue
+            try:
+                self.register_markers()
+                found = parameters(name, self.asked.scenarios, self.asked.claims)
+            except PerfgateError as error:
+                # Raised here, pytest would bury it in a traceback for each test function.
+                self._unusable = error
+                found = []
+            metafunc.parametrize(
+                name,
+                [
+                    pytest.param(
+                        one, id=one.id, marks=[getattr(pytest.mark, marker) for marker in markers]
+                    )
+                    for one, markers in found
+                ],
+            )
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Drop test functions that no scenario has anything for; pytest would show them skipped."""
+        empty = [item for item in items if has_nothing(item)]
+        if empty:
+            items[:] = [item for item in items if item not in empty]
+            self.config.hook.pytest_deselected(items=empty)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Learn what was selected; open the run folder if anything was."""
+        if self._unusable is not None:
+            raise pytest.UsageError(str(self._unusable))
+        found = {item.nodeid: probe for item in session.items if (probe := selected_by(item))}
+        if not found or self.config.option.collectonly:
+            return
+        with usage_errors():
+            if self._worker_input is None:
+                self.admit(found)
+            else:
+                self._join(found)
+        self.end_on_sigterm()
+
+    def end_on_sigterm(self) -> None:
+        """Let SIGTERM end this process as Ctrl-C does: torn down, summed up, status 2."""
+
+        def interrupt(number: int, _frame: FrameType | None) -> None:
+            raise KeyboardInterrupt(f"signal {number}")
+
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, interrupt)
+            self._took_sigterm = True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Sum the run up, and end with the status that its verdicts give."""
+        if self._worker_input is not None or self.run is None:
+            return
+        if self._view is not None:
+            self._view.stop()
+        named = self.asked.resumes or self.config.getoption("--run-dir") is not None
+        if not named and not self.run.records():
+            # Made for workers that then found no test of the suite.
+            self.run.discard()
+            self.run = None
+            return
+        selected = {test for line in self.run.records("selected") for test in line["tests"]}
+        counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and bool(selected)
+        try:
+            if counts:
+                self._end(self.run)
+            self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
+        except RunError as error:  # the disk is full; else pytest would end as with a regression
+            self._unwritten = error
+            if counts and self._status != ExitStatus.REGRESSION:
+                self._status = ExitStatus.ERROR
+        if counts and self._failed <= selected:
+            session.exitstatus = self._status or exitstatus
+
+    def _end(self, run: RunFolder) -> None:
+        """Sum the run up, and write down which waivers do not hold."""
+        end = ending(
+            run.records(),
+            self._failed,
+            scenarios=self.asked.all_scenarios,
+            waivers=self.asked.waivers,
+            today=run.day(),
+            gate=self.config.getoption("--gate"),
+            rehearsed=self.asked.rehearses,
+        )
+        self._status = end.status
+        for fault in end.faults:
+            run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.run is None or self._worker_input is not None:
+            return
+        say = terminalreporter.write_line
+        terminalreporter.section("perfgate")
+        if self.asked.rehearses:
+            say(
+                "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
+            )
+        for text, green in terminal_lines(self.run.records(), self._status):
+            say(text, green=green)
+        if self._unwritten is not None:
+            say(f"summary.md could not be written: {self._unwritten}", red=True)
+        say(f"run folder: {self.run.path} (start with summary.md)")
+
+    def pytest_unconfigure(self) -> None:
+        # Else what a killed worker left open ends pytest in status 1, which means a regression.
+        warnings.filterwarnings("default", category=pytest.PytestUnraisableExceptionWarning)
+        self.scene.leave()
+        if self.run is not None:
+            self.run.close()
+        if self._stream is not None:
+            self._stream.close()
+        if self._took_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,67 @@
+"""Ending: what a finished run amounts to, from its records alone: verdict per test, exit status."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from perfgate.baselines.waivers import Waiver, WaiverFault, faults, known_of
+from perfgate.gate.verdict import Verdict
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.exit_status import ExitStatus, exit_status
+from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        status: its exit status.
+        faults: waivers that do not hold.
+    """
+
+    status: ExitStatus
+    faults: tuple[WaiverFault, ...] = ()
+
+
+def ending(
+    records: Sequence[Record],
+    failed: Collection[str],
+    *,
+    scenarios: Sequence[Scenario],
+    waivers: Sequence[Waiver] = (),
+    today: date,
+    gate: bool,
+    rehearsed: bool,
+) -> Ending:
+    """Sum a run up.
+
+    Args:
+        records: all of the run's records.
+        failed: ids of the tests that pytest saw fail.
+        scenarios: all of the suite, by which a waiver is known or unknown.
+        waivers: the losses that people let through.
+        today: the day that waivers are held against.
+        gate: whether every selected test must have a verdict.
+        rehearsed: whether stand-ins made the numbers.
+    """
+    selected = {test for line in records if line["record"] == "selected" for test in line["tests"]}
+    ends = [line for line in records if line["record"] == "verdict"]
+    verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
+    for line in ends:
+        verdicts[line["test"]] = Verdict(line["verdict"])
+    for test in selected & set(failed):
+        # It failed without a verdict of its own: a crashed worker, or an error of ours.
+        verdicts[test] = verdicts[test] or Verdict.ERROR
+    subjects: list[Probe | SweepProbe] = []
+    for scenario in scenarios:
+        subjects += [*all_probes(scenario), *sweep_probes(scenario)]
+    known = known_of(subjects)
+    # What stand-ins played says nothing of a loss that was let through.
+    found = () if rehearsed else faults(waivers, ends, known=known, today=today)
+    status = exit_status(verdicts.values(), gate=gate, rehearsed=rehearsed, waivers_hold=not found)
+    return Ending(status, found)

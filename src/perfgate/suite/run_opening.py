@@ -1,0 +1,155 @@
+"""Reopening: the run folder of a session: a new one, or that of a session that was killed or broken
+off, to go on in it.
+"""
+
+import datetime
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfgate.campaign.campaigns import Selected, Suite, probes_of
+from perfgate.campaign.resume import (
+    kept_of,
+    require_same,
+    require_same_group,
+    require_same_selection,
+)
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.secrets import mask_arguments
+from perfgate.launchers.base import launcher
+from perfgate.machine.hardware import Machine
+from perfgate.reports.summary import summary
+from perfgate.runs.records import RunFolder, session_facts
+from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.scenario import Scenario
+
+Option = Callable[[str], Any]
+
+
+def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
+    """The run folder of this session, held; one that is resumed is not changed yet.
+
+    Args:
+        option: the value of an option of the command line.
+        root: the folder that holds ``runs/``.
+        machine: this machine.
+
+    Raises:
+        InputError: the folder cannot be used; or for a run to be resumed: none is there, a living
+            session holds it, or it was started for something else.
+    """
+    facts = _shape(option)
+    if option("--resume") is None:
+        facts = {**session_facts(machine, sys.argv, root), **facts}
+        run = RunFolder.create(_new_path(option, root), facts | _fingerprint(machine))
+        run.write_summary(summary(run.facts(), [], None))
+        return run
+    given: Path = option("--resume")
+    if option("--run-dir") is not None:
+        raise InputError(
+            "a run is resumed in its own folder",
+            field="--resume",
+            found=f"{given}, and --run-dir beside it",
+            expected="one of both",
+        )
+    if launcher[option("--launcher")].here:
+        facts |= _fingerprint(machine)
+    run = RunFolder.reopen(run_named(given, root))
+    try:
+        require_same(run.facts(), facts)
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def _shape(option: Option) -> dict[str, object]:
+    """What shapes all numbers of a run, beside its scenarios and its machine."""
+    fault = option("--rehearse-fault")
+    return {
+        "synthetic": bool(option("--rehearse") or fault),
+        "rehearse_fault": fault,
+        "launcher": option("--launcher"),
+        "injected": mask_arguments(option("--inject")),
+        "vboost": option("--vboost"),
+    }
+
+
+def _fingerprint(machine: Machine) -> dict[str, object]:
+    return {"fingerprint": machine.fingerprint()}
+
+
+def _new_path(option: Option, root: Path) -> Path:
+    given: Path | None = option("--run-dir")
+    if given is not None:
+        return given.absolute()
+    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    return root / "runs" / f"{stamp}-{os.getpid()}"
+
+
+def run_named(given: Path, root: Path) -> Path:
+    """The folder of a run, given as such or by its name under ``runs/``."""
+    named = root / "runs" / given
+    return named if not given.is_dir() and named.is_dir() else given.absolute()
+
+
+def needs(selected: Mapping[str, Selected]) -> dict[str, list[Scenario]]:
+    """Test → the scenarios that it needs."""
+    return {test: [probe.scenario for probe in probes_of(one)] for test, one in selected.items()}
+
+
+def resume(
+    run: RunFolder, suite: Suite, tests: Mapping[str, Collection[Scenario]], arguments: list[str]
+) -> None:
+    """Write down that the run goes on: from then on only finished groups count.
+
+    Args:
+        run: the run, held.
+        suite: knows the build under test.
+        tests: the selected tests of the suite → the scenarios that each needs.
+        arguments: this session's, secrets masked.
+
+    Raises:
+        InputError: other tests are selected, or a finished group's build or scenario is another.
+    """
+    facts, lines = run.facts(), run.records()
+    first = {test for line in lines if line["record"] == "selected" for test in line["tests"]}
+    require_same_selection(facts, first, tests)
+    scenarios = {one.id: one for found in tests.values() for one in found}
+    kept = kept_of(lines)
+    for name, group in kept.groups.items():
+        content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
+        require_same_group(group, engine=_build(suite, scenarios[name], group), content=content)
+    run.record(
+        "resumed",
+        {
+            "arguments": arguments,
+            "repeats": sorted(_begun(lines, scenarios) - kept.groups.keys()),
+            "keeps": sorted(kept.ends),
+            "groups": sorted(kept.groups),
+        },
+    )
+
+
+def _begun(lines: Iterable[Mapping[str, Any]], selected: Collection[str]) -> set[str]:
+    """All scenarios of the run: those that are selected, and those that it has lines of."""
+    return {*selected, *(line["scenario"] for line in lines if "scenario" in line)}
+
+
+def _build(suite: Suite, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
+    """The build under test now, as a record has it.
+
+    Raises:
+        InputError: none can be asked.
+    """
+    try:
+        build = suite.build_of(scenario)
+    except PerfgateError as error:
+        raise InputError(
+            f"the build that {scenario.id} would be measured with now is not known: {error}",
+            field="--resume",
+            expected=", ".join(f"{name} {one}" for name, one in (group["engine"] or {}).items()),
+        ) from error
+    return {"name": build.name, "version": build.version, "commit": build.commit}

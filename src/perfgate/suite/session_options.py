@@ -1,0 +1,164 @@
+"""Asked: what a session's command line asks for, with what the suite's files say of it.
+
+Each is read when it is first needed: a session without a test of the suite reads nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.campaign.budget import Budget
+from perfgate.campaign.campaigns import Selected, Suite
+from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.resume import Kept, kept_of
+from perfgate.campaign.session import LEASE_WAIT_S, Session
+from perfgate.campaign.vboost import level_asked, require_here
+from perfgate.core.paths import machine_store, repository
+from perfgate.gate.performance import Rule
+from perfgate.launchers.base import launcher
+from perfgate.machine.hardware import Machine, detect
+from perfgate.machine.leases import GpuPool
+from perfgate.plan.toolchain import BuildOverride
+from perfgate.rehearsal.setup import shortened
+from perfgate.runs.records import RunFolder
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.exploration import explored, parse_shape
+from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.suite.parametrize import named_among
+from perfgate.suite.run_opening import needs
+from perfgate.verdicts.claims import ClaimProbe, claim_probes
+
+
+class Asked:
+    """What is asked of one pytest process: the main one, or a worker of pytest-xdist.
+
+    Args:
+        option: the value of an option of the command line.
+        deadline: when the main process's time is used up, as a worker is told it; None: this is
+            the main process, and its time begins when its budget is first asked for.
+    """
+
+    def __init__(self, option: Callable[[str], Any], deadline: str | None = None) -> None:
+        self._option = option
+        self._deadline = deadline
+
+    @cached_property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """All scenarios, in the shapes that were asked for.
+
+        Raises:
+            SeveralInputErrors: scenario files are not as they should be.
+            InputError: a shape is none.
+        """
+        shapes = [parse_shape(text) for text in self._option("--shape")]
+        found = explored(self._loaded.scenarios, shapes)
+        return tuple(map(shortened, found)) if self.rehearses else found
+
+    @cached_property
+    def claims(self) -> tuple[ClaimProbe, ...]:
+        """All claims about the scenarios."""
+        return claim_probes(self._plain_claims, self.scenarios)
+
+    @property
+    def all_scenarios(self) -> tuple[Scenario, ...]:
+        """Those of the files, and those in the shapes that were asked for."""
+        return (*self._loaded.scenarios, *self.scenarios)
+
+    @cached_property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The losses that people let through; none in a rehearsal, whose losses are played.
+
+        Raises:
+            SeveralInputErrors: the file is not as it should be.
+        """
+        return () if self.rehearses else load_waivers(self._option("--waivers"))
+
+    @property
+    def rehearses(self) -> bool:
+        """Whether stand-ins play the engine's programs."""
+        return bool(self._option("--rehearse") or self._option("--rehearse-fault"))
+
+    @property
+    def resumes(self) -> bool:
+        """Whether this session goes on with an earlier one's run."""
+        return self._option("--resume") is not None
+
+    @cached_property
+    def machine(self) -> Machine:
+        """This machine."""
+        return detect()
+
+    @cached_property
+    def budget(self) -> Budget | None:
+        """The time that the session may take; its workers have the same deadline.
+
+        Raises:
+            InputError: not a span of time.
+        """
+        text = self._option("--budget")
+        if text is None:
+            return None
+        if self._deadline is not None:
+            return Budget(text, float(self._deadline))
+        return Budget.from_now(text)
+
+    def require_possible(self) -> None:
+        """Check, before any work, what can be known without the tests. The budget begins.
+
+        Raises:
+            InputError: an option is wrong, or cannot be had together with another.
+        """
+        _ = self.budget
+        level_asked(self._option)
+
+    def require_here(self, selected: Mapping[str, Selected]) -> None:
+        """Check that what must be put back on the selected scenarios' GPUs can be.
+
+        Raises:
+            InputError: a scenario is started on other nodes, too.
+        """
+        require_here(chain(*needs(selected).values()), self._option, self.machine)
+
+    def named_by(self, tests: Iterable[str]) -> dict[str, Selected]:
+        """The tests of the suite among `tests` → what each is about."""
+        return named_among(tests, self.scenarios, self.claims)
+
+    def suite(self, run: RunFolder) -> Suite:
+        """The campaigns of this process, for the session's run.
+
+        Raises:
+            InputError: an option is wrong.
+        """
+        option = self._option
+        repo, wait = option("--engine-repo"), option("--lease-wait")
+        session = Session(
+            run=run,
+            machine=self.machine,
+            launcher=launcher[option("--launcher")](),
+            rule=Rule(),
+            reference=option("--self-reference"),
+            injections=tuple(parse_injection(text) for text in option("--inject")),
+            cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
+            synthetic=self.rehearses,
+            waivers=self.waivers,
+            today=run.day(),
+            repo=None if repo is None else EngineRepo(repo),
+            pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
+            lease_wait_s=LEASE_WAIT_S if wait is None else wait,
+            budget=self.budget,
+            vboost=level_asked(option),
+            kept=kept_of(run.records()) if self.resumes else Kept(),
+        )
+        return Suite(session, BuildOverride(option("--engine-version"), option("--engine-commit")))
+
+    @cached_property
+    def _loaded(self) -> LoadedSuite:
+        return load_suite(self._option("--scenarios") or repository() / "scenarios")
+
+    @property
+    def _plain_claims(self) -> tuple[Claim, ...]:
+        return claims_of(self.scenarios, self._loaded.claims)

@@ -1,0 +1,109 @@
+"""Workers of pytest-xdist: probes that share servers, or a claim's measurements, go to one worker.
+
+Not done with xdist's own `--dist loadgroup`: it marks groups by renaming tests, which pytest 9.2
+no longer lets it do (pytest-xdist 3.8).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.suite.parametrize import named_in
+from perfgate.suite.usage_errors import usage_errors
+from perfgate.verdicts.sweeps import sweep_probes
+
+if TYPE_CHECKING:
+    from perfgate.suite.plugin import SuiteSession
+
+
+def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
+    """Id of a probe or claim, as it stands between a test's brackets → name of its group.
+
+    A group is named by a scenario; scenarios that a claim compares are in one.
+    """
+    group = {scenario.id: scenario.id for scenario in scenarios}
+    for claim in claims:
+        if claim.versus is not None:
+            joined, into = group[claim.versus], group[claim.scenario]
+            group = {name: into if one == joined else one for name, one in group.items()}
+    of_probes = {
+        probe.id: group[scenario.id] for scenario in scenarios for probe in all_probes(scenario)
+    }
+    of_sweeps = {
+        sweep.id: group[scenario.id] for scenario in scenarios for sweep in sweep_probes(scenario)
+    }
+    return of_probes | of_sweeps | {claim.id: group[claim.scenario] for claim in claims}
+
+
+def scheduler_by_scenario(
+    config: Any, log: Any, scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()
+) -> Any:
+    """An xdist scheduler that sends all tests of a group to one worker."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    group_of = groups(scenarios, claims)
+
+    class ByScenario(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of.get(named_in(nodeid), nodeid)
+
+        # pytest-xdist 3.8 hangs after a worker has crashed: it hands that worker's finished groups
+        # out again, as work without a test, and gives one group at a time to workers that begin a
+        # test only when they know the next one.
+        def _assign_work_unit(self, node: Any) -> None:
+            while self.workqueue and all(next(iter(self.workqueue.values())).values()):
+                self.workqueue.popitem(last=False)
+            if self.workqueue:
+                super()._assign_work_unit(node)
+            else:
+                node.shutdown()
+
+        def _reschedule(self, node: Any) -> None:
+            super()._reschedule(node)
+            while (
+                self.workqueue
+                and not node.shutting_down
+                and self._pending_of(self.assigned_work[node]) < 2
+            ):
+                self._assign_work_unit(node)
+
+    return ByScenario(config, log)
+
+
+class XdistHooks:
+    """What is only called in the main process of a session with pytest-xdist."""
+
+    def __init__(self, session: "SuiteSession") -> None:
+        self._session = session
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: object) -> None:
+        """Tell a worker where the run folder is, and when the session's time is used up."""
+        with usage_errors():
+            run = self._session.open_run()
+        self._session.end_on_sigterm()
+        told = node.workerinput  # type: ignore[attr-defined]
+        told["perfgate_run"] = str(run.path)
+        told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
+        budget = self._session.asked.budget
+        told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
+        """Admit what was selected, or refuse to, before the first test is given to a worker."""
+        with usage_errors():
+            self._session.admit(self._session.asked.named_by(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
+        if config.getoption("dist") not in ("load", "loadgroup"):
+            return None
+        with usage_errors():
+            asked = self._session.asked
+            claims = [one.claim for one in asked.claims]
+            return scheduler_by_scenario(config, log, asked.scenarios, claims)

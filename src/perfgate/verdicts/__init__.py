@@ -1,0 +1,1 @@
+"""Verdicts: measurements and references in, judgements out. Starts nothing."""

@@ -1,0 +1,265 @@
+"""One probe that two sides have: whether it can be compared, and the gate's verdicts. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate import noise as noises
+from perfgate.gate.accuracy import judge_paired
+from perfgate.gate.multiplicity import false_discoveries, holm
+from perfgate.gate.performance import Change, Rule, describe_change, judge_performance
+from perfgate.gate.scores import Score, judge_unpaired
+from perfgate.gate.verdict import Judgement, Verdict, counted, verdict_of
+from perfgate.verdicts.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
+from perfgate.verdicts.comparison.sides import Measured
+from perfgate.verdicts.documented_values import faults_of
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How to compare.
+
+    Attributes:
+        bands: metric → band, where not the metric's own.
+        across: facts that are meant to differ.
+        probes: names or labels of the probes to compare; empty: all.
+        metrics: metrics that are judged; the others are then reported. Empty: all with a band.
+        rule: error rates and effort.
+    """
+
+    bands: Mapping[str, float] = field(default_factory=dict)
+    across: frozenset[str] = frozenset()
+    probes: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    rule: Rule = field(default_factory=Rule)
+
+
+@dataclass(frozen=True)
+class ProbeComparison:
+    """What became of one probe that both sides have.
+
+    Attributes:
+        name: the probe's.
+        verdict: the worst of its judgements; NOT_COMPARABLE or ERROR where there are none.
+        judgements: one per metric with a band.
+        reported: the changes of the metrics without one.
+        warned: those of the reported metrics whose loss is hardly chance.
+        reason: why there are no judgements; empty if there are.
+        across: the facts that differ as meant, in words.
+        starts: fresh starts of A and of B.
+        only_in_a: metrics that B lacks.
+        only_in_b: metrics that A lacks.
+        warnings: what a reader should know of it.
+    """
+
+    name: str
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    reported: tuple[Change, ...] = ()
+    warned: tuple[str, ...] = ()
+    reason: str = ""
+    across: tuple[str, ...] = ()
+    starts: tuple[int, int] = (0, 0)
+    only_in_a: tuple[str, ...] = ()
+    only_in_b: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def facts_of(a: Measured, b: Measured) -> tuple[Mapping[str, Fact], Mapping[str, Fact]]:
+    """What must agree: fingerprints if both have one, else what the results tell of the load."""
+    if a.fingerprint is None or b.fingerprint is None:
+        return a.facts, b.facts
+    names = a.fingerprint.keys() | b.fingerprint.keys()
+    return fingerprint_facts(a.fingerprint, names), fingerprint_facts(b.fingerprint, names)
+
+
+def shared_metrics(a: Measured, b: Measured) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
+    """The metrics of both, of A alone, of B alone."""
+    of_a, of_b = a.metrics(), b.metrics()
+    return (
+        [metric for metric in of_a if metric in of_b],
+        tuple(metric for metric in of_a if metric not in of_b),
+        tuple(metric for metric in of_b if metric not in of_a),
+    )
+
+
+def compare_probe(name: str, a: Measured, b: Measured, asked: Asked) -> ProbeComparison:
+    """Judge every metric that both sides have of one probe.
+
+    Raises:
+        InputError: values that cannot be judged, or a score of an unknown number of questions.
+    """
+    starts = (len(a.runs), len(b.runs))
+    failures = [
+        f"{side} failed: {one.failure}" for side, one in (("A", a), ("B", b)) if one.failure
+    ]
+    if failures:
+        return ProbeComparison(name, Verdict.ERROR, reason="; ".join(failures), starts=starts)
+    matter, meant = differences(*facts_of(a, b), asked.across)
+    if matter:
+        return ProbeComparison(
+            name,
+            Verdict.NOT_COMPARABLE,
+            reason="; ".join(matter),
+            across=tuple(meant),
+            starts=starts,
+        )
+    shared, only_a, only_b = shared_metrics(a, b)
+    noise = _Noise.of(a, b, asked.rule)
+    judgements, reported = _judged(a, b, shared, asked, noise)
+    called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
+    warnings = list(noise.told)
+    warnings += [
+        f"{metric} is missing from some runs of {side} and is not compared"
+        for side, one in (("A", a), ("B", b))
+        for metric in one.partial()
+    ]
+    of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
+    if not (of_the_load or (a.fingerprint and b.fingerprint)):
+        warnings.append("nothing that both sides tell shows that they measured the same load")
+    if len(b.runs) > asked.rule.max_runs:
+        used = counted(asked.rule.max_runs, "fresh start")
+        warnings.append(
+            f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}"
+        )
+    return ProbeComparison(
+        name,
+        verdict_of(judgements) if judgements else Verdict.NOT_COMPARABLE,
+        judgements,
+        reported,
+        tuple(one.metric for one, out in zip(reported, called_out, strict=True) if out),
+        ""
+        if judgements
+        else "none of the metrics that both sides have is judged: they have no band",
+        tuple(meant),
+        starts,
+        only_a,
+        only_b,
+        tuple(warnings),
+    )
+
+
+@dataclass(frozen=True)
+class _Noise:
+    """Where the noise of one run comes from.
+
+    A machine that is its own reference is noisier than the priors of the metrics' families, which
+    are those of GPU servers: its own spread decides, or where A has too few starts to show it, the
+    weak prior that such machines get.
+    """
+
+    sigma: float | None = None
+    prior_dof: float = Rule().prior_dof
+    measured: bool = False
+    told: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, a: Measured, b: Measured, rule: Rule) -> "_Noise":
+        if not (a.machine_bound or b.machine_bound):
+            return cls(prior_dof=rule.prior_dof)
+        if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
+            return cls(measured=True)
+        few = counted(len(a.runs), "fresh start")
+        return cls(
+            noises.WEAK_SIGMA,
+            noises.WEAK_DOF,
+            told=(
+                f"A has {few} on a machine that is its own reference: too few to measure its "
+                f"noise, so that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes "
+                "are decided",
+            ),
+        )
+
+
+def _judged(
+    a: Measured, b: Measured, metrics: Sequence[str], asked: Asked, noise: _Noise
+) -> tuple[tuple[Judgement, ...], tuple[Change, ...]]:
+    """The judgements of metrics with a band, Holm's correction over the performance ones, and the
+    changes of the others."""
+    bands = {
+        one: asked.bands.get(one, lookup(one).family.band)
+        if not asked.metrics or one in asked.metrics
+        else None
+        for one in metrics
+    }
+
+    def judge(metric: str, alpha: float) -> Judgement:
+        return judge_performance(
+            metric,
+            a.values(metric),
+            b.values(metric),
+            band=bands[metric],
+            sigma=noise.sigma,
+            rule=replace(asked.rule, alpha=alpha, prior_dof=noise.prior_dof),
+            measured_noise=noise.measured,
+        )
+
+    scores = [one for one in metrics if is_accuracy(one) and bands[one] is not None]
+    gating = [one for one in metrics if not is_accuracy(one) and bands[one] is not None]
+    judgements = [_judge_accuracy(one, a, b, bands[one] or 0.0) for one in scores]
+    if gating:
+        judgements += holm(gating, judge, asked.rule.alpha).values()
+    reported = tuple(
+        describe_change(
+            one,
+            a.values(one),
+            b.values(one),
+            sigma=noise.sigma,
+            rule=replace(asked.rule, prior_dof=noise.prior_dof),
+            measured_noise=noise.measured,
+        )
+        for one in metrics
+        if bands[one] is None and not is_accuracy(one)
+    )
+    return tuple(judgements), reported
+
+
+def _judge_accuracy(metric: str, a: Measured, b: Measured, margin: float) -> Judgement:
+    """Paired where both sides have the answers; else by the first score of each side."""
+    first, now = a.runs[0], b.runs[0]
+    before = first.answers.get(metric, {})
+    answers = [one.answers.get(metric, {}) for one in b.runs]
+    if before and all(answers):
+        judgement = judge_paired(metric, before, answers, margin=margin)
+    else:
+        asked = [_questions(metric, one) for one in (first, now)]
+        if a.fingerprint and b.fingerprint:  # equal fingerprints asked the same questions
+            asked = [one or asked[0] or asked[1] for one in asked]
+        scores = [
+            _score(metric, one.metrics[metric], questions)
+            for one, questions in zip((first, now), asked, strict=True)
+        ]
+        judgement = judge_unpaired(metric, *scores, margin=margin)
+    faults = faults_of(metric, first.metrics, now)
+    return replace(judgement, notes=(*judgement.notes, *faults))
+
+
+def _questions(metric: str, measurement: Measurement) -> float | None:
+    """The questions behind a score: counted, told, or as many as its standard error says."""
+    value, facts = measurement.metrics[metric], measurement.facts
+    answers = measurement.answers.get(metric)
+    if answers:
+        return len(answers)
+    _, task, name, filter_name = metric.split(":")
+    for key in (f"questions:{task}", "questions"):
+        told = facts.get(key)
+        if isinstance(told, int) and not isinstance(told, bool) and told > 0:
+            return told
+    error = facts.get(f"stderr:{task}:{name}:{filter_name}")
+    if isinstance(error, int | float) and error > 0 and 0 < value < 1:
+        # lm_eval's standard error is that of n - 1, and printed with four digits.
+        return value * (1 - value) / error**2 + 1
+    return None
+
+
+def _score(metric: str, value: float, questions: float | None) -> Score:
+    if questions is None:
+        raise InputError(
+            f"the number of questions behind {metric} is unknown",
+            found=f"only the score {value:g}",
+            expected="answers, the number of questions, or a standard error above 0",
+            hint="compare lm_eval's results_*.json, which counts its questions",
+        )
+    return Score(value, questions)

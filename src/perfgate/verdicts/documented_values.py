@@ -1,0 +1,158 @@
+"""Against documents: measurements judged by what public documents report: values and claims.
+
+Pure. The gate's rules are in `perfgate.gate`; here they get their numbers from measurements.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
+from perfgate.gate.claims import judge_accuracy_claim, judge_claim
+from perfgate.gate.performance import LEAST_TOLERANCE, Rule, judge_documented
+from perfgate.gate.sanity import sanity
+from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.documented import DocumentedValue
+from perfgate.scenarios.scenario import Claim
+
+
+def judge_documented_value(
+    metric: str,
+    value: DocumentedValue,
+    measurements: Sequence[Measurement],
+    band: float | None,
+    rule: Rule,
+    *,
+    sigma: float | None = None,
+) -> Judgement:
+    """Judge one metric against its documented value; REGRESSION: below what is documented.
+
+    Args:
+        metric: canonical name.
+        value: what is documented.
+        measurements: one per fresh start, in order; of an accuracy the first counts, since asking
+            the same questions again would not narrow a binomial interval.
+        band: the loss that counts against a baseline. Against a document it is the value's own
+            tolerance, else for performance this band or 10 %, whichever is wider.
+        rule: the most fresh starts; error rates are those of the documented rule.
+        sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
+
+    Raises:
+        InputError: values that cannot be judged, or a score of an unknown number of questions.
+    """
+    if is_accuracy(metric):
+        first = measurements[0]
+        judgement = judge_unpaired(
+            metric,
+            documented_score(value.value, value.stderr),
+            measured_score(metric, first),
+            margin=value.tolerance or band or ACCURACY.band or 0.0,
+        )
+        if judgement.verdict == Verdict.REGRESSION:
+            judgement = replace(judgement, reason=f"below the documented value: {judgement.reason}")
+        faults = faults_of(metric, {metric: value.value}, first)
+        notes = (*judgement.notes, *faults)
+        return replace(judgement, notes=notes, against="documented")
+    return judge_documented(
+        metric,
+        value.value,
+        [measurement.metrics[metric] for measurement in measurements],
+        value.tolerance or max(band or 0.0, LEAST_TOLERANCE),
+        sigma=sigma,
+        max_runs=rule.max_runs,
+    )
+
+
+def measured_score(metric: str, measurement: Measurement) -> Score:
+    """The score of one evaluation with the number of its questions.
+
+    They are counted from the answers, or where an evaluator keeps none, taken from the fact
+    ``questions``.
+
+    Raises:
+        InputError: neither is known.
+    """
+    answers = measurement.answers.get(metric)
+    if answers:
+        return counted_score(sum(map(bool, answers.values())), len(answers))
+    questions, score = measurement.facts.get("questions"), measurement.metrics.get(metric)
+    if not isinstance(questions, int) or isinstance(questions, bool) or score is None:
+        raise InputError(
+            f"the number of questions behind {metric} is unknown",
+            found=f"score {score}, questions {questions}",
+            expected="answers, or the fact `questions` beside the score",
+        )
+    return counted_score(round(score * questions), questions)
+
+
+def judge_measured_claim(
+    claim: Claim,
+    new: Sequence[Measurement],
+    versus: Sequence[Measurement] = (),
+    rule: Rule | None = None,
+    *,
+    nodes: int = 1,
+) -> Judgement:
+    """Judge a claim on the measurements of one session; REGRESSION: it does not hold.
+
+    Args:
+        claim: the statement.
+        new: those of the scenario it speaks of, one per fresh start.
+        versus: those of the scenario it is compared with, if it is.
+        rule: error rates and most fresh starts; None: `Rule()`.
+        nodes: how many nodes each side ran on.
+
+    Raises:
+        InputError: nothing to compare, or values that cannot be judged.
+    """
+    metric = claim.metric
+    if not is_accuracy(metric):
+        return judge_claim(
+            metric,
+            claim.expect,
+            [one.metrics[metric] for one in new],
+            [one.metrics[metric] for one in versus],
+            value=claim.value,
+            margin=claim.margin,
+            rule=rule,
+            sigma=lookup(metric).family.on(nodes).sigma,
+        )
+    return judge_accuracy_claim(
+        metric,
+        claim.expect,
+        [one.answers.get(metric, {}) for one in new],
+        [one.answers.get(metric, {}) for one in versus],
+        new_score=measured_score(metric, new[0]) if new else None,
+        versus_score=measured_score(metric, versus[0]) if versus else None,
+        value=claim.value,
+        margin=claim.margin,
+    )
+
+
+def with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgement:
+    """The judgement with a note on how far the build is from what is documented."""
+    if documented is None or judgement.measured is None:
+        return judgement
+    value, unit = documented.value, lookup(judgement.metric).unit
+    if is_accuracy(judgement.metric):
+        note = f"documented: {value:g}, now {100 * (judgement.measured - value):+.1f} points"
+    else:
+        note = f"documented: {value:.10g} {unit}, now {judgement.measured / value - 1:+.1%}"
+    return replace(judgement, notes=(*judgement.notes, note))
+
+
+def faults_of(
+    metric: str, reference: Mapping[str, float], measured: Measurement
+) -> tuple[str, ...]:
+    """What a loss looks like, where it is no small loss but broken output or a broken format."""
+    task = metric.rpartition(":")[0]
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    if strict not in measured.metrics:
+        return ()
+    return sanity(
+        measured.metrics[strict],
+        measured.metrics.get(flexible),
+        reference_strict=reference.get(strict),
+    )

@@ -1,0 +1,150 @@
+"""Numbers from anywhere: one question to the gate, and its answer. Pure.
+
+The rule is `perfgate.gate`'s; here values without a history get a band and a verdict. How a
+question is written as a line is the business of `perfgate.verdicts.number_lines`. docs/judge.md
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.scores import Score, counted_score, judge_unpaired
+from perfgate.gate.verdict import Judgement
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the gate; None leaves a field to the metric's family or the rule.
+
+    Attributes:
+        metric: canonical name.
+        baseline: accepted values, one per fresh start, in any order.
+        new: new values, one per fresh start, in the order measured.
+        band: the loss that counts, a fraction; of an accuracy absolute (0.02: two points).
+        sigma: noise of one run on the log scale (0.005: 0.5 %); an accuracy has none.
+        alpha: error rate of calling a loss real.
+        beta: error rate of excluding a loss of the band.
+        max_runs: new values that may be used, at most.
+        questions: questions behind each value of an accuracy.
+    """
+
+    metric: str
+    baseline: tuple[float, ...]
+    new: tuple[float, ...]
+    band: float | None = None
+    sigma: float | None = None
+    alpha: float | None = None
+    beta: float | None = None
+    max_runs: int | None = None
+    questions: int | None = None
+
+
+def judge_question(question: Question) -> Judgement:
+    """The gate's verdict; new values after the one that decides are not used.
+
+    Raises:
+        InputError: an unknown metric, no band, or values that cannot be judged.
+    """
+    if is_accuracy(question.metric):
+        return _judge_accuracy(question)
+    band = lookup(question.metric).family.band if question.band is None else question.band
+    if band is None:
+        raise InputError(
+            f"{question.metric} has no band of its own",
+            field="band",
+            expected="a fraction between 0 and 1: the loss that counts",
+            hint="give a band, wide enough for this metric's noise",
+        )
+    if question.questions is not None:
+        raise InputError(
+            f"{question.metric} does not come from questions",
+            field="questions",
+            found=question.questions,
+            expected="questions only beside an accuracy",
+        )
+    plain = Rule()
+    rule = Rule(
+        plain.alpha if question.alpha is None else question.alpha,
+        plain.beta if question.beta is None else question.beta,
+        plain.max_runs if question.max_runs is None else question.max_runs,
+    )
+    return judge_performance(
+        question.metric,
+        question.baseline,
+        question.new,
+        band=band,
+        sigma=question.sigma,
+        rule=rule,
+    )
+
+
+def _judge_accuracy(question: Question) -> Judgement:
+    """Scores without answers: the mean of the baseline's against the first new one.
+
+    Asking the same questions again does not narrow the interval of a score, so that further
+    values add nothing and one look decides.
+    """
+    asked = question.questions
+    if asked is None:
+        raise InputError(
+            "how far a score can be trusted depends on how many questions it comes from",
+            field="questions",
+            expected="the number of questions behind each value",
+            hint="add the number of questions, e.g. 1319 for all of GSM8K",
+        )
+    for name, given in (("sigma", question.sigma), ("max_runs", question.max_runs)):
+        if given is not None:
+            raise InputError(
+                f"{name} means nothing for an accuracy: its spread is the binomial one, and asking "
+                "the same questions again does not narrow it",
+                field=name,
+                found=given,
+                hint=f"leave {name} out",
+            )
+    for name, values in (("baseline", question.baseline), ("new", question.new)):
+        _require_shares(name, values)
+    rates = {
+        name: rate
+        for name, rate in (("alpha", question.alpha), ("beta", question.beta))
+        if rate is not None
+    }
+    band = question.band
+    return judge_unpaired(
+        question.metric,
+        Score(fmean(question.baseline), asked),
+        counted_score(round(question.new[0] * asked), asked),
+        margin=(lookup(question.metric).family.band or 0.0) if band is None else band,
+        **rates,
+    )
+
+
+def _require_shares(name: str, values: Sequence[float]) -> None:
+    for position, value in enumerate(values, start=1):
+        if not 0 <= value <= 1:
+            raise InputError(
+                f"value {position} is no share of right answers",
+                field=name,
+                found=value,
+                expected="0 to 1",
+                hint="divide percentages by 100" if 1 < value <= 100 else None,
+            )
+
+
+def answer(judgement: Judgement) -> dict[str, Any]:
+    """A judgement as the answer to a line: exactly the keys that docs/judge.md names.
+
+    Notes follow the reason in brackets, so that the one sentence says all there is to say.
+    """
+    return {
+        "verdict": judgement.verdict.value,
+        "change": judgement.change,
+        "interval": None if judgement.interval is None else list(judgement.interval),
+        "band": judgement.band,
+        "runs_used": judgement.runs_used,
+        "needs_more_runs": judgement.needs_more_runs,
+        "reason": judgement.reason + "".join(f" ({note})" for note in judgement.notes),
+    }

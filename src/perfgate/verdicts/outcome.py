@@ -1,0 +1,102 @@
+"""Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.scenario import Scenario
+
+
+class Subject(Protocol):
+    """What an outcome is of: a probe, or a claim about one."""
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite."""
+
+    @property
+    def label(self) -> str:
+        """Short name, unique in the scenario."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario it belongs to."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of one probe or claim.
+
+    Attributes:
+        probe: what was measured, or the claim about it.
+        verdict: the worst of the gating metrics' verdicts, or ERROR.
+        judgements: one per gating metric.
+        measurements: one per fresh start of the build under test.
+        compared_with: the baseline in words: which, and why that one.
+        reason: why there is no verdict from numbers, where there is none.
+        error: why there are no numbers, where there are none.
+        folder: where the artifacts are.
+        injected: faults put in on purpose, as KEY=VALUE.
+        synthetic: whether a stand-in made the numbers.
+        notes: what else a person should know.
+        observed: how the metrics moved that are reported and do not gate.
+    """
+
+    probe: Subject
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    measurements: Sequence[Measurement] = ()
+    compared_with: str = ""
+    reason: str = ""
+    error: RunError | None = None
+    folder: Path | None = None
+    injected: tuple[str, ...] = ()
+    synthetic: bool = False
+    notes: tuple[str, ...] = ()
+    observed: tuple[Change, ...] = ()
+
+    def failing(self, subject: Subject) -> "Outcome":
+        """What becomes of a claim or a curve that needs this failed probe: its cause."""
+        return Outcome(
+            subject,
+            self.verdict,
+            error=self.error,
+            folder=self.folder,
+            injected=self.injected,
+            synthetic=self.synthetic,
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """The outcome as plain values for ``records.jsonl``."""
+        error = self.error
+        return {
+            "name": self.probe.id,
+            "scenario": self.probe.scenario.id,
+            "probe": self.probe.label,
+            "verdict": self.verdict.value,
+            "judgements": [
+                {**asdict(judgement), "verdict": judgement.verdict.value}
+                for judgement in self.judgements
+            ],
+            "starts": len(self.measurements),
+            "compared_with": self.compared_with,
+            "reason": self.reason,
+            "error": None
+            if error is None
+            else {
+                "class": error.failure,
+                "message": error.message,
+                "evidence": list(error.evidence),
+                "next_step": error.hint,
+            },
+            "folder": None if self.folder is None else str(self.folder),
+            "injected": list(self.injected),
+            "synthetic": self.synthetic,
+            "notes": list(self.notes),
+            "observed": [asdict(one) for one in self.observed],
+        }

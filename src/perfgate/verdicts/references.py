@@ -1,0 +1,239 @@
+"""References: what each probe of a scenario is compared with, and why with that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Literal
+
+from perfgate import baselines
+from perfgate.baselines import Baseline, BaselineRun, Chosen, Entry, Store
+from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.core.metrics import is_accuracy
+from perfgate.gate.verdict import counted
+from perfgate.machine.hardware import Machine
+from perfgate.plan.toolchain import Tools
+from perfgate.runs.records import now
+from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
+from perfgate.verdicts.judgement import Reference
+
+ReferencePolicy = Literal["auto", "fresh", "stored"]
+
+
+@dataclass(frozen=True)
+class Comparison(Reference):
+    """What one probe is compared with, and in words which baselines or document that is.
+
+    Attributes:
+        description: the baseline or document, and why that one.
+        anchored: the anchor; empty: none beside the baseline.
+    """
+
+    description: str = ""
+    anchored: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """All that it is compared with."""
+        return f"{self.description}; {self.anchored}" if self.anchored else self.description
+
+
+class References:
+    """The references of one scenario on this machine.
+
+    Args:
+        tools: the scenario's programs.
+        machine: this machine.
+        policy: for load probes of a scenario that measures its own reference: measure it now
+            ("fresh"), use the machine's stored one ("stored"), or measure only where no stored one
+            is comparable ("auto").
+        read_documented: reads what is documented for a scenario.
+        measured: whether stored measurements may be compared with; a rehearsal's may not.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
+        vboost: the level that the GPUs' slider is set to for this session; None: it is not.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        machine: Machine,
+        policy: ReferencePolicy,
+        read_documented: Callable[[Scenario], Documented | None] = documented_values,
+        *,
+        measured: bool = True,
+        repo: EngineRepo | None = None,
+        vboost: int | None = None,
+    ) -> None:
+        self._repo = repo
+        self._vboost = vboost
+        self._measured = measured
+        self._tools = tools
+        self._read_documented = read_documented
+        self._machine = machine
+        self._policy = policy
+        # Asked for often, and stored references must not change under a running campaign.
+        self._chosen = cache(self._choose)
+        self._due = cache(self._is_due)
+
+    def measured_on(self, machine: Machine) -> None:
+        """Tell which machine it is that measures, where it is another than perfgate's own."""
+        self._machine = machine
+
+    def are_due(self, probe: Probe) -> bool:
+        """Whether this session must measure the reference of `probe` itself."""
+        return self._due(probe)
+
+    def _is_due(self, probe: Probe) -> bool:
+        if not measures_itself(probe) or self._policy == "stored":
+            return False
+        if self._policy == "fresh":
+            return True
+        stored = self._chosen(probe)
+        entry = stored.entry(probe.label) if stored else None
+        return entry is None or bool(entry.differences(self.fingerprint(probe)))
+
+    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
+        """The facts of this session that a reference of `probe` must share."""
+        facts = self._tools.fingerprint(probe, self._machine.fingerprint())
+        if self._vboost is None or isinstance(probe.what, AccuracyTask):
+            return facts  # answers do not depend on clocks
+        return {**facts, "vboost": str(self._vboost)}
+
+    def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
+        """Keep the reference that this machine measured of itself in its own store."""
+        entries = {
+            probe.label: Entry(dict(self.fingerprint(probe)), tuple(of_probe))
+            for probe, of_probe in runs.items()
+        }
+        scenario = self._tools.scenario
+        reference = Baseline(
+            scenario=scenario.id,
+            hardware=scenario.hardware.label,
+            engine=self._tools.build,
+            accepted_by=baselines.SELF,
+            accepted_at=now(),
+            reason="reference that this machine measured of itself",
+            entries=entries,
+        )
+        baselines.own_store().save(reference)
+
+    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> Comparison:
+        """What `probe` is compared with.
+
+        Args:
+            probe: the probe.
+            own: the reference runs that this session measured, if it did.
+
+        Raises:
+            InputError: the stored baseline is unusable.
+            SeveralInputErrors: the documented values are.
+        """
+        if own:
+            return Comparison(
+                Entry(dict(self.fingerprint(probe)), tuple(own)),
+                noise=self._noise.get(probe.label, {}),
+                description=f"this machine itself, {counted(len(own), 'fresh start')} "
+                "in this session",
+            )
+        chosen = self._chosen(probe)
+        entry = chosen.entry(probe.label) if chosen else None
+        documented = self._documented_for(probe)
+        if entry is None and documented.keys() & set(probe.gating_metrics()):
+            return Comparison(None, documented, description=self._document_in_words())
+        if chosen is None:
+            return Comparison(None, documented, description="no baseline")
+        anchor = self._anchor(probe, chosen)
+        of_anchor = anchor.entry(probe.label) if anchor else None
+        return Comparison(
+            entry,
+            documented,
+            of_anchor,
+            self._noise.get(probe.label, {}),
+            description=_in_words(chosen, entry),
+            anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+        )
+
+    @cached_property
+    def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
+        return measured_noise(self._tools.scenario, self._machine) or {}
+
+    def _anchor(self, probe: Probe, nearest: Chosen) -> Chosen | None:
+        """The last release, where that is not what the probe is compared with anyway."""
+        if measures_itself(probe):
+            return None
+        scenario = self._tools.scenario
+        anchor = _store_of(probe).anchor(scenario.hardware.label, scenario.id, self._tools.build)
+        if anchor is None or anchor.baseline.engine == nearest.baseline.engine:
+            return None
+        return anchor
+
+    @cached_property
+    def _documented(self) -> Documented | None:
+        return self._read_documented(self._tools.scenario)
+
+    def _documented_for(self, probe: Probe) -> Mapping[str, DocumentedValue]:
+        """What is documented for this probe; nothing where the machine is its own reference."""
+        if measures_itself(probe) or self._documented is None:
+            return {}
+        return {
+            metric: value
+            for metric, value in self._documented.values.items()
+            if _belongs(metric, value, probe)
+        }
+
+    def _document_in_words(self) -> str:
+        return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
+
+    def _choose(self, probe: Probe) -> Chosen | None:
+        if not self._measured:
+            return None
+        scenario = self._tools.scenario
+        return _store_of(probe).choose(
+            scenario.hardware.label, scenario.id, self._tools.build, self._repo
+        )
+
+
+def measures_itself(probe: Probe) -> bool:
+    """Whether the machine that measures `probe` is its own reference."""
+    return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _in_words(chosen: Chosen, entry: Entry | None) -> str:
+    """A baseline in words: which, whose, of how many starts, why that one."""
+    baseline = chosen.baseline
+    starts = counted(len(entry.runs) if entry else 0, "fresh start")
+    if len(chosen.window) > 1:
+        starts += f" of it and of {counted(len(chosen.window) - 1, 'older baseline')}"
+    return (
+        f"{baseline.engine.name} {baseline.engine.version} of {baseline.accepted_at[:10]}, "
+        f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
+    )
+
+
+def _store_of(probe: Probe) -> Store:
+    return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
+
+
+def cited(source: Source) -> str:
+    """A document in words: ``guide.md, section Serving, engine commit abc1234``."""
+    words = f"{source.document}, section {source.section}"
+    if source.engine_commit:
+        return f"{words}, engine commit {source.engine_commit[:7]}"
+    return f"{words}, engine {source.engine_version}" if source.engine_version else words
+
+
+def _belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
+    """Whether a documented value is one of this probe's.
+
+    A value without a concurrency belongs to the only point of a sweep: with several it cannot be
+    known to which.
+    """
+    if is_accuracy(metric):
+        return not probe.is_load and metric.split(":")[1] == probe.label
+    if not isinstance(probe.what, LoadPoint):
+        return False
+    if value.concurrency is None:
+        return len(probe.scenario.points()) == 1
+    return value.concurrency == probe.what.concurrency

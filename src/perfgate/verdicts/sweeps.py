@@ -1,0 +1,177 @@
+"""Sweeps: the whole curve of a scenario's points, judged beside each point of it.
+
+A loss too small for any single point shows in their mean. Points of one server share its luck, so a
+fresh start that measured every point counts as one value, not as many.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfgate.baselines import BaselineRun, Entry
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy
+from perfgate.gate.performance import Rule
+from perfgate.gate.sweep import judge_sweep
+from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.judgement import Judged, band_of, sharing_alpha, sigma_of, together
+from perfgate.verdicts.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class SweepProbe:
+    """All points of one scenario, as one curve."""
+
+    scenario: Scenario
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite: ``local-smollm2-serve-sweep``."""
+        return f"{self.scenario.id}-{self.label}"
+
+    @property
+    def label(self) -> str:
+        return "sweep"
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """What must be measured: every point."""
+        return load_probes(self.scenario)
+
+    def gating_metrics(self) -> tuple[str, ...]:
+        """The performance metrics of the scenario's gate."""
+        return tuple(one for one in self.scenario.gate.metrics if not is_accuracy(one))
+
+
+def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
+    """The curve, where there is more than one point and a metric that gates."""
+    sweep = SweepProbe(scenario)
+    return (sweep,) if len(sweep.probes) > 1 and sweep.gating_metrics() else ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep in one session.
+
+    Attributes:
+        probe: the point.
+        entry: what it is compared with; None: no measured baseline.
+        different: the facts in which it differs from that.
+        measured: number of the fresh start → what it gave there.
+    """
+
+    probe: Probe
+    entry: Entry | None
+    different: tuple[str, ...]
+    measured: Mapping[int, Measurement]
+
+
+def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Judged:
+    """Judge each gating metric on the mean over all points.
+
+    Only fresh starts that measured every point count, on either side. There is no verdict against
+    documents: they report points.
+
+    Args:
+        sweep: the curve.
+        points: all of its points, in order.
+        rule: error rates and the most fresh starts.
+
+    Raises:
+        InputError: values that cannot be judged.
+    """
+    entries = [point.entry for point in points if point.entry is not None]
+    if len(entries) < len(points):
+        why = "a curve is compared with a measured baseline of every point, and one is missing"
+        return Judged(Verdict.NO_BASELINE, reason=why)
+    different = [
+        f"{one.probe.label}: {'; '.join(one.different)}" for one in points if one.different
+    ]
+    if different:
+        return Judged(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    before = _complete(entries)
+    if not before:
+        why = "no fresh start of the baseline measured every point of the sweep"
+        return Judged(Verdict.NO_BASELINE, reason=why)
+    starts = sorted(set.intersection(*(set(point.measured) for point in points)))
+    if not starts:
+        return Judged(
+            Verdict.INCONCLUSIVE,
+            reason="no fresh start measured every point of the sweep",
+            needs_more_runs=True,
+        )
+    now = [[point.measured[start] for point in points] for start in starts]
+    policy = sweep.scenario.gate
+
+    def curve(metric: str, alpha: float) -> Judgement:
+        return judge_sweep(
+            metric,
+            [[run.metrics[metric] for run in runs] for runs in before],
+            [[one.metrics[metric] for one in measured] for measured in now],
+            band=band_of(metric, sweep.scenario),
+            sigma=sigma_of(metric, sweep.scenario),
+            rule=replace(rule, alpha=alpha),
+            measured_noise=policy.noise == "measured",
+        )
+
+    metrics = [
+        one
+        for one in sweep.gating_metrics()
+        if all(one in run.metrics for runs in before for run in runs)
+    ]
+    if not metrics:
+        return Judged(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
+    found = sharing_alpha(metrics, curve, sweep.scenario, rule)
+    return together(tuple(found[metric] for metric in metrics))
+
+
+def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
+    """The baseline's fresh starts that measured every point: for each, its runs point by point."""
+    started = [{(run.run, run.start): run for run in entry.runs} for entry in entries]
+    return [
+        [runs[start] for runs in started]
+        for start in started[0]
+        if start[1] is not None and all(start in runs for runs in started)
+    ]
+
+
+def sweep_outcome(
+    sweep: SweepProbe,
+    outcome: Callable[[Probe], Outcome],
+    judged: Callable[[], Judged],
+    again: Callable[[Sequence[Probe]], bool],
+) -> Outcome:
+    """What becomes of a curve.
+
+    Args:
+        sweep: the curve.
+        outcome: what became of a point.
+        judged: the curve judged on all that is measured so far.
+        again: one more fresh start that measures all these points; False when none is left.
+    """
+    while True:
+        ends = [outcome(probe) for probe in sweep.probes]
+        failed = next((end for end in ends if end.error is not None), None)
+        if failed is not None:
+            return failed.failing(sweep)
+        found = judged()
+        if not found.needs_more_runs or not again(sweep.probes):
+            break
+    used = max((one.runs_used for one in found.judgements), default=0)
+    return Outcome(
+        sweep,
+        found.verdict,
+        found.judgements,
+        ends[0].measurements[:used],
+        compared_with=f"{ends[0].compared_with}; the mean over "
+        + counted(len(sweep.probes), "point"),
+        reason=found.reason,
+        folder=ends[0].folder,
+        injected=ends[0].injected,
+        synthetic=ends[0].synthetic,
+        notes=found.notes,
+    )

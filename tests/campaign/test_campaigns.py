@@ -1,0 +1,94 @@
+"""Suite: what a process cannot run, and why, before anything is started."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import building
+import pytest
+
+from perfgate.campaign.campaign import Session
+from perfgate.campaign.campaigns import Suite
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.program_query import Inside
+from perfgate.gate.performance import Rule
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.plan.toolchain import needs_server
+from perfgate.runs.records import RunFolder
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import EngineChoice, Hardware, Launch, Scenario, Workload
+
+OFFLINE = Workload("trtllm-bench", "synthetic", 64, 32, (4,), requests=8)
+ON_GPUS = replace(
+    building.SCENARIO,
+    hardware=Hardware("GB200", 8, 2),
+    engine=EngineChoice("tensorrt-llm"),
+    accuracy=(),
+)
+
+
+def suite(tmp_path: Path, *, synthetic: bool = False) -> Suite:
+    return Suite(
+        Session(
+            run=RunFolder(tmp_path),
+            machine=building.MACHINE,
+            launcher=LocalLauncher(),
+            rule=Rule(),
+            cache=tmp_path,
+            synthetic=synthetic,
+        )
+    )
+
+
+def first(scenario: Scenario) -> Probe:
+    return all_probes(scenario)[0]
+
+
+def test_only_what_talks_to_a_server_needs_one() -> None:
+    assert needs_server(ON_GPUS)
+    assert not needs_server(replace(ON_GPUS, workload=OFFLINE))
+
+
+def test_a_server_that_slurm_starts_is_not_reached_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    served = replace(ON_GPUS, launch=Launch("srun"))
+    told = "a server that srun starts may listen on any node: use --launcher slurm"
+    assert suite(tmp_path).unable(first(served)) == told
+    offline = replace(served, workload=OFFLINE)
+    assert suite(tmp_path).unable(first(offline)) is None
+
+
+def test_without_slurm_its_scenarios_are_not_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    launched = replace(ON_GPUS, workload=OFFLINE, launch=Launch("sbatch"))
+    assert suite(tmp_path).unable(first(launched)) == "needs Slurm: no sbatch on PATH"
+
+
+class Boxed(LocalLauncher):
+    """A launcher whose programs are in a container."""
+
+    name = "boxed"
+
+    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:
+        return replace(here, inside=cast("Inside", object()))
+
+
+def test_a_rehearsal_has_no_stand_ins_in_a_container(tmp_path: Path) -> None:
+    rehearsed = suite(tmp_path, synthetic=True)
+    rehearsed.session = replace(rehearsed.session, launcher=Boxed())
+    with pytest.raises(InputError, match="not in a container") as caught:
+        rehearsed.build_of(ON_GPUS)
+    assert "PERFGATE_SITE" in str(caught.value)
+
+
+def test_a_rehearsal_needs_no_gpu_but_a_stand_in(tmp_path: Path) -> None:
+    rehearsed = suite(tmp_path, synthetic=True)
+    assert suite(tmp_path).unable(first(ON_GPUS)) is not None
+    assert rehearsed.unable(first(ON_GPUS)) is None
+    other = first(building.SCENARIO)
+    assert rehearsed.unable(other) == "a rehearsal has no stand-in for llama.cpp"

@@ -1,0 +1,100 @@
+"""The place of a start is looked at, here or on its nodes, and what was found is written down."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import building
+import pytest
+
+from perfgate.campaign import preflight_check as preflighting
+from perfgate.campaign.preflight_check import look_at, require_alike
+from perfgate.campaign.session import Session
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
+from perfgate.gate.performance import Rule
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.placement import Here
+from perfgate.machine.hardware import Machine
+from perfgate.machine.leases import Lease
+from perfgate.machine.preflight import Check, Report
+from perfgate.plan.toolchain import Tools
+from perfgate.runs.records import RunFolder
+
+WELL = Check("ports", "ok", "28,000 free")
+FULL = Check("run folder", "failed", "0.1 GiB free", hint="name another folder with --run-dir")
+H200 = building.machine("NVIDIA H200", "NVIDIA H200")
+
+
+class Nodes(Here):
+    """Nodes whose doctor says what it is told to."""
+
+    def __init__(self, *checks: Check, machine: Machine = H200) -> None:
+        super().__init__(lambda *_: pytest.fail("nothing is started"))
+        self._told: dict[str, Any] = {
+            "machine": asdict(machine),
+            "checks": [asdict(check) for check in checks],
+            "fit": True,
+            "told": {"driver": "570.1"},
+        }
+
+    def doctor(self) -> Mapping[str, Json]:
+        return self._told
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    run = RunFolder.create(tmp_path / "run", {})
+    return Session(run, building.MACHINE, LocalLauncher(), Rule())
+
+
+TOOLS = Tools(building.SCENARIO, engine=None)  # type: ignore[arg-type]
+
+
+def test_what_nodes_say_of_themselves_is_taken_as_it_is(session: Session) -> None:
+    looked = look_at(Nodes(WELL), TOOLS, session, Lease())
+    assert looked.machine == H200
+    assert looked.report == Report((WELL,), {"driver": "570.1"})
+    (record,) = session.run.records("preflight")
+    assert (record["scenario"], record["fit"]) == ("small-serve", True)
+    assert record["machine"]["gpus"][0]["name"] == "NVIDIA H200"
+    assert record["checks"] == [asdict(WELL)]
+
+
+def test_an_unfit_place_is_refused_after_it_was_written_down(session: Session) -> None:
+    with pytest.raises(RunError, match="node7 is not fit for small-serve: run folder") as caught:
+        look_at(Nodes(WELL, FULL), TOOLS, session, Lease())
+    assert caught.value.failure == "unfit_machine"
+    assert "--run-dir" in caught.value.hint
+    (record,) = session.run.records("preflight")
+    assert record["fit"] is False
+
+
+def test_this_machine_is_looked_at_where_no_node_says_anything(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def look(*given: Any) -> Report:
+        asked.extend(given)
+        return Report((WELL,))
+
+    monkeypatch.setattr(preflighting, "look", look)
+    here = Here(lambda *_: pytest.fail("nothing is started"))
+    assert look_at(here, TOOLS, session, Lease()).machine is building.MACHINE
+    *_, machine, where = asked
+    assert machine is building.MACHINE
+    assert (where.run_folder, where.leased, where.runtime) == (session.run.path, None, "none")
+
+
+def test_machines_of_one_kind_are_alike_whatever_their_names() -> None:
+    require_alike(replace(H200, host="node8"), H200)
+
+
+def test_another_kind_of_machine_is_told_by_what_differs() -> None:
+    other = building.machine("NVIDIA H200", "NVIDIA H200", host="node8", cpu="Xeon")
+    with pytest.raises(RunError, match="node8 is not of the kind of node7") as caught:
+        require_alike(other, H200)
+    assert caught.value.failure == "unfit_machine"
+    assert caught.value.message.endswith("cpu Xeon, not Grace")

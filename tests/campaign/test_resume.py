@@ -1,0 +1,256 @@
+"""Resuming: which records stand, what is replayed, and when a run may not be gone on with."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from building import SCENARIO, judgement, outcome
+
+from perfgate.campaign.resume import (
+    call_of,
+    kept_of,
+    replayed,
+    require_same,
+    require_same_group,
+    require_same_selection,
+    resuming_call,
+)
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Verdict
+from perfgate.runs.active_records import standing
+from perfgate.scenarios.probe import load_probes
+
+FACTS: dict[str, Any] = {
+    "id": "one",
+    "arguments": ["/bin/pytest", "-m", "b200", "--run-dir", "/runs/one", "--api-key=***"],
+    "synthetic": False,
+    "launcher": "local",
+    "injected": [],
+    "fingerprint": {"cpu": "Grace", "cores": "72"},
+}
+C1, C4 = (probe.label for probe in load_probes(SCENARIO))
+ENGINE = {"name": "llama.cpp", "version": "1.2.0", "commit": "abc"}
+
+
+def line(kind: str, n: int = 0, **values: Any) -> dict[str, Any]:
+    return {"record": kind, "n": n, **values}
+
+
+def resumed(repeats: list[str], keeps: list[str]) -> dict[str, Any]:
+    return line("resumed", repeats=repeats, keeps=keeps)
+
+
+def numbers(lines: list[dict[str, Any]]) -> list[int]:
+    return [one["n"] for one in lines if one["n"]]
+
+
+# Which lines stand.
+
+
+def test_without_a_resumption_all_lines_stand() -> None:
+    lines = [line("selected", 1, tests=[]), line("measurement", 2, scenario="a")]
+    assert standing(lines) == lines
+
+
+def test_a_resumption_supersedes_what_it_repeats_and_keeps_the_rest() -> None:
+    lines = [
+        line("selected", 1, tests=["t-a", "t-b"]),
+        line("measurement", 2, scenario="a"),
+        line("verdict", 3, scenario="a", test="t-a"),
+        line("group", 4, scenario="a"),
+        line("preflight", 5, scenario="b"),
+        line("measurement", 6, scenario="b"),
+        line("verdict", 7, scenario="b", test="t-b"),
+        line("skipped", 8, scenario="c", test="t-c"),
+        line("waiver_fault", 9),
+        resumed(["b", "c"], ["t-a"]),
+        line("measurement", 10, scenario="b"),
+        line("verdict", 11, scenario="b", test="t-b"),
+    ]
+    assert numbers(standing(lines)) == [1, 2, 3, 4, 10, 11]
+
+
+def test_a_claim_of_a_finished_group_keeps_its_verdict_though_the_other_side_is_repeated() -> None:
+    lines = [line("verdict", 1, scenario="b", test="claim"), resumed(["b"], ["claim"])]
+    assert numbers(standing(lines)) == [1]
+
+
+def test_each_resumption_supersedes_the_ones_before() -> None:
+    lines = [
+        line("measurement", 1, scenario="a"),
+        resumed(["a"], []),
+        line("measurement", 2, scenario="a"),
+        resumed(["a"], []),
+        line("measurement", 3, scenario="a"),
+    ]
+    assert numbers(standing(lines)) == [3]
+
+
+def test_what_a_replaced_worker_measured_counts_no_more_but_its_verdicts_do() -> None:
+    lines = [
+        line("measurement", 1, scenario="a"),
+        line("verdict", 2, scenario="a", test="t-a"),
+        line("measurement", 3, scenario="b"),
+        line("set_aside", scenario="a", folder="a.broken-1"),
+        line("measurement", 4, scenario="a"),
+    ]
+    assert numbers(standing(lines)) == [2, 3, 4]
+
+
+# What is replayed.
+
+
+def recorded(**changes: Any) -> dict[str, Any]:
+    """The record of an outcome, as it comes back from the run folder."""
+    one = outcome(**changes)
+    return dict(json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()})))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"judgements": (judgement(interval=None, notes=("one",)),), "notes": ("two",)},
+        {"verdict": Verdict.NO_BASELINE, "judgements": (), "reason": "none yet", "folder": None},
+        {"observed": (Change("ttft_p99_ms", 1.0, 2.0, 1.0, (0.5, 1.5), 1, 0.01),)},
+        {"injected": ("a=1",), "synthetic": True},
+    ],
+)
+def test_an_outcome_comes_back_from_its_record(changes: dict[str, Any]) -> None:
+    before = outcome(**changes)
+    assert replayed(recorded(**changes), before.probe, before.measurements) == before
+
+
+def test_a_failure_comes_back_with_its_evidence_and_next_step() -> None:
+    error = RunError("oom", "the server ended", evidence=("CUDA",), hint="take less")
+    found = replayed(recorded(verdict=Verdict.ERROR, judgements=(), error=error), SUBJECT, ())
+    assert str(found.error) == str(error)
+
+
+SUBJECT = outcome().probe
+
+
+def of_a_run() -> list[dict[str, Any]]:
+    """A run of two scenarios, one of them finished."""
+    measured = {"facts": {}, "answers": {}, "metrics": {"output_throughput": 5.0}}
+    common = {"scenario": SCENARIO.id, "probe": C4, "role": "new", **measured}
+    return [
+        line("selected", tests=["t", "other"]),
+        line("measurement", **{**common, "role": "reference"}),
+        line("measurement", **common, disturbed=["heat"]),
+        line("measurement", **common),
+        line("measurement", **{**common, "metrics": {"output_throughput": 6.0}}),
+        recorded(),
+        line("group", scenario=SCENARIO.id, tests=["t"]),
+        line("measurement", **{**common, "scenario": "other"}),
+        {**recorded(), "test": "other", "name": "other-c1"},
+    ]
+
+
+def test_a_finished_group_keeps_its_verdicts_and_the_starts_that_they_rest_on() -> None:
+    kept = kept_of(of_a_run())
+    assert list(kept.groups) == [SCENARIO.id]
+    assert list(kept.ends) == ["t"]
+    probe = load_probes(SCENARIO)[1]
+    found = kept.outcome(probe, [probe])
+    assert found is not None
+    assert found.verdict == Verdict.REGRESSION
+    assert [one.metrics["output_throughput"] for one in found.measurements] == [5.0, 6.0]
+
+
+def test_what_has_no_recorded_verdict_is_run() -> None:
+    probe = load_probes(SCENARIO)[0]
+    assert kept_of(of_a_run()).outcome(probe, [probe]) is None
+    assert kept_of([]).outcome(probe, [probe]) is None
+
+
+def test_a_claim_gets_the_measurements_of_a_finished_group() -> None:
+    kept = kept_of([one for one in of_a_run() if one["record"] != "verdict"])
+    first, second = load_probes(SCENARIO)
+    assert len(kept.measured(second).measurements) == 2
+    missing = kept.measured(first)
+    assert missing.verdict == Verdict.ERROR
+    assert missing.error is not None
+    assert list(missing.measurements) == []
+
+
+def test_measurements_come_back_as_they_were() -> None:
+    kept = kept_of(of_a_run())
+    probe = load_probes(SCENARIO)[1]
+    assert kept.measured(probe).measurements[0] == Measurement({"output_throughput": 5.0})
+
+
+# Whether the session may go on with the run.
+
+
+def test_the_same_selection_is_accepted_and_a_run_that_selected_nothing_yet() -> None:
+    require_same_selection(FACTS, ["a", "b"], ["b", "a"])
+    require_same_selection(FACTS, [], ["a"])
+
+
+def test_another_selection_is_refused_with_the_first_arguments() -> None:
+    with pytest.raises(InputError) as caught:
+        require_same_selection(FACTS, list("abcde"), ["e", "f"])
+    told = str(caught.value)
+    assert "--resume: other tests are selected than when run one was started" in told
+    assert "4 missing: a, b, c, …; 1 more: f" in told
+    assert "repeat its arguments: pytest -m b200 '--api-key=***'" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "found", "expected"),
+    [
+        ({"injected": ["a=1"]}, "found: a=1", "expected: nothing"),
+        ({"synthetic": True}, "found: True", "expected: False"),
+        ({"launcher": "slurm"}, "found: slurm", "expected: local"),
+        ({"fingerprint": {"cpu": "Xeon"}}, "found: cpu Xeon", "expected: cpu Grace, cores 72"),
+    ],
+)
+def test_what_shapes_all_numbers_must_be_as_it_was(
+    change: dict[str, Any], found: str, expected: str
+) -> None:
+    require_same(FACTS, FACTS)
+    with pytest.raises(InputError, match="is not as when run one was started") as caught:
+        require_same(FACTS, {**FACTS, **change})
+    assert found in str(caught.value)
+    assert expected in str(caught.value)
+
+
+def test_a_machine_is_not_compared_where_the_engine_runs_elsewhere() -> None:
+    now = {**FACTS, "fingerprint": {"cpu": "Xeon"}}
+    del now["fingerprint"]
+    require_same(FACTS, now)
+
+
+def group(**changes: Any) -> dict[str, Any]:
+    return {"scenario": "a", "engine": ENGINE, "content": {"c1": "0123"}, **changes}
+
+
+def test_a_finished_group_must_still_be_measured_as_it_was() -> None:
+    content = {"c1": "0123", "c4": "4567"}
+    require_same_group(group(), engine=ENGINE, content=content)
+    require_same_group(group(engine=None), engine={"name": "other"}, content=content)
+    with pytest.raises(InputError, match="another build of the engine than a") as caught:
+        require_same_group(group(), engine={**ENGINE, "commit": "def"}, content=content)
+    assert "found: name llama.cpp, version 1.2.0, commit def" in str(caught.value)
+    with pytest.raises(InputError, match="the scenario a was changed") as caught:
+        require_same_group(group(), engine=ENGINE, content={"c1": "9999"})
+    assert "found: c1: 9999" in str(caught.value)
+    assert "expected: c1: 0123" in str(caught.value)
+
+
+def test_the_call_that_goes_on_names_the_run_and_nothing_twice() -> None:
+    assert call_of(FACTS) == "pytest -m b200 '--api-key=***'"
+    assert resuming_call(FACTS) == "pytest -m b200 '--api-key=***' --resume=/runs/one"
+    plain = {"id": "20261105-1", "arguments": ["pytest", "--resume=older", "-m", "local"]}
+    assert resuming_call({**plain, "arguments": ["pytest"]}) == "pytest --resume=20261105-1"
+    assert resuming_call(plain) == "pytest -m local --resume=older"
+
+
+def test_an_outcome_of_another_scenario_is_not_taken_for_this_one() -> None:
+    other = replace(SCENARIO, id="other")
+    probe = load_probes(other)[0]
+    assert kept_of(of_a_run()).outcome(probe, [probe]) is None

@@ -1,0 +1,331 @@
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.cli.main import main
+from perfgate.gate.performance import judge_performance
+from perfgate.verdicts.numbers import Question, answer, judge_question
+
+Capture = pytest.CaptureFixture[str]
+KEYS = {"verdict", "change", "interval", "band", "runs_used", "needs_more_runs", "reason"}
+GSM8K = "accuracy:gsm8k:exact_match:strict-match"
+BASE = [101.0, 99.7, 100.4]
+
+
+def line(**changes: Any) -> str:
+    fields = {"metric": "output_throughput", "baseline": BASE, "new": [100.1], **changes}
+    return json.dumps({name: value for name, value in fields.items() if value != "LEFT OUT"})
+
+
+class Stream:
+    """`perfgate judge` with these lines on standard input."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+        self.err = ""
+
+    def __call__(self, *lines: str | bytes) -> tuple[int, list[dict[str, Any]]]:
+        raw = b"".join(
+            (one if isinstance(one, bytes) else one.encode(errors="surrogatepass")) + b"\n"
+            for one in lines
+        )
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        status = main(["judge"])
+        captured = self.capsys.readouterr()
+        self.err = captured.err
+        return status, [json.loads(one) for one in captured.out.splitlines()]
+
+
+@pytest.fixture
+def stream(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Stream:
+    return Stream(monkeypatch, capsys)
+
+
+def options(*words: str) -> list[str]:
+    return ["judge", "--metric", "output_throughput", "--baseline", "101,99.7,100.4", *words]
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("new", "verdict", "status"),
+        [
+            ("100.1", "PASS", 0),
+            ("106.1,106.2", "IMPROVEMENT", 0),
+            ("96.1,96.0", "REGRESSION", 1),
+            ("96.1", "INCONCLUSIVE", 10),
+        ],
+    )
+    def test_each_verdict_has_its_status(
+        self, capsys: Capture, new: str, verdict: str, status: int
+    ) -> None:
+        assert main(options("--new", new)) == status
+        out = capsys.readouterr().out
+        assert out.startswith(f"{verdict}: output_throughput changed by ")
+        assert main(options("--new", new, "--format", "json")) == status
+        found = json.loads(capsys.readouterr().out)
+        assert set(found) == KEYS
+        assert found["verdict"] == verdict
+
+    def test_every_option_reaches_the_rule(self, capsys: Capture) -> None:
+        words = ["--band", "0.05", "--sigma", "0.02", "--alpha", "0.1", "--beta", "0.2"]
+        new = "97,97,97,97"
+        assert main(options("--new", new, *words, "--max-runs", "2", "--format", "json")) == 0
+        found = json.loads(capsys.readouterr().out)
+        asked = Question(
+            "output_throughput", tuple(BASE), (97.0,) * 4, 0.05, 0.02, 0.1, 0.2, max_runs=2
+        )
+        assert found == json.loads(json.dumps(answer(judge_question(asked))))
+        assert found["runs_used"] == 2
+        plain = Question("output_throughput", tuple(BASE), (97.0,) * 4)
+        for name in ("band", "sigma", "alpha", "beta"):
+            changed = {name: getattr(asked, name)}
+            with_one = Question("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
+            assert judge_question(with_one) != judge_question(plain)
+
+    def test_notes_are_told(self, capsys: Capture) -> None:
+        assert main(options("--new", "100", "--band", "0.011")) == 10
+        assert "note: the band is below the noise floor" in capsys.readouterr().out
+
+    def test_an_accuracy_by_its_questions(self, capsys: Capture) -> None:
+        words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
+        assert main([*words, "--questions", "1319"]) == 1
+        assert "-5.0 points" in capsys.readouterr().out
+        assert main([*words, "--questions", "20"]) == 10
+        assert main(words) == 2
+        assert "add the number of questions" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--new", "nan"], "cannot be judged"),
+            (["--new", "inf"], "cannot be judged"),
+            (["--new=-5"], "cannot be judged"),
+            (["--new", "0"], "cannot be judged"),
+            (["--new", ""], "--new: not a number"),
+            (["--new", "96,"], "--new: not a number"),
+            (["--new", "0,1"], "cannot be judged"),
+            (["--new", "100", "--band", "2%"], "--band: not a number"),
+            (["--new", "100", "--band", "2"], "the band of output_throughput cannot be used"),
+            (["--new", "100", "--sigma", "0"], "the prior noise of one run cannot be used"),
+            (["--new", "100", "--alpha", "0.6"], "the gate's rule cannot be used"),
+            (["--new", "100", "--max-runs", "0"], "--max-runs: not a count"),
+            (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: not a count"),
+            (["--new", "100", "--questions", "7"], "does not come from questions"),
+            (["--new", "0.1"], "hardly all in tokens/s"),
+            ([], "--new: the option is missing"),
+        ],
+    )
+    def test_bad_ones_are_refused(self, capsys: Capture, words: list[str], said: str) -> None:
+        assert main(options(*words)) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert said in captured.err
+
+    def test_without_a_metric_they_mean_nothing(self, capsys: Capture) -> None:
+        assert main(["judge", "--new", "96.1"]) == 2
+        assert "--new: the option needs --metric" in capsys.readouterr().err
+
+    def test_an_unknown_metric(self, capsys: Capture) -> None:
+        assert main(["judge", "--metric", "speed", "--baseline", "1", "--new", "1"]) == 2
+        assert "unknown metric\n  found: speed" in capsys.readouterr().err
+
+
+class TestLines:
+    def test_each_is_answered_in_order_with_exactly_the_promised_keys(self, stream: Stream) -> None:
+        status, found = stream(
+            line(), line(new=[96.1, 96.0]), line(new=[96.1]), line(new=[106.1, 106.2])
+        )
+        assert status == 1
+        assert [one["verdict"] for one in found] == [
+            "PASS",
+            "REGRESSION",
+            "INCONCLUSIVE",
+            "IMPROVEMENT",
+        ]
+        assert all(set(one) == KEYS for one in found)
+
+    @pytest.mark.parametrize(
+        ("lines", "status"),
+        [
+            ([line()], 0),
+            ([line(), line(new=[106.1, 106.2])], 0),
+            ([line(), line(new=[96.1])], 10),
+            ([line(new=[96.1]), line(new=[96.1, 96.0]), line()], 1),
+            ([line(new=[96.1, 96.0]), "x"], 2),
+        ],
+    )
+    def test_status(self, stream: Stream, lines: list[str], status: int) -> None:
+        assert stream(*lines)[0] == status
+
+    def test_new_values_after_the_deciding_one_are_not_used(self, stream: Stream) -> None:
+        _, (found,) = stream(line(new=[100.1, 1e-3, 1e-3]))
+        assert (found["verdict"], found["runs_used"]) == ("PASS", 1)
+        _, (found,) = stream(line(new=[97.9, 97.9, 97.9], sigma=0.01, max_runs=1))
+        assert (found["verdict"], found["runs_used"]) == ("INCONCLUSIVE", 1)
+        assert found["needs_more_runs"] is False
+
+    def test_say_the_same_as_the_gate(self, stream: Stream) -> None:
+        _, (found,) = stream(line(new=[98.7, 98.9]))
+        judged = judge_performance("output_throughput", BASE, [98.7, 98.9])
+        assert found["interval"] == list(judged.interval or ())
+        assert (found["change"], found["band"]) == (judged.change, judged.band)
+        assert found["reason"].startswith(judged.reason)
+
+    def test_notes_are_part_of_the_reason(self, stream: Stream) -> None:
+        _, (found,) = stream(line(baseline=100, new=100))
+        assert found["reason"].endswith(
+            "(the band is below the noise floor: 5 fresh starts resolve 2.2%)"
+        )
+
+    def test_one_number_is_a_list_of_one(self, stream: Stream) -> None:
+        assert stream(line(baseline=100, new=100)) == stream(line(baseline=[100], new=[100]))
+
+    def test_null_leaves_a_field_to_the_rule(self, stream: Stream) -> None:
+        assert stream(line(band=None, sigma=None)) == stream(line())
+
+    def test_equal_values_on_both_sides_pass(self, stream: Stream) -> None:
+        status, (found,) = stream(line(baseline=[100.0] * 8, new=[100.0]))
+        assert (status, found["verdict"]) == (0, "PASS")
+
+    def test_blank_lines_and_a_byte_order_mark_are_skipped(self, stream: Stream) -> None:
+        status, found = stream("\ufeff" + line(), "", "   ", line())
+        assert (status, len(found)) == (0, 2)
+
+    @pytest.mark.parametrize("lines", [[], ["", "  "]])
+    def test_no_line_at_all_is_an_error(self, stream: Stream, lines: list[str]) -> None:
+        assert stream(*lines) == (2, [])
+        assert "nothing to judge: the input has no line" in stream.err
+
+    @pytest.mark.parametrize(
+        ("bad", "said"),
+        [
+            ("x", "the line is not JSON"),
+            (line()[:-3], "the line is not JSON"),
+            ("[1]", "not a JSON object"),
+            ("[" * 100_000, "too many brackets"),
+            (b"\xff\xfe", "not UTF-8"),
+            (line(metric="speed"), "unknown metric"),
+            (line(metric=7), "metric: not a metric's name"),
+            (line(metric="LEFT OUT"), "metric: the field is missing"),
+            (line(new="LEFT OUT"), "new: the field is missing"),
+            (line(sigmas=0.1), "sigmas: unknown field"),
+            (line()[:-1] + ', "new": [5]}', "new: the field is there twice"),
+            (line(new=[float("nan")]), "found: NaN"),
+            (line(baseline=[float("inf")]), "found: Infinity"),
+            (line().replace("99.7", "1e999"), "found: 1e999"),
+            (line(new=[10**400]), "value 1 is not a number"),
+            (line().replace("99.7", "9" * 5000), "the line is not JSON"),
+            (line(new=[]), "new: no values"),
+            (line(baseline=[]), "baseline: no values"),
+            (line(new=["96.1"]), "write it without quotes"),
+            (line(new=[True]), "value 1 is not a number"),
+            (line(new=[[96.1]]), "value 1 is not a number"),
+            (line(new={"a": 1}), "new: not a number"),
+            (line(new=[-1]), "cannot be judged"),
+            (line(new=[0]), "cannot be judged"),
+            (line(new=[0.1]), "hardly all in tokens/s"),
+            (line(baseline=[100, 100_000]), "hardly all in tokens/s"),
+            (line(band=0), "the band of output_throughput cannot be used"),
+            (line(band="2%"), "band: not a number"),
+            (line(sigma=-1), "the prior noise"),
+            (line(alpha=0.7), "the gate's rule"),
+            (line(max_runs=1.5), "max_runs: not a count"),
+            (line(questions=5), "does not come from questions"),
+            (line(metric="ttft_p99_ms"), "has no band of its own"),
+            (line(metric=GSM8K, baseline=0.9, new=0.9), "questions: how far a score"),
+            (line(metric=GSM8K, baseline=95, new=0.9, questions=9), "divide percentages by 100"),
+            (line(metric=GSM8K, baseline=0.9, new=-0.1, questions=9), "no share"),
+            (line(metric=GSM8K, baseline=0.9, new=0.9, questions=0), "questions: not a count"),
+            (
+                line(metric=GSM8K, baseline=0.9, new=0.9, questions=9, sigma=0.1),
+                "sigma means nothing",
+            ),
+        ],
+    )
+    def test_a_bad_one_tells_where_and_does_not_stop_the_others(
+        self, stream: Stream, bad: str | bytes, said: str
+    ) -> None:
+        status, (first, wrong, last) = stream(line(), bad, line())
+        assert status == 2
+        assert first["verdict"] == last["verdict"] == "PASS"
+        assert set(wrong) == {"error", "line"}
+        assert wrong["line"] == 2
+        assert wrong["error"].startswith("<standard input>:2: ")
+        assert said in wrong["error"]
+
+    @pytest.mark.timeout(60)
+    def test_is_answered_before_the_next_is_asked(self) -> None:
+        words = [sys.executable, "-m", "perfgate.cli.main", "judge"]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        with subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+        ) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            for _ in range(2):
+                program.stdin.write(line() + "\n")
+                program.stdin.flush()
+                assert json.loads(program.stdout.readline())["verdict"] == "PASS"
+            program.stdin.close()
+            assert program.wait(timeout=60) == 0
+
+    @pytest.mark.slow
+    def test_ten_thousand_take_less_than_ten_seconds(self) -> None:
+        text = "\n".join(
+            line(baseline=[100 + 0.01 * (n % 7)] * (n % 30 + 1), new=[97.0 + n % 5, 99, 98, 97, 97])
+            for n in range(10_000)
+        )
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-m", "perfgate.cli.main", "judge"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # Its own time: what else the machine is busy with is not its fault.
+        assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
+        assert done.returncode in (0, 1, 10)
+        assert len(done.stdout.splitlines()) == 10_000
+
+
+class TestQuestion:
+    def test_of_an_accuracy_the_order_of_the_baseline_does_not_matter(self) -> None:
+        one = Question(GSM8K, (0.95, 0.93), (0.94,), questions=500)
+        other = Question(GSM8K, (0.93, 0.95), (0.94,), questions=500)
+        assert judge_question(one) == judge_question(other)
+        assert judge_question(one).baseline == pytest.approx(0.94)
+
+    def test_of_an_accuracy_later_values_change_nothing(self) -> None:
+        one = Question(GSM8K, (0.95,), (0.94,), questions=500)
+        assert judge_question(one) == judge_question(
+            Question(GSM8K, (0.95,), (0.94, 0.1), questions=500)
+        )
+
+    @given(st.floats(1e-3, 1e3))
+    def test_scaling_all_values_leaves_the_verdict(self, factor: float) -> None:
+        plain = Question("output_throughput", tuple(BASE), (98.0, 97.0, 98.5))
+        scaled = Question(
+            "output_throughput",
+            tuple(factor * value for value in plain.baseline),
+            tuple(factor * value for value in plain.new),
+        )
+        assert judge_question(plain).verdict == judge_question(scaled).verdict
+
+    @given(st.floats(90, 110), st.floats(0.5, 1))
+    def test_a_worse_value_never_betters_the_verdict(self, new: float, worse: float) -> None:
+        order = ["REGRESSION", "INCONCLUSIVE", "PASS", "IMPROVEMENT"]
+        verdicts = [
+            judge_question(Question("output_throughput", tuple(BASE), (value, value))).verdict
+            for value in (new * worse, new)
+        ]
+        assert order.index(verdicts[0]) <= order.index(verdicts[1])

@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from perfgate.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+DATA = Path(__file__).parents[1] / "data"
+GOOD = DATA / "trtllm_bench" / "b200_fp8kv_max_throughput.txt"
+BAD = DATA / "benchmark_serving" / "placeholders.txt"
+
+
+def test_one_file_is_one_object(capsys: Capture) -> None:
+    assert main(["parse", str(GOOD)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["outcome"] == "success"
+    assert found["metrics"]["output_throughput"] == 43146.2042
+    assert found["facts"]["client"] == "trtllm-bench"
+
+
+def test_no_usable_result_is_status_1(capsys: Capture) -> None:
+    assert main(["parse", "--client", "benchmark_serving", str(BAD)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["outcome"], found["class"]) == ("error", "no_metrics")
+    assert found["evidence"] == [6, "Request throughput (req/s):               [result]"]
+
+
+def test_several_files_are_a_list(capsys: Capture) -> None:
+    assert main(["parse", str(GOOD), str(BAD)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["file"], one["outcome"]) for one in found] == [
+        (str(GOOD), "success"),
+        (str(BAD), "error"),
+    ]
+
+
+def test_several_good_files_are_status_0(capsys: Capture) -> None:
+    assert main(["parse", str(GOOD), str(GOOD)]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+@pytest.mark.parametrize("name", ["none.txt", "."])
+def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: Capture, name: str) -> None:
+    assert main(["parse", str(GOOD), str(tmp_path / name)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "the file cannot be read" in captured.err
+
+
+def test_an_unknown_client(capsys: Capture) -> None:
+    assert main(["parse", "--client", "genai-perf", str(GOOD)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "one of trtllm-bench, benchmark_serving" in captured.err
+
+
+def test_bytes_that_are_no_text(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "core"
+    file.write_bytes(bytes(range(256)) * 8)
+    assert main(["parse", str(file)]) == 1
+    assert json.loads(capsys.readouterr().out)["class"] == "unknown"

@@ -1,0 +1,305 @@
+"""`perfgate plan`: what could be shown and what it would cost, without starting anything."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import building
+import pytest
+import yaml
+from building import MACHINE
+
+from perfgate.baselines import Baseline, BaselineRun, Entry, own_store, suite_store
+from perfgate.baselines.calibrated_noise import Calibrated, ProbeNoise, noise_file, save
+from perfgate.baselines.noise_spread import spread
+from perfgate.cli.main import main
+from perfgate.core.errors import MissingProgram
+from perfgate.core.locations import Places
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.llama_cpp import LlamaCpp
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import Scenario
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
+BUILD = EngineBuild("llama.cpp", "2026.10", "2026.10")
+THROUGHPUTS = (100.0, 100.4, 99.7, 100.1, 99.9)
+
+
+@pytest.fixture(autouse=True)
+def installed(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without GPUs with the engine on it; nothing may be started."""
+    monkeypatch.setattr("perfgate.machine.hardware.detect", lambda: MACHINE)
+    monkeypatch.setattr(LlamaCpp, "build", lambda self, places: BUILD)
+    for schema in ("noise", "documented"):
+        source = ROOT / "baselines" / f"{schema}.schema.json"
+        shutil.copy(source, two_scenarios.parent / "baselines")
+
+    def nothing(*_: object, **__: object) -> None:
+        raise AssertionError("a plan starts nothing")
+
+    monkeypatch.setattr("perfgate.launchers.local.launcher.LocalLauncher.start", nothing)
+
+
+@pytest.fixture
+def h200(two_scenarios: Path) -> Scenario:
+    return next(one for one in load_scenarios(two_scenarios) if one.id == "h200-serve")
+
+
+def edit(folder: Path, **gate: Any) -> None:
+    """Change the gate of the H200 scenario."""
+    path = folder / "h200.yaml"
+    plain = yaml.safe_load(path.read_text())
+    plain["scenarios"][0]["gate"].update(gate)
+    path.write_text(yaml.safe_dump(plain))
+
+
+def accepted(
+    h200: Scenario, build: EngineBuild = BUILD, seconds: float | None = 40.0, scale: float = 1.0
+) -> Baseline:
+    """A baseline of all its probes with five fresh starts."""
+    runs = tuple(
+        BaselineRun(
+            f"run-{number}",
+            f"2026-11-0{number}T08:00:00+00:00",
+            {
+                "output_throughput": scale * value,
+                "server_cpu_s_per_1k_tokens": 3.0 + value / 1000,
+                "accuracy:perfgate_arithmetic:exact_match:strict-match": 0.5,
+            },
+            {
+                "accuracy:perfgate_arithmetic:exact_match:strict-match": {
+                    f"q{n}": n % 2 == 0 for n in range(200)
+                }
+            },
+            seconds,
+        )
+        for number, value in enumerate(THROUGHPUTS, start=1)
+    )
+    labels = ("c1", "c4", "perfgate_arithmetic")
+    return building.baseline(
+        scenario=h200.id,
+        hardware=h200.hardware.label,
+        engine=build,
+        entries={label: Entry({"content": "a"}, runs) for label in labels},
+        change="first",
+    )
+
+
+def planned(capsys: Capture, *words: str, status: int = 0) -> dict[str, Any]:
+    assert main(["plan", *words, "--format", "json"]) == status
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def of(plan: dict[str, Any], scenario: str, probe: str, metric: str) -> dict[str, Any]:
+    (one,) = [one for one in plan["scenarios"] if one["id"] == scenario]
+    (measured,) = [found for found in one["probes"] if found["probe"] == probe]
+    (judged,) = [found for found in measured["metrics"] if found["metric"] == metric]
+    return {"compared_with": measured["compared_with"], **judged}
+
+
+def test_against_a_baseline(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
+    edit(two_scenarios, noise="prior")
+    suite_store().save(accepted(h200))
+    plan = planned(capsys, "h200-serve")
+    # c1, c4 and the sweep of them with two metrics each, and the accuracy
+    assert (plan["tests"], plan["alpha"], plan["problems"], plan["unjudged"]) == (7, 0.025, [], [])
+    found = of(plan, "h200-serve", "c1", "output_throughput")
+    assert found["compared_with"] == (
+        "compared with llama.cpp 2026.10 of 2026-11-05, accepted by Ada, 5 fresh starts "
+        "(same engine commit), if the machine's facts match"
+    )
+    assert (found["against"], found["baseline_runs"], found["noise_from"]) == (
+        "baseline",
+        5,
+        "pooled",
+    )
+    assert found["sigma"] == pytest.approx(0.0045, abs=0.0005)
+    assert len(found["smallest"]) == 4
+    assert found["smallest"][0] == pytest.approx(0.022, abs=0.003)
+    (one,) = plan["scenarios"]
+    assert one["build_told_by"] == "the installed one"
+    assert one["cost"]["unchanged"]["starts"] == pytest.approx(1.2, abs=0.25)
+    assert 2.0 <= one["cost"]["slower"]["starts"] < 2.6
+    # three probes of 40 s each, a share of the start in each
+    seconds = 3600 * one["cost"]["unchanged"]["hours"]
+    assert 120 <= seconds < 120 * one["cost"]["unchanged"]["starts"] + 1
+    assert one["cost"]["unchanged"]["hours_at_most"] is False
+
+
+def test_as_text(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
+    edit(two_scenarios, noise="prior")
+    suite_store().save(accepted(h200))
+    assert main(["plan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("14 gating tests: a loss is claimed wrongly in 2.5% a look")
+    assert "h200-serve (1xH200)" in lines
+    assert "  build under test: llama.cpp 2026.10, the installed one" in lines
+    assert "  c1, c4: compared with this machine itself, 5 fresh starts to be made first" in lines
+    columns = next(line.split() for line in lines if line.startswith("  probe"))
+    assert columns[-4:] == ["3", "starts", "4", "starts"]
+    row = next(line.split() for line in lines if line.startswith("  c1 ")).__iter__()
+    assert [next(row) for _ in range(3)] == ["c1", "output_throughput", "2.0%"]
+    assert any("5 starts of the reference, then 1." in line for line in lines)
+    assert lines[-1].startswith("all, one after the other")
+
+
+def test_no_baseline_is_no_error_but_with_gate(two_scenarios: Path, capsys: Capture) -> None:
+    plan = planned(capsys, "h200-serve")
+    assert plan["unjudged"] == ["h200-serve-c1", "h200-serve-c4", "h200-serve-perfgate_arithmetic"]
+    found = of(plan, "h200-serve", "c1", "output_throughput")
+    assert found["compared_with"] == "no baseline: this run would only measure"
+    assert (found["against"], found["smallest"]) == ("nothing", [])
+    (one,) = plan["scenarios"]
+    assert one["cost"]["slower"]["starts"] == 1.0
+    # as the limits allow: 60 s to be ready and 600 s for each of three measurements
+    assert one["cost"]["slower"]["hours"] == pytest.approx((60 + 3 * 600) / 3600, abs=1e-3)
+    assert one["cost"]["slower"]["gpu_hours"] == one["cost"]["slower"]["hours"]
+    assert main(["plan", "h200-serve", "--gate"]) == 12
+    assert "would get no verdict: h200-serve-c1, h200-serve-c4" in capsys.readouterr().err
+
+
+def test_a_machine_that_measures_itself_is_planned_with_its_reference(capsys: Capture) -> None:
+    plan = planned(capsys, "local-smollm2-serve")
+    (one,) = plan["scenarios"]
+    assert one["reference_starts"] == 5
+    assert plan["total"] == one["cost"]
+    assert 6.0 < one["cost"]["unchanged"]["starts"] < 6.5
+    assert one["cost"]["unchanged"]["gpu_hours"] == 0
+    # accuracy alone is compared with the suite's store
+    assert plan["unjudged"] == ["local-smollm2-serve-perfgate_arithmetic"]
+
+
+def test_its_stored_reference_spares_the_starts(h200: Scenario, capsys: Capture) -> None:
+    stored = accepted(h200)
+    own_store().save(
+        replace(stored, scenario="local-smollm2-serve", hardware="cpu", accepted_by="self")
+    )
+    plan = planned(capsys, "local-smollm2-serve")
+    (one,) = plan["scenarios"]
+    assert one["reference_starts"] == 0
+    found = of(plan, "local-smollm2-serve", "c1", "output_throughput")
+    assert (found["against"], found["noise_from"]) == ("baseline", "measured")
+    assert found["notes"][0].startswith("band widened from 2.0%")
+
+
+def test_a_band_below_the_noise_floor_is_an_error_and_all_are_told(
+    two_scenarios: Path, h200: Scenario, capsys: Capture
+) -> None:
+    bands = {"output_throughput": 0.002, "server_cpu_s_per_1k_tokens": 0.003}
+    edit(two_scenarios, noise="prior", bands=bands)
+    suite_store().save(accepted(h200))
+    assert main(["plan", "h200-serve"]) == 2
+    told = capsys.readouterr()
+    for label in ("c1", "c4"):
+        for metric in bands:
+            assert f"{label}: the band of {metric} is below the noise floor" in told.err
+    assert told.err.count("to mend it: widen the band to ") == 4
+    assert f"{two_scenarios / 'h200.yaml'}: h200-serve.gate.bands.output_throughput" in told.err
+    assert "cannot gate so, see the error" in told.out  # and the plan is shown all the same
+    plan = planned(capsys, "h200-serve", status=2)
+    assert len(plan["problems"]) == 4
+
+
+def test_measured_noise_widens_its_band_instead(
+    two_scenarios: Path, h200: Scenario, capsys: Capture
+) -> None:
+    edit(two_scenarios, bands={"output_throughput": 0.002})
+    suite_store().save(accepted(h200))
+    assert planned(capsys, "h200-serve")["problems"] == []
+
+
+def test_calibrated_noise_is_taken_and_told(
+    two_scenarios: Path, h200: Scenario, capsys: Capture
+) -> None:
+    edit(two_scenarios, noise="prior")
+    suite_store().save(accepted(h200))
+    of_start = spread("output_throughput", [[x] for x in (100.0, 101.0, 99.0, 100.5, 99.5, 100.2)])
+    probes = {
+        probe.label: ProbeNoise(probe.content_hash(), {"output_throughput": of_start})
+        for probe in load_probes(h200)
+    }
+    facts = MACHINE.fingerprint()
+    calibrated = Calibrated(
+        *(h200.id, h200.hardware.label, BUILD, {**facts, "gpus": "NVIDIA H200"}, "run-1"),
+        *("2026-11-20T08:00:00+00:00", 6, 1, probes),
+    )
+    save(calibrated, noise_file(h200))
+    plan = planned(capsys, "h200-serve")
+    found = of(plan, "h200-serve", "c1", "output_throughput")
+    assert found["noise_from"] == "calibrated"
+    assert found["noise"].startswith(f"calibrated {of_start.sigma:.2%} with 5 degrees of freedom")
+    assert of(plan, "h200-serve", "c1", "server_cpu_s_per_1k_tokens")["noise_from"] == "pooled"
+    (one,) = plan["scenarios"]
+    assert "on a machine unlike this one: it counts if the facts match there" in one["notes"][0]
+
+
+def test_the_budget_in_seconds_allows_fewer_starts(
+    two_scenarios: Path, h200: Scenario, capsys: Capture
+) -> None:
+    text = (two_scenarios / "h200.yaml").read_text()
+    plain = yaml.safe_load(text)
+    one = plain["scenarios"][0]
+    one["workload"]["concurrency"] = [1]
+    del one["accuracy"]
+    one["gate"].update(
+        noise="prior", budget_s=70, metrics=["output_throughput"], bands={}, reference="stored"
+    )
+    (two_scenarios / "h200.yaml").write_text(yaml.safe_dump(plain))
+    suite_store().save(accepted(h200))
+    (found,) = planned(capsys, "h200-serve")["scenarios"]
+    # One probe of 40 s: after two starts 80 s are gone.
+    assert found["max_starts"] == 2
+    assert found["notes"] == ["the budget of 70 s allows 2 starts of 40 s, not 4"]
+    assert found["cost"]["unchanged"]["hours_at_most"] is False
+
+
+def test_which_build_is_planned(
+    h200: Scenario, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    suite_store().save(accepted(h200, EngineBuild("llama.cpp", "2026.9", "aaa")))
+    suite_store().save(accepted(h200, EngineBuild("llama.cpp", "2026.10", "bbb")))
+
+    def chosen(*words: str) -> tuple[str, str, str]:
+        plan = planned(capsys, "h200-serve", *words)
+        (one,) = plan["scenarios"]
+        compared = of(plan, "h200-serve", "c1", "output_throughput")["compared_with"]
+        return one["version"], one["build_told_by"], compared.split(" of ")[0].split()[-1]
+
+    assert chosen() == ("2026.10", "the installed one", "2026.10")
+    assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
+    assert chosen("--engine-commit", "aaa") == ("2026.10", "the installed one", "2026.9")
+
+    def missing(self: LlamaCpp, places: Places) -> EngineBuild:
+        raise MissingProgram("not here")
+
+    monkeypatch.setattr(LlamaCpp, "build", missing)
+    version, told_by, _ = chosen()
+    assert (version, told_by) == ("unknown", "of the document, as none is installed here")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["h200-srve"], "did you mean h200-serve?"),
+        (["-m", "b200"], "no scenario is selected"),
+        (["--gpu", "GB200"], "no scenario is selected"),
+        (["--engine-repo", "/nowhere-at-all"], "not a git clone"),
+    ],
+)
+def test_bad_wishes(words: list[str], problem: str, capsys: Capture) -> None:
+    assert main(["plan", *words]) == 2
+    told = capsys.readouterr()
+    assert problem in told.err
+    assert told.out == ""
+
+
+def test_a_damaged_baseline_is_an_error(h200: Scenario, capsys: Capture) -> None:
+    path = suite_store().save(accepted(h200))
+    path.write_text("{")
+    assert main(["plan", "h200-serve"]) == 2
+    assert str(path) in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""The Slurm job of a start, printed: the text of a script that a person could hand in."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfgate.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site.example.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _this_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its scenarios, and no Slurm on PATH."""
+    monkeypatch.setenv("PERFGATE_ROOT", str(ROOT))
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    monkeypatch.setenv("PATH", "/no/such/folder")
+
+
+def printed(capsys: Capture, *words: str) -> str:
+    assert main(["scenarios", "job", *words]) == 0
+    return capsys.readouterr().out
+
+
+def part(text: str, title: str) -> list[str]:
+    """The lines of one program."""
+    lines = text.splitlines()
+    rest = lines[lines.index(f"# {title}") :]
+    return rest[: rest.index("#") if "#" in rest else None]
+
+
+def test_the_script_and_how_it_is_handed_in(capsys: Capture) -> None:
+    text = printed(capsys, "gb200-r1-fp4-2node-slurm", "--site", str(SITE))
+    lines = text.splitlines()
+    assert lines[0] == "#!/bin/sh"
+    options = [line for line in lines if line.startswith("#SBATCH ")]
+    assert "#SBATCH --partition=batch" in options
+    assert "#SBATCH --gres=gpu:gb200:4" in options
+    assert "#SBATCH --segment=4" in options
+    assert "#   sbatch \\" in lines
+    assert "#     --ntasks-per-node=4 \\" in lines
+    # sbatch stops reading options at the first line that is no comment.
+    assert max(map(lines.index, options)) < min(
+        number for number, line in enumerate(lines) if line and not line.startswith("#")
+    )
+    subprocess.run(("/bin/sh", "-n"), input=text, text=True, check=True)
+
+
+def test_a_submitting_scenario_becomes_ranks_of_the_job(capsys: Capture) -> None:
+    text = printed(capsys, "gb200-r1-fp4-2node-slurm", "--site", str(SITE))
+    ranks = text[text.index("# benchmark of c3072") :]
+    for line in (
+        "#     --mpi=pmix \\",
+        "#     --nodes=2 \\",
+        "#     --ntasks=8 \\",
+        "#     '--nodelist=<NODE1>,<NODE2>' \\",
+        "#     '--container-image=nvcr.io#nvidia/tensorrt-llm/release:1.0.0' \\",
+        "#     trtllm-llmapi-launch trtllm-bench \\",
+    ):
+        assert line in ranks.splitlines()
+    assert "--container-mounts=/models:/models,<RUN>/c3072:<RUN>/c3072" in ranks
+    assert "#   with extra-llm-api-config.yml:" in ranks
+
+
+def test_clients_are_where_the_site_says(capsys: Capture, tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("schema_version: 1\nslurm: {clients: beside}\n")
+    beside = printed(capsys, "b200-r1-0528-fp4-serve", "--site", str(site))
+    assert "#   srun \\" in part(beside, "server")
+    assert "#   srun \\" in part(beside, "client of c32")
+    assert "http://<NODE1>:8000" in beside
+    site.write_text("schema_version: 1\nslurm: {clients: login}\n")
+    login = printed(capsys, "b200-r1-0528-fp4-serve", "--site", str(site))
+    assert "#   srun \\" in part(login, "server")
+    assert "#   srun \\" not in part(login, "client of c32")
+
+
+def test_the_release_and_the_shape_can_be_chosen(capsys: Capture) -> None:
+    text = printed(
+        capsys, "b200-r1-fp4-explore", "--engine-version", "1.0.0", "--shape", "4096/512"
+    )
+    assert "# b200-r1-fp4-explore-4096-512: " in text
+    assert "for tensorrt-llm 1.0.0:" in text
+
+
+def test_no_secret_is_printed(capsys: Capture, tmp_path: Path) -> None:
+    text = (ROOT / "scenarios" / "h200" / "deepseek_r1_best_practice.yaml").read_text()
+    file = tmp_path / "scenario.yaml"
+    file.write_text(text.replace("&nvcc\n", "&nvcc\n      HF_TOKEN: hf_abc\n"))
+    shown = printed(capsys, "h200-r1-fp8-explore", "--scenarios", str(file))
+    assert "HF_TOKEN" in shown
+    assert "hf_abc" not in shown

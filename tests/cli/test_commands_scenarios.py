@@ -1,0 +1,257 @@
+import json
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from perfgate.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
+JSON = ("--format", "json")
+
+
+@pytest.fixture
+def scenarios(two_scenarios: Path) -> Path:
+    """The folder of the suite's two scenarios, a file each."""
+    return two_scenarios
+
+
+class TestList:
+    def test_one_line_each(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "list"]) == 0
+        header, *lines = capsys.readouterr().out.splitlines()
+        assert header.split() == ["id", "hardware", "engine", "markers", "title"]
+        assert [line.split()[:4] for line in lines] == [
+            ["h200-serve", "1xH200", "llama.cpp", "h200,serving"],
+            ["local-smollm2-serve", "cpu", "llama.cpp", "cpu,local,serving,throughput"],
+        ]
+
+    def test_as_json(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "list", "h200-*", "--format", "json"]) == 0
+        (one,) = json.loads(capsys.readouterr().out)
+        assert one == {
+            "id": "h200-serve",
+            "title": "SmolLM2-135M served on the CPU, two concurrencies and five-shot arithmetic",
+            "hardware": "1xH200",
+            "engine": "llama.cpp",
+            "model": "SmolLM2-135M-Instruct",
+            "markers": ["h200", "serving"],
+            "document": "docs/architecture.md",
+            "section": "The embedded default",
+        }
+
+    def test_of_another_folder(self, scenarios: Path, tmp_path: Path, capsys: Capture) -> None:
+        (tmp_path / "other").mkdir()
+        shutil.move(scenarios / "h200.yaml", tmp_path / "other")
+        words = ["scenarios", "list", "--scenarios", str(tmp_path / "other"), "--format", "json"]
+        assert main(words) == 0
+        assert [one["id"] for one in json.loads(capsys.readouterr().out)] == ["h200-serve"]
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["-m", "serving"], ["h200-serve", "local-smollm2-serve"]),
+            (["-m", "serving", "-m", "cpu"], ["local-smollm2-serve"]),
+            (["--gpu", "H200"], ["h200-serve"]),
+            (["--gpu", "none", "h200-*"], []),
+        ],
+    )
+    def test_by_marker_and_gpu(
+        self, scenarios: Path, capsys: Capture, words: list[str], expected: list[str]
+    ) -> None:
+        assert main(["scenarios", "list", *words, "--format", "json"]) == 0
+        assert [one["id"] for one in json.loads(capsys.readouterr().out)] == expected
+
+    def test_a_pattern_that_matches_nothing_is_an_error(
+        self, scenarios: Path, capsys: Capture
+    ) -> None:
+        assert main(["scenarios", "list", "h200-serv"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "did you mean h200-serve?" in captured.err
+
+
+class TestShow:
+    def test_as_yaml_and_as_json_alike(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "h200-serve"]) == 0
+        text = capsys.readouterr().out
+        assert main(["scenarios", "show", "h200-serve", "--format", "json"]) == 0
+        plain = json.loads(capsys.readouterr().out)
+        assert yaml.safe_load(text) == plain
+        assert plain["id"] == "h200-serve"
+        assert plain["hardware"]["gpus"] == 1
+        assert plain["source"]["section"] == "The embedded default"
+
+    def test_documented_values_with_unit_and_source(self, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "b200-r1-fp4-fp16kv-max-throughput", *JSON]) == 0
+        plain = json.loads(capsys.readouterr().out)
+        told = plain["documented"]["output_throughput"]
+        assert told["value"] == 36384.0838
+        assert told["unit"] == "tokens/s"
+        assert told["source"]["section"].startswith(plain["source"]["section"])
+        assert told["source"]["engine_commit"].startswith("b6261862")
+
+    def test_documented_scores_have_their_standard_error(self, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "b200-r1-0528-fp8-serve", *JSON]) == 0
+        told = json.loads(capsys.readouterr().out)["documented"]
+        strict = told["accuracy:gsm8k:exact_match:strict-match"]
+        assert (strict["value"], strict["stderr"]) == (0.95, 0.0060)
+
+    def test_nothing_documented_is_an_empty_mapping(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "h200-serve", *JSON]) == 0
+        assert json.loads(capsys.readouterr().out)["documented"] == {}
+
+    def test_an_unknown_id_is_an_error(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "h200-serv"]) == 2
+        assert "did you mean h200-serve?" in capsys.readouterr().err
+
+    def test_takes_no_pattern(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "show", "h200-*"]) == 2
+        assert "found: h200-*" in capsys.readouterr().err
+
+
+class TestCommand:
+    """On the suite's own scenarios, as they are rendered on paper."""
+
+    ID = "b200-r1-fp4-fp16kv-max-throughput"
+
+    def command(self, capsys: Capture, *words: str) -> Any:
+        assert main(["scenarios", "command", *words, *JSON]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    def test_as_json(self, capsys: Capture) -> None:
+        plain = self.command(capsys, self.ID, "--engine-version", "1.0.0")
+        steps = plain.pop("steps")
+        assert plain == {
+            "scenario": self.ID,
+            "engine": "tensorrt-llm",
+            "engine_version": "1.0.0",
+        }
+        assert [step["role"] for step in steps] == ["prepare_dataset", "benchmark"]
+        prepare, benchmark = steps
+        assert set(prepare) == {"role", "probe", "argv", "env", "files", "stdout"}
+        assert prepare["stdout"] == "dataset.txt"
+        assert benchmark["probe"] == "c3072"
+        assert benchmark["argv"][0] == "trtllm-bench"
+        assert "enable_attention_dp: true" in benchmark["files"]["extra-llm-api-config.yml"]
+
+    def test_by_default_for_the_documents_release(self, capsys: Capture) -> None:
+        assert self.command(capsys, "h200-v3-fp8-serve")["engine_version"] == "0.19.0"
+
+    def test_releases_are_spelled_differently(self, capsys: Capture) -> None:
+        old, new = (
+            self.command(capsys, self.ID, "--engine-version", version)["steps"][0]["argv"]
+            for version in ("1.0.0", "1.3.0")
+        )
+        assert old[0] == "python"
+        assert new[0] == "trtllm-bench"
+
+    def test_as_shell_it_carries_the_same_calls(self, capsys: Capture) -> None:
+        steps = self.command(capsys, self.ID)["steps"]
+        assert main(["scenarios", "command", self.ID]) == 0
+        text = capsys.readouterr().out
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+        flat = shlex.split(text.replace("\\\n", " "), comments=True)
+        for step in steps:
+            # The checkout's program is found where the person has it.
+            words = [word for word in step["argv"] if not word.startswith("benchmarks/")]
+            assert set(words) <= set(flat)
+            for content in step["files"].values():
+                assert content in text
+
+    def test_in_a_container_of_that_release(self, capsys: Capture) -> None:
+        words = ["b200-r1-0528-fp8-serve", "--container", "--engine-version", "1.2.0"]
+        server = self.command(capsys, *words)["steps"][0]["argv"]
+        assert server[:3] == ["docker", "run", "--rm"]
+        assert "nvcr.io/nvidia/tensorrt-llm/release:1.2.0" in server
+
+    def test_of_other_lengths(self, capsys: Capture) -> None:
+        words = ["b200-r1-fp4-explore", "--shape", "4096/512"]
+        one = self.command(capsys, *words)
+        assert one["scenario"] == "b200-r1-fp4-explore-4096-512"
+        both = self.command(capsys, *words, "--shape", "128/128")
+        assert [each["scenario"] for each in both][1] == "b200-r1-fp4-explore-128-128"
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["b200-r1-fp4-fp16kv-max-troughput"], f"did you mean {ID}?"),
+            ([ID, "--shape", "4096/512"], "a scenario marked explore"),
+            (["b200-r1-fp4-explore", "--shape", "4096x512"], "<input tokens>/<output tokens>"),
+            ([ID, "--engine-version", "0.18.0"], "0.18.0"),
+            (["h200-v3-fp8-gpqa", "--engine-version", "1.0.0"], "TensorRT-LLM 1.0.0 cannot do"),
+            (["h200-v3-fp8-2node-slurm", "--container"], "PERFGATE_CONTAINER_IMAGE"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(
+        self, capsys: Capture, words: list[str], message: str
+    ) -> None:
+        assert main(["scenarios", "command", *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert message in captured.err
+
+    def test_here_the_programs_must_be_here(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_SERVE", "true")
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", "true")
+        monkeypatch.setenv("PERFGATE_DATASETS", "/nowhere")
+        assert main(["scenarios", "command", "h200-r1-0528-fp8-sharegpt", "--here"]) == 2
+        assert "PERFGATE_DATASETS: no such folder" in capsys.readouterr().err
+
+    def test_secrets_are_not_shown(self, scenarios: Path, capsys: Capture) -> None:
+        file = ROOT / "scenarios" / "b200" / "deepseek_r1_best_practice.yaml"
+        plain = yaml.safe_load(file.read_text())
+        plain["scenarios"] = [one for one in plain["scenarios"] if one["id"] == self.ID]
+        plain.pop("claims", None)
+        plain["scenarios"][0]["environment"] = {"HF_TOKEN": "hf_1"}
+        (scenarios / "secret.yaml").write_text(yaml.safe_dump(plain))
+        steps = self.command(capsys, self.ID)["steps"]
+        assert steps[1]["env"]["HF_TOKEN"] == "***"
+        assert main(["scenarios", "command", self.ID]) == 0
+        text = capsys.readouterr().out
+        assert "hf_1" not in text
+        assert "HF_TOKEN:?a secret" in text
+
+
+class TestValidate:
+    def test_what_is_right(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "validate"]) == 0
+        assert capsys.readouterr().out == "2 scenarios, all as they should be\n"
+        assert main(["scenarios", "validate", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {
+            "valid": True,
+            "scenarios": ["h200-serve", "local-smollm2-serve"],
+        }
+
+    def test_one_file_alone(self, scenarios: Path, capsys: Capture) -> None:
+        file = str(scenarios / "h200.yaml")
+        assert main(["scenarios", "validate", file, "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["scenarios"] == ["h200-serve"]
+
+    def test_several_places(self, scenarios: Path, capsys: Capture) -> None:
+        files = [str(scenarios / "local.yaml"), str(scenarios / "h200.yaml")]
+        assert main(["scenarios", "validate", *files]) == 0
+        assert capsys.readouterr().out == "2 scenarios, all as they should be\n"
+
+    def test_all_that_is_wrong_with_file_and_line(self, scenarios: Path, capsys: Capture) -> None:
+        broken = scenarios / "local.yaml"
+        text = broken.read_text().replace("isl: 64", "isl: many").replace("gpus: 0", "gpus: -1")
+        broken.write_text(text)
+        lines = text.splitlines()
+        assert main(["scenarios", "validate"]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        for wrong in ("isl: many", "gpus: -1"):
+            number = next(n for n, line in enumerate(lines, start=1) if wrong in line)
+            assert f"{broken}:{number}: " in captured.err
+
+    def test_a_file_that_is_not_there(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "validate", str(scenarios / "none.yaml")]) == 2
+        assert "none.yaml" in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""The first answer: whatever it says, there must be one, no longer than asked."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfgate.clients.smoke_test import ask, request_body
+from perfgate.core.errors import RunError
+from perfgate.engines.base import Endpoint
+from perfgate.scenarios.scenario import Smoke
+
+SMOKE = Smoke("completion", ("Where is New York?",), max_tokens=16)
+
+
+def completion(text: str, tokens: int = 16) -> dict[str, Any]:
+    return {"choices": [{"text": text}], "usage": {"completion_tokens": tokens}}
+
+
+Serve = Callable[[object, int], Endpoint]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts a server that gives one answer to everything."""
+    servers: list[HTTPServer] = []
+
+    def start(answer: object, status: int = 200) -> Endpoint:
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return Endpoint("127.0.0.1", server.server_port, "some/model")
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_an_answer_is_kept_and_counted(serve: Serve, tmp_path: Path) -> None:
+    measured = ask(serve(completion(" / by Megan"), 200), SMOKE, tmp_path, 5)
+    assert measured.metrics == {}
+    assert measured.facts == {"answers": 1, "first_answer": " / by Megan"}
+    assert json.loads((tmp_path / "answers.json").read_text()) == {SMOKE.prompts[0]: " / by Megan"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "failure"),
+    [
+        (completion("  "), 200, "no_metrics"),
+        (completion("a long answer", 17), 200, "incomplete"),
+        ({"error": "no"}, 200, "no_metrics"),
+        ({"choices": []}, 200, "no_metrics"),
+        (b"<html>", 200, "no_metrics"),
+        ({"error": "overloaded"}, 503, "client_failed"),
+    ],
+)
+def test_anything_else_is_an_error(
+    serve: Serve, tmp_path: Path, answer: object, status: int, failure: str
+) -> None:
+    with pytest.raises(RunError) as caught:
+        ask(serve(answer, status), SMOKE, tmp_path, 5)
+    assert caught.value.failure == failure
+    assert not (tmp_path / "answers.json").exists()
+
+
+def test_no_server_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(RunError) as caught:
+        ask(Endpoint("127.0.0.1", 9, "m"), SMOKE, tmp_path, 5)
+    assert caught.value.failure == "client_failed"
+
+
+def test_the_request_is_the_documented_one() -> None:
+    assert request_body(SMOKE, SMOKE.prompts[0], "deepseek-ai/DeepSeek-R1-0528") == {
+        "model": "deepseek-ai/DeepSeek-R1-0528",
+        "prompt": "Where is New York?",
+        "max_tokens": 16,
+        "temperature": 0,
+    }

@@ -1,0 +1,71 @@
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.errors import (
+    InputError,
+    MissingProgram,
+    PerfgateError,
+    RunError,
+    SeveralInputErrors,
+)
+from perfgate.core.failures import FAILURES
+
+
+def test_an_input_error_names_place_found_expected_and_remedy() -> None:
+    error = InputError(
+        "not a whole number",
+        file=Path("a/b.yaml"),
+        line=7,
+        field="scenarios[0].hardware.gpus",
+        found="'8'",
+        expected="0 or more",
+        hint="remove the quotes",
+    )
+    assert str(error) == (
+        "a/b.yaml:7: scenarios[0].hardware.gpus: not a whole number\n"
+        "  found: '8'\n"
+        "  expected: 0 or more\n"
+        "  to mend it: remove the quotes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (InputError("wrong"), "wrong"),
+        (InputError("wrong", file=Path("a")), "a: wrong"),
+        (InputError("wrong", field="--by"), "--by: wrong"),
+        (InputError("wrong", found=0), "wrong\n  found: 0"),
+        (InputError("wrong", found=""), "wrong\n  found: "),
+    ],
+)
+def test_parts_that_do_not_apply_are_left_out(error: InputError, text: str) -> None:
+    assert str(error) == text
+
+
+def test_several_errors_are_told_at_once() -> None:
+    error = SeveralInputErrors([InputError("one", found=1), InputError("two")])
+    assert str(error) == "one\n  found: 1\ntwo"
+    assert [one.problem for one in error.errors] == ["one", "two"]
+
+
+def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    assert str(error) == (
+        f"oom: the server ended\n  | CUDA out of memory\n  next step: {FAILURES['oom'].next_step}"
+    )
+
+
+def test_a_run_error_may_know_a_better_next_step() -> None:
+    assert str(RunError("oom", "it ended", hint="use 8 GPUs")).endswith("next step: use 8 GPUs")
+
+
+def test_a_class_that_does_not_exist_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        RunError("no_such_class", "it ended")
+
+
+def test_all_are_of_one_tree() -> None:
+    for kind in (InputError, SeveralInputErrors, MissingProgram, RunError):
+        assert issubclass(kind, PerfgateError)

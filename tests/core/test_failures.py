@@ -1,0 +1,488 @@
+"""Failure classes: the first cause in a log wins, and healthy lines stay healthy."""
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import perfgate
+from perfgate.core.failure_signatures import SIGNATURES, TELLING_WORDS
+from perfgate.core.failures import FAILURES, Failure, classify, diagnose
+
+LOGS = Path(__file__).parents[1] / "data" / "failures"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A log file of `LOGS`, with the class, number and part of its telling line."""
+
+    file: str
+    failure: str
+    line: int
+    says: str
+
+
+TABLE = [
+    Log("cli_drift.log", "cli_drift", 31, "No such option: --request_json"),
+    Log("config_error.pydantic.log", "config_error", 28, "2 validation errors for TorchLlmArgs"),
+    Log("config_error.shared_memory.log", "config_error", 33, "creating shared memory segment"),
+    Log("cuda_error.log", "cuda_error", 40, "illegal memory access"),
+    Log("disk_full.log", "disk_full", 35, "No space left on device: 'report.json'"),
+    Log("hang.log", "hang", 39, "Hang detected on rank 2"),
+    Log("incomplete.log", "incomplete", 18, "!FAILED REQUESTS!"),
+    Log("killed.log", "killed", 43, "mpirun noticed that process rank 6"),
+    Log("killed.slurm.log", "killed", 32, "task 3: Killed"),
+    Log("killed.interrupted.log", "killed", 39, "Keyboard interrupt"),
+    Log("kv_cache_too_small.log", "kv_cache_too_small", 34, "must be large enough to process"),
+    Log("model_file.llama_cpp.log", "model_file", 29, "not within the file bounds"),
+    Log("mpi.spawn.log", "mpi", 23, "already filled"),
+    Log("mpi.ssh.log", "mpi", 24, "ssh: connect to host b200-08 port 2233"),
+    Log("nccl.log", "nccl", 32, "Failed, NCCL error"),
+    Log("oom.executor.log", "oom", 42, "Tried to allocate 3.12 GiB"),
+    Log("oom.mpirun_colours.log", "oom", 37, "failed due to insufficient GPU memory"),
+    Log("oom.host.log", "oom", 26, "Detected 1 oom-kill event(s)"),
+    Log("oom.llama_cpp.log", "oom", 29, "cudaMalloc failed: out of memory"),
+    Log("pmi_mismatch.log", "pmi_mismatch", 13, "OPAL ERROR: Unreachable"),
+    Log("pmi_mismatch.pmi2.log", "pmi_mismatch", 23, "PMI2_Init failed"),
+    Log("port_in_use.log", "port_in_use", 43, "('0.0.0.0', 8000): address already in use"),
+    Log("port_in_use.early.log", "port_in_use", 32, "Address already in use"),
+    Log("request_too_long.log", "request_too_long", 50, "prompt length (9351.0)"),
+    Log("total_timeout.slurm.log", "total_timeout", 32, "DUE TO TIME LIMIT"),
+    Log("truncated_output.log", "truncated_output", 31, "Unterminated string"),
+    Log("unknown.log", "unknown", 39, "Error in event loop: list index out of range"),
+]
+
+# One line for each signature: TensorRT-LLM, PyTorch, NCCL, Open MPI, Slurm, click, argparse, vLLM …
+CAUSES = {
+    "port_in_use": [
+        "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): "
+        "address already in use",
+        "main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080",
+        "RuntimeError: Failed to bind socket to 0.0.0.0:8000: [Errno 13] Permission denied",
+    ],
+    "disk_full": [
+        "OSError: [Errno 28] No space left on device: '/runs/x'",
+        "OSError: [Errno 122] Disk quota exceeded",
+    ],
+    "kv_cache_too_small": [
+        "[TensorRT-LLM][ERROR] maxTokensInPagedKvCache must be large enough to process at least 1 "
+        "sequence to completion",
+        "ValueError: The model's max seq len (29000) is larger than the maximum number of tokens "
+        "that can be stored in KV cache (23648).",
+        "ValueError: No available memory for the cache blocks. Try increasing "
+        "`gpu_memory_utilization`",
+    ],
+    "oom": [
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        "[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] Error executing load_single_module with args "
+        "('lm_head', Linear()): CUDA out of memory. Tried to allocate 40.00 MiB.",
+        "RuntimeError: CUDA out of memory",
+        "torch.AcceleratorError: CUDA error: out of memory",
+        "[TensorRT-LLM][ERROR] CUDA runtime error in cudaMalloc(ptr, n): out of memory (buf.h:66)",
+        "node7:2343:2381 [7] transport/nvls.cc:157 NCCL WARN Cuda failure 2 'out of memory'",
+        "ggml_cuda: allocating 39979.48 MiB on device 0: cudaMalloc failed: out of memory",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: Executor creation failed due to insufficient GPU memory.",
+        "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory",
+        "ValueError: Free memory on device (3.2/79.1 GiB) on startup is less than desired GPU "
+        "memory utilization (0.9, 71.2 GiB).",
+        "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
+        "llama_init_from_model: failed to allocate buffer for kv cache",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "MemoryError",
+        "[123.4] Out of memory: Killed process 812 (trtllm-serve)",
+        "slurmstepd-n1: error: Detected 1 oom_kill event in StepId=3.0.",
+        "slurmstepd: error: StepId=45.0 exceeded memory limit (433 > 314), being killed",
+        "srun: error: n1: task 0: Out Of Memory",
+    ],
+    "model_file": [
+        "error: failed to load model: no file /models/x.gguf",
+        "llama_model_load: error loading model: vocabulary is missing",
+        "tensor 'output.weight' data is not within the file bounds",
+        "gguf_init_from_file_impl: invalid magic characters: 'abcd', expected 'GGUF'",
+        "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
+        "OSError: /models/x is not a local folder and is not a valid model identifier",
+    ],
+    "request_too_long": [
+        "ValueError: The sum of prompt length (1), query length (0) and max_tokens (9) should "
+        "not exceed max_seq_len (8192)",
+        "Encountered an error: Prompt length (200) exceeds maximum input length (1)",
+        "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
+        "send_error: request (9000 tokens) exceeds the available context size (4096 tokens)",
+    ],
+    "nccl": [
+        "Failed, NCCL error /src/allreducePlugin.cpp:295 'internal error'",
+        "[rank0]: RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)",
+        "RuntimeError: Executor creation failed with an error which might indicate insufficient "
+        "GPU memory.",
+        "node7:2343:2381 [7] transport/nvls.cc:157 NCCL WARN Cuda failure 1 'invalid argument'",
+        "torch.distributed.DistBackendError: ncclSystemError: System call failed.",
+        "[rank3]:[E] ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout",
+    ],
+    "cuda_error": [
+        "RuntimeError: CUDA error: device not ready",
+        "[TRT] [E] createExecutionContext: Error Code 1: Cuda Runtime (invalid argument)",
+        "an illegal memory access was encountered",
+        "Assertion `index < size` failed: device-side assert triggered",
+        "unspecified launch failure",
+        "uncorrectable ECC error encountered",
+        "RuntimeError: cuBLAS: CUBLAS_STATUS_EXECUTION_FAILED",
+        "CUDA driver version is insufficient for CUDA runtime version",
+    ],
+    "pmi_mismatch": [
+        "PMI2_Init failed to intialize.  Return code: 14",
+        "[n1:21202] OPAL ERROR: Not initialized in file pmix2x_client.c at line 112",
+        "but OMPI was not built with SLURM's PMI support and therefore cannot",
+        "slurmstepd-n1: error:  mpi/pmix_v4: init: (null) [0]: can not load PMIx library",
+        "It looks like pmix_init failed for some reason; your parallel process is",
+        "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types",
+    ],
+    "mpi": [
+        "[worker:15806] PRTE ERROR: Bad parameter in file base/odls_base_default_fns.c at line 962",
+        "[n1:3] OPAL ERROR: Error in file util/net.c at line 3",
+        "[n1:1] [[1,0],0] ORTE_ERROR_LOG: Not found in file ess_hnp_module.c at line 320",
+        "ORTE has lost communication with a remote daemon.",
+        "It looks like opal_init failed for some reason; your parallel process is",
+        "It looks like MPI runtime init failed for some reason; your parallel process is",
+        "mpi4py.MPI.Exception: MPI_ERR_SPAWN: could not spawn processes",
+        "Exception in thread Thread-3 (_manager_spawn):",
+        'File "/usr/lib/python3/mpi4py/futures/_lib.py", line 350, in _manager_spawn',
+        "There are not enough slots available in the system to satisfy the 16",
+        "All nodes which are allocated for this job are already filled.",
+        "mpirun has detected an attempt to run as root.",
+        "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: mpiSize == tp * pp (world.cpp:99)",
+        "ssh: Could not resolve hostname b200-09: Name or service not known",
+        "Host key verification failed.",
+        "root@b200-08: Permission denied (publickey,password).",
+        "srun: error: Node failure on n2",
+        "sbatch: error: Unable to contact slurm controller (connect failure)",
+        "srun: error: task 3 launch failed: Unspecified error",
+    ],
+    "hang": ["[TRT-LLM] [E] Hang detected on rank 2 in PyExecutor; hard-killing"],
+    "total_timeout": [
+        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT",
+        "The user-provided time limit for job execution has been reached:",
+    ],
+    "cli_drift": [
+        "Error: No such option: --kv_cache_free_gpu_mem_fraction",
+        "Error: Invalid value for '--backend': 'tensorrt' is not one of 'pytorch', '_autodeploy'.",
+        "Error: Got unexpected extra argument (8)",
+        "aiperf: error: unrecognized arguments: --concurency 4",
+        "benchmark_serving.py: error: argument --backend: invalid choice: 'dynamo'",
+        "srun: unrecognized option '--container-image=foo'",
+        "error: invalid argument: --no-context-shift",
+    ],
+    "config_error": [
+        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-y, error: "
+        "No space left on device (28)",
+        "mpirun was unable to launch the specified application as it could not access",
+        "  Extra inputs are not permitted [type=extra_forbidden, input_value=True]",
+        "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TorchLlmArgs",
+        "jsonschema.exceptions.ValidationError: 3 is not a string",
+        "TypeError: PyTorchConfig.__init__() got an unexpected keyword argument 'use_graphs'",
+        "yaml.scanner.ScannerError: mapping values are not allowed here",
+        "Error: Missing option '-m' / '--model'.",
+        "benchmark_serving.py: error: the following arguments are required: --model",
+        "bash: line 1: trtllm-bench: command not found",
+        "slurmstepd: error: execve(): trtllm-bench: No such file or directory",
+        "srun: error: Unable to allocate resources: Requested node configuration is not available",
+        "sbatch: error: Batch job submission failed: Invalid partition name specified",
+        "slurmstepd-n1: error: pyxis: failed to import docker image",
+    ],
+    "truncated_output": [
+        "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 812",
+        "SyntaxError: Unexpected end of JSON input",
+    ],
+    "incomplete": [
+        "!!!!!!!!!!!!!!FAILED REQUESTS!!!!!!!!!!!!!!!",
+        "Total failed requests: 17",
+        "Failed requests:                         17        ",
+        "UserWarning: All requests failed. This is likely due to a misconfiguration",
+    ],
+}  # fmt: skip
+SYMPTOMS = {
+    "killed": [
+        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).",
+        "srun: error: n2: task 3: Killed",
+        "srun: error: gb200-02: tasks 4-7: Segmentation fault",
+        "run.sh: line 3: 12117 Killed                  trtllm-bench",
+        "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
+        "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
+    ],
+    "nccl": [
+        "torch.distributed.DistBackendError: ncclRemoteError: A call failed possibly due to",
+        "a remote process exited or there was a network error",
+    ],
+    "mpi": [
+        "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+        "[n1:101829] PMIX ERROR: UNREACHABLE in file server/pmix_server.c at line 2198",
+        "*** An error occurred in MPI_Init_thread",
+    ],
+    "unknown": [
+        "[TRT-LLM] [E] Error in event loop: list index out of range",
+        "Executor worker returned error",
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+        "ValueError: Initial test run failed - Please make sure arguments are right",
+        "KeyError: 'output_tokens'",
+    ],
+}
+BANNERS = {
+    "mpi": [
+        "Primary job  terminated normally, but 1 process returned",
+        "mpirun detected that one or more processes exited with non-zero status, thus causing",
+    ],
+    "unknown": ["srun: error: n2: task 1: Exited with exit code 3"],
+}
+
+HEALTHY = [
+    "[09/17/2025-21:24:40] [TRT-LLM] [I] Estimated max memory in KV cache : 47.55 GiB",
+    "[TRT-LLM] [W] Both free_gpu_memory_fraction and max_tokens are set (to 0.9 and 8256 with free "
+    "memory 1.63 of total memory 5.87, respectively). The smaller value will be used.",
+    "  --retry-on-oom  Try again after OutOfMemoryError: CUDA out of memory. Tried to allocate",
+    '    """Raise OutOfMemoryError when the cache does not fit."""',
+    "    torch.OutOfMemoryError: when the cache does not fit",
+    '    raise RuntimeError("Executor creation failed due to insufficient GPU memory.")',
+    "    except torch.OutOfMemoryError as error:",
+    "max_retries=3, retry_on_error=True, exit_on_error=False",
+    "Error Rate: 0",
+    "Failed requests:                         0         ",
+    "cudaGetLastError: no error",
+    "CUDA error: no error",
+    "[TRT-LLM] [W] [Autotuner] Failed when profiling runner=MoE, tactic=11. Error: CUDA out of "
+    "memory. Tried to allocate 2.00 GiB.",
+    "WARNING - autotuner.py:1315 - flashinfer.jit: [Autotuner]: OOM detected, falling back to "
+    "default tactic",
+    "[TRT] [W] UNSUPPORTED_STATESkipping tactic 0 due to insufficient memory on requested size of "
+    "41472 detected for tactic 0x0000000000000000.",
+    "[TensorRT-LLM][WARNING] Attention workspace size is not enough, increase from 0 bytes",
+    "node7:2338:2379 [2] NCCL INFO NET/Plugin: dlerror: cannot open shared object file",
+    "[1,3]<stderr>:[TRT-LLM] [I] CUDA error: the handler was removed",
+    "INFO:     127.0.0.1:41818 - \"POST /v1/completions HTTP/1.1\" 500 Internal Server Error",
+    "srun: error: spank: x11.so: Plugin file not found",
+    "MPI size: 8, MPI local size: 8, rank: 0",
+    "  Corrected key:    PMIX_ENVAR",
+    "Traceback (most recent call last):",
+    "NCCL_ASYNC_ERROR_HANDLING=1",
+    "TLLM_LOG_LEVEL=ERROR",
+    "",
+]  # fmt: skip
+
+
+def shown(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, line) for name, lines in table.items() for line in lines]
+
+
+def read(file: str) -> list[str]:
+    return (LOGS / file).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("log", TABLE, ids=lambda log: log.file)
+def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
+    lines = read(log.file)
+    assert len(lines) >= 30
+    found = diagnose(lines)
+    assert found is not None
+    assert (found.failure, found.line) == (log.failure, log.line)
+    assert log.says in found.text
+    assert found.text.strip() in re.sub(r"\x1b\[\d+m", "", lines[log.line - 1])
+    assert found.next_step
+
+
+@pytest.mark.parametrize("file", ["healthy.bench.log", "healthy.serve.log"])
+def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
+    assert diagnose(read(file)) is None
+    assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
+
+
+def test_every_log_is_in_the_table() -> None:
+    healthy = {file.name for file in LOGS.glob("healthy.*")}
+    assert {log.file for log in TABLE} | healthy == {file.name for file in LOGS.iterdir()}
+
+
+@pytest.mark.parametrize(("name", "line"), shown(CAUSES))
+def test_a_telling_line_gives_class_and_evidence(name: str, line: str) -> None:
+    assert classify(["starting", f"{line}  \n", "bye"]) == (name, (line.strip(),))
+
+
+@pytest.mark.parametrize(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
+def test_a_symptom_tells_where_nothing_else_does(name: str, line: str) -> None:
+    otherwise = "server_died" if name == "unknown" else name
+    assert classify(["starting", line], "server_died") == (otherwise, (line.strip(),))
+
+
+@pytest.mark.parametrize("line", HEALTHY)
+def test_a_healthy_line_shows_nothing(line: str) -> None:
+    assert diagnose([line]) is None
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[1,3]<stderr>:",
+        "[prterun-b200-07-812@1,3]<stderr>:",
+        "3: ",
+        "(EngineCore_DP0 pid=65064) ",
+        "ERROR 08-15 03:15:55 async_llm_engine.py:56] ",
+        "(RayWorkerWrapper pid=812, ip=10.0.0.2) ",
+        "[rank3]: ",
+        "model_server-1  | ",
+        "2026-07-06 23:18:23,723 - ",
+        "[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] ",
+        "[TensorRT-LLM][ERROR] ",
+        "\x1b[31m[1,3]<stderr>:\x1b[0m[09/17/2025-21:24:19] [TRT-LLM] [E] \x1b[1m",
+    ],
+)
+@pytest.mark.parametrize(
+    "words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"]
+)
+def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
+    expected = "mpi" if words.startswith("srun") else "oom"
+    failure, (evidence,) = classify([prefix + words])
+    assert failure == expected
+    assert words in evidence
+    assert "\x1b" not in evidence
+
+
+@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda one: one.pattern.pattern[:40])
+def test_every_signature_is_shown_above_and_found_in_time(signature: object) -> None:
+    lines = [line for table in (CAUSES, SYMPTOMS, BANNERS) for _, line in shown(table)]
+    matching = [line for line in lines if signature.pattern.search(line)]  # type: ignore[attr-defined]
+    assert matching
+    for line in matching:
+        assert any(word in line.lower() for word in TELLING_WORDS)
+
+
+def test_the_first_cause_wins() -> None:
+    oom, port = CAUSES["oom"][1], CAUSES["port_in_use"][0]
+    assert classify([oom, port, oom]) == ("oom", (oom,))
+    assert classify([port, oom])[0] == "port_in_use"
+
+
+def test_nccl_wraps_a_lack_of_memory_unless_that_was_told_before() -> None:
+    wrapped = CAUSES["nccl"][2]
+    assert classify([wrapped])[0] == "nccl"
+    assert classify([CAUSES["oom"][1], wrapped])[0] == "oom"
+
+
+def test_nothing_known() -> None:
+    assert classify(["all is well", "a MemoryError in the middle of a line"]) == ("unknown", ())
+    assert classify([], otherwise="server_died") == ("server_died", ())
+    assert diagnose([]) is None
+
+
+def test_evidence_is_short_and_shows_the_telling_part() -> None:
+    _, (line,) = classify(["MemoryError " + "x" * 10_000])
+    assert len(line) == 300
+    bar = "Requesting API: 3%|###       |\r" * 400
+    _, (line,) = classify([bar + "RuntimeError: CUDA error: device not ready"])
+    assert len(line) <= 300
+    assert line.endswith("device not ready")
+
+
+def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
+    found = diagnose(read("oom.executor.log"))
+    assert found is not None
+    assert [number for number, _ in found.details] == [53, 54, 55]
+    assert found.evidence[1:] == (
+        "The following component could not be created: KV cache",
+        "Total GPU memory (GiB): 178.35",
+        "Free GPU memory before component creation attempt (GiB): 1.63",
+    )
+    assert found.next_step.startswith(
+        "KV cache did not fit: lower the KV cache fraction; in general"
+    )
+
+
+@pytest.mark.parametrize(
+    ("component", "advice"),
+    [
+        ("Initial KV cache (temporary for KV cache size estimation)", "lower max_num_tokens"),
+        ("Additional executor resources", "lower max_num_tokens"),
+        ("Model", "more GPUs"),
+        ("Draft model for speculative decoding", "draft layers"),
+        ("Something new", "lower the KV cache fraction"),
+    ],
+)
+def test_the_advice_fits_the_component(component: str, advice: str) -> None:
+    cause = "RuntimeError: Executor creation failed due to insufficient GPU memory."
+    found = diagnose([cause, "", f"The following component could not be created: {component}"])
+    assert found is not None
+    assert advice in found.next_step.partition("; in general")[0]
+
+
+def test_the_documented_advice_for_a_lack_of_memory() -> None:
+    step = FAILURES["oom"].next_step
+    for said in ("0.85 to 0.8", "0.7", "max_batch_size", "max_seq_len", "8K/1K on H200"):
+        assert said in step
+    assert "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8192" in step
+    assert "Run time OOM issues" in step
+
+
+def test_a_lack_of_host_memory_has_another_next_step() -> None:
+    found = diagnose(read("oom.host.log"))
+    assert found is not None
+    assert "--mem" in found.next_step
+    assert "KV cache" not in found.next_step
+
+
+causes = st.sampled_from(shown(CAUSES))
+lesser = st.sampled_from([line for _, line in [*shown(SYMPTOMS), *shown(BANNERS)]])
+healthy = st.sampled_from(HEALTHY)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(TABLE), st.data())
+def test_healthy_lines_anywhere_change_no_class(log: Log, data: st.DataObject) -> None:
+    lines = read(log.file)
+    before = diagnose(lines)
+    assert before is not None
+    for line in data.draw(st.lists(healthy, max_size=8)):
+        lines.insert(data.draw(st.integers(0, len(lines))), line)
+    after = diagnose(lines)
+    assert after is not None
+    assert (after.failure, after.evidence) == (before.failure, before.evidence)
+    assert after.text in re.sub(r"\x1b\[\d+m", "", lines[after.line - 1])
+
+
+@settings(deadline=None)
+@given(causes, st.lists(lesser), st.lists(lesser))
+def test_a_symptom_never_wins_over_a_cause(
+    cause: tuple[str, str], before: list[str], after: list[str]
+) -> None:
+    name, line = cause
+    assert classify([*before, line, *after]) == (name, (line.strip(),))
+
+
+@settings(deadline=None)
+@given(st.lists(st.text()))
+def test_any_text_can_be_read(lines: list[str]) -> None:
+    found = diagnose(lines)
+    assert found is None or found.failure in FAILURES
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=lambda failure: failure.name)
+def test_every_class_can_be_told_to_a_person(failure: Failure) -> None:
+    assert re.fullmatch("[a-z_]+", failure.name)
+    assert failure.meaning
+    assert failure.next_step
+    assert not failure.next_step.endswith(".")
+
+
+def test_the_signatures_are_of_classes_that_exist() -> None:
+    assert {one.failure for one in SIGNATURES} <= set(FAILURES)
+
+
+def test_every_class_that_is_raised_exists() -> None:
+    raised = set()
+    for path in Path(perfgate.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RunError":
+                first = node.args[0]
+                if isinstance(first, ast.Constant):
+                    raised.add(first.value)
+    assert "disk_full" in raised
+    assert raised <= set(FAILURES)

@@ -1,0 +1,96 @@
+"""Programs are asked with a limit of time, here or in the container that they are in."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Places
+from perfgate.core.program_query import Answer, NoStatus, ask_here
+from perfgate.core.programs import BENCHMARK_SERVING, LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE
+
+
+@dataclass(frozen=True)
+class Played:
+    """A container that says what it was asked."""
+
+    status: int = 0
+
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        return Answer(self.status, f"inside: {' '.join(argv)}")
+
+
+INSIDE = Places(inside=Played())
+
+
+class TestHere:
+    def test_output_and_status(self) -> None:
+        code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+        answer = ask_here((sys.executable, "-c", code), 60)
+        assert answer == Answer(3, "out\n", "err\n")
+        assert (answer.is_good, answer.text) == (False, "out\nerr\n")
+        assert answer.trouble == "it ended with status 3: err"
+
+    def test_nothing_is_on_its_standard_input(self) -> None:
+        code = "import sys; print(repr(sys.stdin.read()))"
+        assert ask_here((sys.executable, "-c", code), 60).stdout == "''\n"
+
+    def test_too_long(self) -> None:
+        answer = ask_here((sys.executable, "-c", "import time; time.sleep(60)"), 0.5)
+        assert answer.status is None
+        assert answer.cause is NoStatus.TOO_LONG
+        assert answer.text == answer.trouble == f"no answer from {sys.executable} within 0.5 s"
+
+    def test_no_such_program(self) -> None:
+        answer = ask_here(("no-such-program-anywhere",), 60)
+        assert (answer.status, answer.cause) == (None, NoStatus.MISSING)
+        assert "no-such-program-anywhere" in answer.why
+        assert answer.refusal == "No such file or directory"
+
+    def test_a_program_that_cannot_be_started(self, tmp_path: Path) -> None:
+        program = tmp_path / "program"
+        program.write_text("#!/bin/sh\n")
+        answer = ask_here((str(program),), 60)
+        assert (answer.status, answer.cause) == (None, NoStatus.NOT_STARTED)
+        assert answer.refusal == "Permission denied"
+        assert str(program) in answer.why
+
+    def test_an_answer_without_status_0_has_no_other_cause(self) -> None:
+        answer = ask_here((sys.executable, "-c", "raise SystemExit(2)"), 60)
+        assert (answer.status, answer.cause, answer.why, answer.refusal) == (2, None, "", "")
+
+    def test_an_environment_of_its_own_is_the_whole(self) -> None:
+        code = "import os; print(os.environ.get('A'), 'HOME' in os.environ)"
+        assert ask_here((sys.executable, "-c", code), 60, {"A": "b"}).stdout == "b False\n"
+
+    def test_what_is_no_text_is_told_all_the_same(self) -> None:
+        code = "import sys; sys.stdout.buffer.write(b'a\\xff')"
+        assert ask_here((sys.executable, "-c", code), 60).stdout == "a\N{REPLACEMENT CHARACTER}"
+
+
+class TestInside:
+    def test_the_engines_programs_are_called_by_their_bare_names(self) -> None:
+        assert INSIDE.find(TRTLLM_SERVE) == ("trtllm-serve",)
+        assert INSIDE.find(BENCHMARK_SERVING)[:2] == ("python", "-m")
+
+    def test_or_as_the_person_says_without_looking_here(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", "/opt/x/trtllm-bench --log_level info")
+        assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
+
+    def test_a_setting_without_words_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", " ")
+        with pytest.raises(InputError, match="PERFGATE_PROGRAM_TRTLLM_BENCH"):
+            INSIDE.find(TRTLLM_BENCH)
+
+    def test_others_are_found_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_LM_EVAL", sys.executable)
+        assert INSIDE.find(LM_EVAL) == (sys.executable,)
+
+    def test_only_what_comes_with_the_engine_is_asked_there(self) -> None:
+        assert INSIDE.ask(("echo", "a"), 60, of_engine=True).text == "inside: echo a"
+        assert INSIDE.ask(("echo", "a"), 60).text == "a\n"
+        assert Places().ask(("echo", "a"), 60, of_engine=True).text == "a\n"

@@ -1,0 +1,87 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.programs import Program
+
+PROGRAM = Program("some.tool-x", "sometool", "the package some-tool")
+
+
+def executable(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "env" / "python"))
+    monkeypatch.delenv("PERFGATE_PROGRAM_SOME_TOOL_X", raising=False)
+
+
+def test_variable_beside_the_interpreter_path_in_this_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_path = executable(tmp_path / "path" / "sometool")
+    assert PROGRAM.find() == (str(on_path),)
+    beside = executable(tmp_path / "env" / "sometool")
+    assert PROGRAM.find() == (str(beside),)
+    own = executable(tmp_path / "own" / "tool")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", f"{own} --in 'two words'")
+    assert PROGRAM.find() == (str(own), "--in", "two words")
+
+
+def test_the_variable_may_name_a_program_on_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = executable(tmp_path / "path" / "docker")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "docker run image sometool")
+    assert PROGRAM.find() == (str(wrapper), "run", "image", "sometool")
+
+
+def test_found_by_a_relative_path_it_is_told_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = executable(tmp_path / "own" / "tool")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "own/tool")
+    assert PROGRAM.find() == (str(own),)
+
+
+def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = executable(tmp_path / "real" / "python3.11")
+    link = tmp_path / "venv" / "python"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", str(link))
+    assert PROGRAM.find() == (str(link),)
+
+
+@pytest.mark.parametrize("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
+def test_a_variable_that_names_no_executable_is_an_error_even_if_path_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    executable(tmp_path / "path" / "sometool")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", setting)
+    with pytest.raises(InputError, match="PERFGATE_PROGRAM_SOME_TOOL_X: no executable") as caught:
+        PROGRAM.find()
+    assert caught.value.found == repr(setting)
+
+
+def test_not_executable_is_not_found(tmp_path: Path) -> None:
+    executable(tmp_path / "env" / "sometool").chmod(0o644)
+    with pytest.raises(MissingProgram):
+        PROGRAM.find()
+
+
+def test_missing_says_where_it_comes_from_and_how_to_point_at_it() -> None:
+    with pytest.raises(MissingProgram) as caught:
+        PROGRAM.find()
+    message = str(caught.value)
+    assert "some.tool-x is not installed: no sometool beside" in message
+    assert "it comes with the package some-tool" in message
+    assert message.endswith("PERFGATE_PROGRAM_SOME_TOOL_X")

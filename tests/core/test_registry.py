@@ -1,0 +1,92 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.clients.base import client
+from perfgate.core.errors import InputError
+from perfgate.core.registry import Registry
+from perfgate.engines.base import engine
+from perfgate.evaluators.base import evaluator
+from perfgate.launchers.base import launcher
+
+
+class Animal:
+    pass
+
+
+@pytest.fixture
+def animals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[Animal]:
+    """A registry whose package has one module that registers `lion`."""
+    package = tmp_path / "zoo_for_tests"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "lion.py").write_text(
+        "import test_registry\n"
+        "test_registry.ANIMALS('lion')(type('Lion', (test_registry.Animal,), {}))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[Animal] = Registry("animal", "zoo_for_tests")
+    monkeypatch.setattr(sys.modules[__name__], "ANIMALS", registry, raising=False)
+    monkeypatch.setitem(sys.modules, "test_registry", sys.modules[__name__])
+    for name in ("zoo_for_tests", "zoo_for_tests.lion"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return registry
+
+
+def test_modules_of_the_package_register_themselves(animals: Registry[Animal]) -> None:
+    assert sorted(animals) == ["lion"]
+    assert len(animals) == 1
+    assert animals["lion"].__name__ == "Lion"
+
+
+def test_the_decorator_gives_the_class_back(animals: Registry[Animal]) -> None:
+    @animals("tiger")
+    class Tiger(Animal):
+        pass
+
+    assert animals["tiger"] is Tiger
+
+
+def test_an_unknown_name_lists_the_known_and_proposes_the_nearest(
+    animals: Registry[Animal],
+) -> None:
+    animals("tiger")(Animal)
+    with pytest.raises(InputError) as caught:
+        animals["lyon"]
+    assert str(caught.value) == (
+        "unknown animal\n  found: lyon\n  expected: one of lion, tiger\n"
+        "  to mend it: did you mean lion?"
+    )
+    with pytest.raises(InputError) as caught:
+        animals["xylophone"]
+    assert caught.value.hint is None
+
+
+def test_it_is_a_mapping(animals: Registry[Animal]) -> None:
+    assert "lion" in animals
+    assert "lyon" not in animals
+    assert animals.get("lyon") is None
+
+
+def test_two_of_one_name_are_a_bug(animals: Registry[Animal]) -> None:
+    animals("tiger")(Animal)
+    with pytest.raises(ValueError, match="two animals named 'tiger'"):
+        animals("tiger")(type("Other", (Animal,), {}))
+
+
+def test_a_module_that_cannot_be_imported_is_told_every_time(
+    animals: Registry[Animal], tmp_path: Path
+) -> None:
+    (tmp_path / "zoo_for_tests" / "ant.py").write_text("import no_such_module_here\n")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):
+            animals["lion"]
+
+
+@pytest.mark.parametrize("registry", [engine, client, evaluator, launcher])
+def test_every_room_has_at_least_one_complete_class(registry: Registry[object]) -> None:
+    assert list(registry)
+    for name in registry:
+        made = registry[name]()
+        assert getattr(made, "name", name) == name

@@ -1,0 +1,483 @@
+"""Programs in containers, with stand-ins for Docker's program and its daemon."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from building import SCENARIO
+from docker_host import IMAGE, DockerHost, docker_host
+from witnesses import eventually
+
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.locations import Places
+from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
+from perfgate.launchers.base import Placement, Wanted, launcher
+from perfgate.launchers.docker import inside as docker_inside
+from perfgate.launchers.docker.job import DockerJob
+from perfgate.launchers.docker.launcher import DockerLauncher
+from perfgate.launchers.docker.ownership import OWNER, START, Owner
+from perfgate.launchers.site import DockerSite
+from perfgate.scenarios.scenario import Hardware, Launch, Scenario
+
+CPU = replace(SCENARIO, hardware=Hardware("none", 0, 1))
+SITE = DockerSite(image=IMAGE, user=None, cache=None, pass_on=())
+LISTENS = (
+    "import socket, sys, time\n"
+    "one = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+    "print('ready', flush=True)\n"
+    "sum(range(10_000_000))\n"
+    "time.sleep(600)\n"
+)
+STUBBORN = (
+    "import signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "print('ready', flush=True)\n"
+    "time.sleep(600)\n"
+)
+
+
+BOTH = pytest.mark.parametrize("host", ["stand-in", "real"], indirect=True)
+
+
+@pytest.fixture
+def host(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[DockerHost]:
+    """A machine with Docker: its daemon is played; its program is, too, unless `BOTH` are asked."""
+    is_real = getattr(request, "param", "stand-in") == "real"
+    if is_real and shutil.which("docker") is None:
+        pytest.skip("Docker's own program is not here")
+    docker_inside._have.cache_clear()
+    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
+    for name in ("CUDA_VISIBLE_DEVICES", "TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT"):
+        monkeypatch.delenv(name, raising=False)
+    with docker_host(real=is_real) as host:
+        for name, value in host.environment.items():
+            monkeypatch.setenv(name, value)
+        host.image()
+        yield host
+        assert host.containers == []
+
+
+def python(code: str, *arguments: object, **more: Any) -> Command:
+    return Command((sys.executable, "-c", code, *map(str, arguments)), **more)
+
+
+class Run:
+    """A placement, and what it said."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path / "run"
+        self.told: list[str] = []
+        self.undo = ExitStack()
+
+    def place(self, site: DockerSite = SITE, scenario: Scenario = CPU) -> Placement:
+        wanted = Wanted(scenario, self.folder, 60, self.told.append)
+        return self.undo.enter_context(DockerLauncher(site).placed(wanted))
+
+    def start(self, command: Command, name: str = "server", **more: Any) -> DockerJob:
+        job = self.place(**more).start(command, self.folder, name)
+        assert isinstance(job, DockerJob)
+        return job
+
+
+@pytest.fixture
+def run(tmp_path: Path, host: DockerHost) -> Iterator[Run]:
+    run = Run(tmp_path)
+    with run.undo:
+        yield run
+
+
+def is_ready(job: DockerJob) -> bool:
+    return "ready" in job.stdout.read_text()
+
+
+def test_is_found_by_its_name() -> None:
+    assert launcher["docker"] is DockerLauncher
+
+
+@BOTH
+class TestProgram:
+    def test_ends_with_its_status_and_its_output_is_kept(self, run: Run) -> None:
+        code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
+        job = run.start(python(code))
+        ended = job.wait(total_s=60)
+        assert (ended.status, ended.reason) == (3, "exited")
+        assert job.stdout.read_text() == "== the image greets ==\nout\n"
+        assert job.stderr.read_text() == "err\n"
+        assert "docker" in (run.folder / "server.sh").read_text()
+
+    def test_a_result_on_standard_output_is_its_own(self, run: Run) -> None:
+        code = "import pathlib; print(pathlib.Path('in.txt').read_text())"
+        job = run.start(python(code, files={"in.txt": "data"}, stdout="out.txt"))
+        assert job.wait(total_s=60).status == 0
+        assert (run.folder / "out.txt").read_text() == "data\n"
+
+    def test_gets_its_variables_and_no_others_of_this_machine(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ELSEWHERE", "1")
+        code = "import os, json; json.dump(dict(os.environ), open('env.json', 'w'))"
+        job = run.start(python(code, env={"A": "x y", "HF_TOKEN": "hf_1"}))
+        assert job.wait(total_s=60).status == 0
+        found = json.loads((run.folder / "env.json").read_text())
+        assert (found["A"], found["HF_TOKEN"]) == ("x y", "hf_1")
+        assert "ELSEWHERE" not in found
+
+    def test_secrets_stand_on_no_command_line_and_in_no_file(
+        self, run: Run, host: DockerHost
+    ) -> None:
+        job = run.start(python(LISTENS, 0, env={"HF_TOKEN": "hf_secret"}))
+        eventually(lambda: is_ready(job))
+        seen = [word for one in psutil.process_iter() for word in _argv(one)]
+        assert not any("hf_secret" in word for word in seen)
+        files = [file for file in run.folder.rglob("*") if file.is_file()]
+        assert not any("hf_secret" in file.read_text() for file in files)
+        assert host.runs[-1]["env"]["HF_TOKEN"] == "hf_secret"
+
+    @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGSEGV, -11)])
+    def test_killed_by_a_signal_it_is_told_as_such(
+        self, run: Run, number: signal.Signals, status: int
+    ) -> None:
+        job = run.start(python(f"import os; os.kill(os.getpid(), {int(number)})"))
+        assert job.wait(total_s=60).status == status
+
+    def test_that_hangs_is_ended_with_evidence_of_what_is_in_the_container(
+        self, run: Run, host: DockerHost
+    ) -> None:
+        job = run.start(python(LISTENS, 0))
+        ended = job.wait(silence_s=1.0)
+        assert ended.reason == "silence"
+        evidence = (run.folder / "server.evidence.txt").read_text()
+        assert "wrote nothing for 1 s" in evidence
+        assert "socket.create_server" in evidence, evidence
+        assert host.containers == []
+
+    def test_its_sockets_and_cpu_time_are_seen(self, run: Run) -> None:
+        placement = run.place()
+        port = placement.free_port()
+        job = placement.start(python(LISTENS, port), run.folder, "server")
+        assert isinstance(job, DockerJob)
+        eventually(lambda: job.listens(port))
+        assert not job.listens(1)
+        eventually(lambda: job.cpu_seconds() > 0)
+        names = {" ".join(_argv(one)) for one in job.processes()}
+        assert any("create_server" in name for name in names)
+        assert job.pid not in {one.pid for one in job.processes()}
+
+
+class TestNetwork:
+    def test_of_its_own_has_one_port_here_and_clients_of_the_engine_are_in_it(
+        self, run: Run, host: DockerHost
+    ) -> None:
+        placement = run.place(replace(SITE, network="bridge"))
+        assert (placement.host, placement.binds) == ("127.0.0.1", "0.0.0.0")  # noqa: S104
+        port = placement.free_port()
+        server = placement.start(python(LISTENS, port), run.folder, "server")
+        eventually(lambda: server.listens(port))
+        client = placement.start_client(python("pass"), run.folder, "client", of_engine=True)
+        assert client.wait(total_s=60).status == 0
+        asked = [one["options"] for one in host.runs]
+        assert asked[0]["publish"] == [f"127.0.0.1:{port}:{port}"]
+        assert asked[1]["network"] == [f"container:{asked[0]['name'][0]}"]
+        assert "publish" not in asked[1]
+
+    def test_of_this_machine_needs_no_port(self, run: Run, host: DockerHost) -> None:
+        placement = run.place()
+        assert placement.binds == "127.0.0.1"
+        placement.free_port()
+        job = placement.start(python("pass"), run.folder, "server")
+        assert job.wait(total_s=60).status == 0
+        assert "publish" not in host.runs[-1]["options"]
+
+    def test_none_is_refused(self, run: Run) -> None:
+        with pytest.raises(InputError, match="cannot be reached"):
+            run.place(replace(SITE, network="none")).free_port()
+
+
+def test_clients_of_others_stay_outside(run: Run, host: DockerHost) -> None:
+    job = run.place().start_client(python("print('here')"), run.folder, "client")
+    assert job.wait(total_s=60).status == 0
+    assert (job.stdout.read_text(), host.runs) == ("here\n", [])
+
+
+def test_the_record_says_which_image_it_was(run: Run) -> None:
+    found = run.place().facts["docker"]
+    assert isinstance(found, dict)
+    assert found["image"] == IMAGE
+    assert found["id"] == "sha256:" + "ab" * 32
+    assert found["digests"] == [f"{IMAGE}@sha256:" + "cd" * 32]
+    assert (found["server"], found["network"]) == ("99.0", "host")
+
+
+def test_gpus_are_those_of_the_lease(run: Run, host: DockerHost) -> None:
+    gpus = replace(CPU, hardware=Hardware("H200", 2, 1))
+    leased = {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
+    job = run.start(python("pass", env=leased), scenario=gpus)
+    assert job.wait(total_s=60).status == 0
+    assert host.runs[-1]["options"]["gpus"] == ['"device=GPU-1,GPU-2"']
+    assert "CUDA_VISIBLE_DEVICES" not in host.runs[-1]["env"]
+
+
+@BOTH
+class TestEnd:
+    def test_stop_asks_first(self, run: Run) -> None:
+        code = (
+            "import signal, sys, time\n"
+            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+            "print('ready', flush=True)\n"
+            "time.sleep(600)\n"
+        )
+        job = run.start(python(code))
+        eventually(lambda: is_ready(job))
+        ended = job.stop()
+        assert (ended.status, ended.reason) == (7, "stopped")
+        assert job.stop() == ended
+
+    def test_stop_ends_what_does_not_listen(self, run: Run, host: DockerHost) -> None:
+        job = run.start(python(STUBBORN))
+        eventually(lambda: is_ready(job))
+        assert job.stop(0.2).reason == "stopped"
+        assert host.containers == []
+
+    def test_of_the_block_ends_every_container(self, tmp_path: Path, host: DockerHost) -> None:
+        run = Run(tmp_path)
+        with run.undo:
+            job = run.start(python(STUBBORN))
+            eventually(lambda: is_ready(job))
+        assert host.containers == []
+        assert eventually(job.poll)
+
+    def test_of_docker_run_alone_ends_the_container_and_is_told_as_lost(
+        self, run: Run, host: DockerHost
+    ) -> None:
+        job = run.start(python(STUBBORN))
+        eventually(lambda: is_ready(job))
+        psutil.Process(job.pid).kill()
+        ended = job.wait(total_s=60)
+        assert (ended.status, ended.reason) == (None, "lost")
+        assert host.containers == []
+
+    def test_of_its_wardens_ends_the_container(self, run: Run, host: DockerHost) -> None:
+        job = run.start(python(STUBBORN))
+        eventually(lambda: is_ready(job))
+        inner = psutil.Process(job.pid).parent()
+        assert inner is not None
+        outer = inner.parent()
+        assert outer is not None
+        outer.suspend()
+        for warden in (inner, outer):
+            warden.kill()
+        assert job.wait(total_s=60).reason == "lost"
+        assert host.containers == []
+
+
+class TestOrphans:
+    def orphan(self, host: DockerHost, run: Run, **changes: Any) -> str:
+        """A container whose labels name another owner."""
+        owner = {**vars(Owner.here()), **changes}
+        job = run.start(python(STUBBORN))
+        eventually(lambda: is_ready(job))
+        run.undo.callback(job.stop, 0.0)
+        assert json.loads(host.labels(job.container)[OWNER]) == vars(Owner.here())
+        host.relabel(job.container, OWNER, json.dumps(owner))
+        host.relabel(job.container, START, "another")
+        return job.container
+
+    @pytest.mark.parametrize("changes", [{"pid": 2**22 + 1}, {"began": 1}, {"boot": "before"}])
+    def test_of_a_perfgate_that_is_gone_are_removed_at_the_next_start(
+        self, run: Run, host: DockerHost, changes: dict[str, Any]
+    ) -> None:
+        name = self.orphan(host, run, **changes)
+        run.place()
+        assert f"removed {name}, whose perfgate is gone" in run.told
+        assert host.containers == []
+
+    @pytest.mark.parametrize("changes", [{}, {"namespace": "pid:[1]", "pid": 2**22 + 1}])
+    def test_of_one_that_lives_or_cannot_be_seen_are_left(
+        self, run: Run, host: DockerHost, changes: dict[str, Any]
+    ) -> None:
+        self.orphan(host, run, **changes)
+        run.place()
+        assert len(host.containers) == 1
+        assert run.told == []
+
+
+@BOTH
+class TestTrouble:
+    """Told in Docker's words, by `explained`, as a start asks it."""
+
+    def met(self, placement: Placement, job: DockerJob) -> RunError:
+        job.wait(total_s=60)
+        return placement.explained(RunError("server_died", "server ended by itself"))
+
+    def test_a_program_that_the_image_lacks(self, run: Run) -> None:
+        placement = run.place()
+        job = placement.start(Command(("no-such-program",)), run.folder, "server")
+        assert isinstance(job, DockerJob)
+        error = self.met(placement, job)
+        assert error.failure == "config_error"
+        assert "executable file not found" in error.evidence[0]
+        assert "the image lacks the program" in error.hint
+
+    def test_no_way_to_the_gpus(self, run: Run, host: DockerHost) -> None:
+        host.trouble("unknown-gpus")
+        gpus = replace(CPU, hardware=Hardware("H200", 1, 1))
+        placement = run.place(scenario=gpus)
+        job = placement.start(python("pass"), run.folder, "server")
+        assert isinstance(job, DockerJob)
+        error = self.met(placement, job)
+        assert "could not select device driver" in error.evidence[0]
+        assert "NVIDIA Container Toolkit" in error.hint
+
+    @pytest.mark.parametrize("status", [125, 126, 127])
+    def test_a_program_may_end_with_dockers_statuses(self, run: Run, status: int) -> None:
+        placement = run.place()
+        job = placement.start(python(f"raise SystemExit({status})"), run.folder, "server")
+        assert isinstance(job, DockerJob)
+        assert self.met(placement, job).failure == "server_died"
+        assert job.wait().status == status
+
+    @pytest.mark.parametrize(("full", "failure"), [(True, "oom"), (False, "server_died")])
+    def test_a_container_without_memory(
+        self, run: Run, host: DockerHost, full: bool, failure: str
+    ) -> None:
+        if full:
+            host.trouble("full")
+        placement = run.place()
+        job = placement.start(python("import os; os.kill(os.getpid(), 9)"), run.folder, "server")
+        assert isinstance(job, DockerJob)
+        assert self.met(placement, job).failure == failure
+
+    def test_a_daemon_that_is_not_there(self, run: Run, host: DockerHost) -> None:
+        host.stop()
+        with pytest.raises(RunError, match="Cannot connect to the Docker daemon") as caught:
+            run.place()
+        assert "`docker version` must tell of a server" in caught.value.hint
+
+    def test_a_daemon_that_does_not_answer(
+        self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        host.trouble("hangs")
+        monkeypatch.setattr("perfgate.launchers.docker.calls.CALL_S", 0.5)
+        monkeypatch.setattr("perfgate.launchers.docker.calls.call.__defaults__", (0.5,))
+        with pytest.raises(RunError, match="no answer from") as caught:
+            run.place()
+        assert "the Docker daemon does not answer" in caught.value.hint
+
+    def test_no_docker(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", "/nowhere")
+        with pytest.raises(MissingProgram, match="docker is not installed"):
+            run.place()
+
+
+class TestImage:
+    OTHER = replace(SITE, image="registry/other:2")
+
+    def test_that_is_not_here_is_pulled(self, run: Run, host: DockerHost) -> None:
+        host.in_registry("registry/other:2")
+        run.place(self.OTHER)
+        assert "pulling registry/other:2" in run.told
+
+    def test_that_is_here_is_not(self, run: Run) -> None:
+        run.place()
+        assert run.told == []
+
+    def test_that_is_nowhere_is_told_in_dockers_words(self, run: Run) -> None:
+        with pytest.raises(RunError, match="could not be pulled") as caught:
+            run.place(self.OTHER)
+        assert caught.value.failure == "config_error"
+        assert "manifest unknown" in caught.value.evidence[-1]
+        assert "docker.image in site.yaml" in caught.value.hint
+
+    def test_that_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
+        host.in_registry("registry/other:2", seconds=60)
+        with pytest.raises(RunError, match=r"did not arrive in 0\.5 s"):
+            run.place(replace(self.OTHER, pull_s=0.5))
+
+    def test_is_that_of_the_release_that_is_said_else_of_the_document(
+        self, run: Run, host: DockerHost
+    ) -> None:
+        engine = replace(CPU.engine, name="tensorrt-llm")
+        scenario = replace(CPU, engine=engine, container=None)
+        site = replace(SITE, image=None)
+        host.image(IMAGE.replace("1.0.0", "1.2.3"))
+        started = DockerLauncher(site)
+        places = started.places(Places(), scenario, "1.2.3")
+        assert places.find(TRTLLM_SERVE) == ("trtllm-serve",)
+        with started.placed(Wanted(scenario, run.folder, 60, run.told.append)) as placement:
+            found = placement.facts["docker"]
+        assert isinstance(found, dict)
+        assert found["image"] == "nvcr.io/nvidia/tensorrt-llm/release:1.2.3"
+
+    def test_of_no_known_release_must_be_named(self) -> None:
+        unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
+        with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
+            DockerLauncher(replace(SITE, image=None)).places(Places(), unknown, None)
+
+    def test_of_several_nodes_is_refused(self) -> None:
+        several = replace(CPU, launch=Launch("mpirun"))
+        with pytest.raises(InputError, match="runs on one node"):
+            DockerLauncher(SITE).places(Places(), several, None)
+
+
+@BOTH
+class TestInside:
+    def inside(self, scenario: Scenario = CPU) -> Places:
+        return DockerLauncher(SITE).places(Places(), scenario, None)
+
+    def test_a_program_that_only_the_image_has_is_asked_there(self, host: DockerHost) -> None:
+        host.image(trtllm_bench='echo "$1: 1.2.3"; echo trouble >&2; exit 2')
+        places = self.inside()
+        argv = (*places.find(TRTLLM_BENCH), "--version")
+        answer = places.ask(argv, 60, of_engine=True)
+        assert (answer.status, answer.stdout, answer.stderr) == (
+            2,
+            "--version: 1.2.3\n",
+            "trouble\n",
+        )
+
+    def test_others_are_asked_here(self, host: DockerHost) -> None:
+        assert self.inside().ask(("echo", "here"), 60).stdout == "here\n"
+        assert host.runs == []
+
+    def test_a_program_that_it_lacks_is_an_answer(self, host: DockerHost) -> None:
+        answer = self.inside().ask(("no-such-program",), 60, of_engine=True)
+        assert answer.status == 127
+
+    def test_one_that_never_answers_is_ended(
+        self, host: DockerHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(docker_inside, "STARTED_S", 0.0)
+        answer = self.inside().ask((sys.executable, "-c", STUBBORN), 1.0, of_engine=True)
+        assert answer.why.startswith("no answer from")
+        assert host.containers == []
+
+    def test_no_container_is_an_error(self, host: DockerHost) -> None:
+        host.trouble("unknown-gpus")
+        gpus = replace(CPU, hardware=Hardware("H200", 1, 1))
+        with pytest.raises(RunError, match="could not select device driver"):
+            self.inside(gpus).ask(("true",), 60, of_engine=True)
+
+
+def _argv(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def test_labels_name_this_process() -> None:
+    owner = Owner.here()
+    assert owner.pid == os.getpid()
+    assert not owner.is_gone

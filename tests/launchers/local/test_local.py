@@ -1,0 +1,415 @@
+"""The local launcher: what it writes, how it says a program ended, what it refuses."""
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from witnesses import eventually, living, program, roll_in, signed
+
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.launchers.base import launcher
+from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.orphans import MARK, marked
+
+
+@pytest.fixture
+def roll(tmp_path: Path) -> Iterator[Path]:
+    """Where misbehaving programs sign that they have started."""
+    with roll_in(tmp_path) as roll:
+        yield roll
+
+
+@pytest.fixture
+def start(tmp_path: Path):
+    """Starts a command in `tmp_path/run`; every job is stopped in the end."""
+    with contextlib.ExitStack() as jobs:
+
+        def start(*argv: str, name: str = "job", **fields: object) -> LocalJob:
+            command = Command(argv, **fields)
+            job = LocalLauncher(1.0).start(command, tmp_path / "run", name)
+            jobs.callback(job.stop, 0.3)
+            return job
+
+        yield start
+
+
+Start = Callable[..., LocalJob]
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-c", code)
+
+
+def gone(job: LocalJob) -> bool:
+    return not marked(job.mark)
+
+
+def test_it_is_registered_as_local():
+    assert launcher["local"] is LocalLauncher
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_program_that_ends_by_itself_has_exited_with_its_status(start: Start, status: int):
+    ended = start(*python(f"raise SystemExit({status})")).wait()
+    assert (ended.status, ended.reason, ended.leftovers) == (status, "exited", ())
+
+
+def test_a_program_killed_by_a_signal_has_its_negative_number(start: Start):
+    ended = start(*python("import os; os.kill(os.getpid(), 11)")).wait()
+    assert (ended.status, ended.reason) == (-11, "exited")
+
+
+def test_the_duration_is_that_of_the_program(start: Start):
+    ended = start(*python("import time; time.sleep(0.5)")).wait()
+    assert ended.duration_s >= 0.5
+
+
+def test_output_and_errors_go_to_their_files(start: Start):
+    job = start(*python("import sys; print('one'); print('two', file=sys.stderr)"))
+    job.wait()
+    assert (job.stdout.read_text(), job.stderr.read_text()) == ("one\n", "two\n")
+    assert job.stdout.name == "job.out"
+    assert job.tail() == ("one", "two")
+
+
+def test_a_second_job_of_the_same_name_starts_with_empty_files(start: Start):
+    start(*python("print('old')")).wait(total_s=60)
+    job = start(*python("print('new')"))
+    job.wait()
+    assert job.stdout.read_text() == "new\n"
+
+
+def test_the_environment_is_the_callers_with_the_commands(start: Start, monkeypatch):
+    monkeypatch.setenv("FROM_CALLER", "a")
+    monkeypatch.setenv("REPLACED", "b")
+    monkeypatch.setenv("UNDECODABLE", os.fsdecode(b"\xff"))
+    monkeypatch.delenv("TERM", raising=False)
+    show = "import os; print(*(os.environ[n] for n in ('FROM_CALLER', 'REPLACED', 'TERM')))\n"
+    show += "print(os.environb[b'UNDECODABLE'])"
+    job = start(*python(show), env={"REPLACED": "c"})
+    job.wait()
+    assert job.stdout.read_text() == "a c dumb\nb'\\xff'\n"
+
+
+def test_an_environment_larger_than_a_pipe_arrives_whole(start: Start):
+    env = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}
+    job = start(*python("import os; print(sum(map(len, os.environ.values())) > 500_000)"), env=env)
+    job.wait()
+    assert job.stdout.read_text() == "True\n"
+
+
+def test_the_program_reads_nothing_and_leads_a_session_and_group_of_its_own(start: Start):
+    show = (
+        "import os, sys; print(sys.stdin.read() == '', os.getsid(0) == os.getpgrp() == os.getpid())"
+    )
+    job = start(*python(show))
+    job.wait()
+    assert job.stdout.read_text() == "True True\n"
+
+
+def test_the_program_hears_all_signals(start: Start):
+    job = start("cat", "/proc/self/status")
+    job.wait()
+    masks = dict(line.split(":\t") for line in job.stdout.read_text().splitlines() if "Sig" in line)
+    # Signals 1 to 31: those above are the C library's own, or inherited from who runs the tests.
+    assert {int(masks[name], 16) & 0x7FFFFFFF for name in ("SigBlk", "SigIgn")} == {0}
+
+
+def test_argv_is_no_shell_line(start: Start):
+    job = start("echo", "$HOME", "*", "a  b; echo c")
+    job.wait()
+    assert job.stdout.read_text() == "$HOME * a  b; echo c\n"
+
+
+def test_files_are_written_into_the_working_folder(start: Start, tmp_path: Path):
+    (tmp_path / "work").mkdir()
+    job = start("cat", "sub/a.yaml", files={"sub/a.yaml": "a: é\n"}, cwd=tmp_path / "work")
+    assert job.wait().status == 0
+    assert job.stdout.read_text() == "a: é\n"
+    assert not (job.folder / "sub").exists()
+
+
+def test_without_a_working_folder_it_is_the_jobs(start: Start):
+    job = start("pwd", files={"a.txt": "a"})
+    job.wait()
+    assert job.stdout.read_text() == f"{job.folder}\n"
+    assert (job.folder / "a.txt").read_text() == "a"
+
+
+def test_the_script_runs_the_same_again(start: Start, tmp_path: Path):
+    code = "import os; print(open('in.txt').read().strip(), os.environ['WORD'], os.getcwd())"
+    job = start(*python(code), files={"in.txt": "text"}, env={"WORD": "it's"})
+    job.wait()
+    (job.folder / "in.txt").unlink()
+    again = subprocess.run([job.folder / "job.sh"], cwd=tmp_path, capture_output=True, text=True)
+    assert again.stdout == job.stdout.read_text() == f"text it's {job.folder}\n"
+
+
+@pytest.mark.parametrize("name", ["no-such-program", "./no-such-program", "/no/such/program"])
+def test_a_program_that_is_not_there_is_missing(start: Start, tmp_path: Path, name: str):
+    with pytest.raises(MissingProgram, match=r"cannot start .*no.such.program"):
+        start(name)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode"), [("#!/no/such/interpreter\n", 0o755), ("text", 0o755), ("text", 0o644)]
+)
+def test_a_file_that_cannot_be_executed_is_missing_and_nothing_is_left(
+    start: Start, tmp_path: Path, content: str, mode: int
+):
+    (tmp_path / "tool").write_text(content)
+    (tmp_path / "tool").chmod(mode)
+    before = psutil.Process().children(recursive=True)
+    with pytest.raises(MissingProgram, match="tool"):
+        start(str(tmp_path / "tool"), files={"a.txt": ""})
+    assert psutil.Process().children(recursive=True) == before
+    assert not any((tmp_path / "run").glob("*"))
+
+
+def test_a_working_folder_that_is_not_there_is_an_input_error(start: Start, tmp_path: Path):
+    with pytest.raises(InputError, match="no such working folder"):
+        start("true", cwd=tmp_path / "nowhere")
+
+
+def test_a_run_folder_that_cannot_be_written_is_an_input_error(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write into the run folder"):
+        LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_a_run_error(start: Start, tmp_path: Path, monkeypatch, number: int):
+    def write_text(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(RunError) as error:
+        start("true")
+    assert error.value.failure == "disk_full"
+    assert not any((tmp_path / "run").iterdir())
+
+
+def test_poll_says_none_while_the_program_runs(start: Start, roll: Path):
+    job = start(*program("obedient", roll))
+    eventually(lambda: signed(roll))
+    assert job.poll() is None
+    assert job.pid == signed(roll).pid
+    job.stop()
+    assert job.poll() == job.stop()
+
+
+def test_processes_are_the_program_and_its_descendants_re_parented_ones_too(
+    start: Start, roll: Path
+):
+    job = start(*program("scrubbed", roll))
+    eventually(lambda: len(living(roll)) == 2)
+    assert {one.pid for one in job.processes()} == {
+        signed(roll).pid,
+        signed(roll, "grandchild").pid,
+    }
+
+
+def test_cpu_time_counts_orphans_that_have_ended(start: Start):
+    burn = "import time\nwhile time.process_time() < 0.6: pass"
+    job = start("sh", "-c", '( ( "$0" -c "$1" && touch burnt ) & ) ; sleep 600', *python(burn)[::2])
+    eventually(lambda: (job.folder / "burnt").exists() and len(job.processes()) == 2)
+    eventually(lambda: job.cpu_seconds() >= 0.3)
+
+
+def test_stop_lets_an_obedient_program_end_in_its_own_way(start: Start, roll: Path):
+    job = start(*program("obedient", roll))
+    eventually(lambda: signed(roll))
+    ended = job.stop(grace_s=600)
+    assert (ended.status, ended.reason, ended.leftovers) == (0, "stopped", ())
+    assert gone(job)
+
+
+def test_stop_wakes_a_stopped_program(start: Start, roll: Path):
+    job = start(*program("obedient", roll))
+    eventually(lambda: signed(roll)).suspend()
+    assert job.stop(grace_s=600).status == 0
+
+
+def test_stop_kills_a_program_that_does_not_listen(start: Start, roll: Path):
+    job = start(*program("deaf", roll))
+    eventually(lambda: len(living(roll)) == 2)
+    ended = job.stop(grace_s=0.3)
+    assert (ended.status, ended.reason) == (-signal.SIGKILL, "stopped")
+    assert "heard SIGTERM" in job.stdout.read_text()
+    assert not living(roll)
+    assert gone(job)
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("daemon", ["daemon", "program"]),
+        ("retitled", ["program", "worker"]),
+        ("scrubbed", ["grandchild", "program"]),
+    ],
+)
+def test_stop_ends_descendants_that_hide(start: Start, roll: Path, name: str, roles: list[str]):
+    job = start(*program(name, roll, *(["--stay"] if name == "daemon" else [])))
+    eventually(lambda: living(roll) == roles)
+    assert job.stop(grace_s=0.5).reason == "stopped"
+    assert living(roll) == []
+    assert gone(job)
+
+
+def test_stop_ends_a_program_that_forks_itself_anew_whenever_it_is_told_to_end(
+    start: Start, roll: Path
+):
+    job = start(*program("phoenix", roll))
+    eventually(lambda: signed(roll))
+    job.stop(grace_s=3)
+    assert len([*roll.glob("life *")]) == 20
+    assert living(roll) == []
+    assert gone(job)
+
+
+def test_what_a_program_leaves_behind_is_ended_and_named(start: Start, roll: Path):
+    job = start(*program("daemon", roll))
+    ended = job.wait()
+    assert (ended.status, ended.reason) == (0, "exited")
+    assert ended.leftovers == (Path(sys.executable).name[:15],)
+    assert (roll / "daemon").exists()
+    assert living(roll) == []
+
+
+def test_a_helper_that_ends_soon_after_the_program_is_no_leftover(start: Start):
+    assert start("sh", "-c", "sleep 0.3 & exit 0").wait().leftovers == ()
+
+
+def test_a_child_that_ends_a_little_after_the_stopped_program_is_no_leftover(start: Start):
+    child = '(trap "sleep 0.3; exit" TERM; touch ready; sleep 600) & wait'
+    job = start("sh", "-c", f'trap "exit 0" TERM; {child}')
+    eventually((job.folder / "ready").exists)
+    ended = job.stop(grace_s=600)
+    assert (ended.status, ended.leftovers) == (0, ())
+
+
+def test_silence_ends_the_program_and_keeps_evidence(start: Start):
+    code = "import time\nprint('a word', flush=True)\ndef stuck_here():\n  time.sleep(600)\n"
+    job = start(*python(code + "stuck_here()"))
+    ended = job.wait(silence_s=1.0, total_s=600)
+    assert (ended.status, ended.reason) == (-signal.SIGTERM, "silence")
+    evidence = job.evidence.read_text()
+    assert "it wrote nothing for 1 s" in evidence
+    assert f"pid {job.pid} sleeping, cpu " in evidence
+    # Where py-spy is missing or may not look (a container without ptrace), a line says so.
+    assert any(text in evidence for text in ("stuck_here (<string>:4)", "Error", "no stacks"))
+    assert gone(job)
+
+
+def test_a_program_that_writes_is_not_silent_though_slow(start: Start):
+    talk = "import sys, time\nfor n in range(8):\n  time.sleep(0.3)\n"
+    talk += "  print(n, flush=True, file=(sys.stdout, sys.stderr)[n % 2])"
+    ended = start(*python(talk)).wait(silence_s=1.5)
+    assert (ended.status, ended.reason) == (0, "exited")
+
+
+def test_total_time_ends_a_program_that_writes(start: Start):
+    job = start(*python("import time\nwhile True: print(1, flush=True); time.sleep(0.05)"))
+    assert job.wait(silence_s=600, total_s=1.0).reason == "total"
+    assert "it ran 1 s" in job.evidence.read_text()
+    assert gone(job)
+
+
+def test_evidence_says_why_there_are_no_stacks(start: Start, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "python").symlink_to(psutil.Process().exe())
+    job = start(shutil.which("sleep", path=os.defpath), "600")
+    job.wait(total_s=0.1)
+    assert "no stacks: no py-spy" in job.evidence.read_text()
+
+
+def test_an_exception_in_the_with_block_ends_the_program(start: Start, roll: Path, monkeypatch):
+    job = start(*program("deaf", roll))
+    eventually(lambda: len(living(roll)) == 2)
+    monkeypatch.setattr(job, "stop", lambda: LocalJob.stop(job, 0.1))
+    with pytest.raises(ZeroDivisionError), job:
+        raise ZeroDivisionError
+    assert living(roll) == []
+
+
+def test_ctrl_c_during_stop_still_ends_everything(start: Start, roll: Path, monkeypatch):
+    job = start(*program("deaf", roll))
+    eventually(lambda: len(living(roll)) == 2)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job, "_pause", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        job.stop(grace_s=600)
+    monkeypatch.undo()
+    eventually(lambda: living(roll) == [] and gone(job))
+    assert job.stop().reason == "stopped"
+
+
+def test_a_signal_handler_may_stop_the_job_in_the_middle_of_wait(start: Start, roll: Path):
+    job = start(*program("obedient", roll))
+    eventually(lambda: signed(roll))
+    before = signal.signal(signal.SIGUSR2, lambda *_: job.stop(600))
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR2)).start()
+        assert job.wait().reason == "stopped"
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def descriptors(pid: int) -> list[Path]:
+    return [*Path(f"/proc/{pid}/fd").iterdir()]
+
+
+def test_two_jobs_hold_no_end_of_each_others_pipes(start: Start, roll: Path):
+    jobs = [start("sleep", "600", name=name) for name in ("one", "two")]
+    one, two = [
+        {str(fd.readlink()) for warden in job._wardens for fd in descriptors(warden.pid)}
+        for job in jobs
+    ]
+    assert not {link for link in one & two if link.startswith("pipe:")}
+    for job in jobs:
+        assert {fd.name for fd in descriptors(job.pid)} == {"0", "1", "2"}
+    jobs[0]._control.close()
+    eventually(jobs[0].poll)
+    assert jobs[1].poll() is None
+
+
+def test_a_job_started_by_a_thread_outlives_the_thread(start: Start, roll: Path):
+    jobs: list[LocalJob] = []
+    thread = threading.Thread(target=lambda: jobs.append(start(*program("obedient", roll))))
+    thread.start()
+    thread.join()
+    eventually(lambda: signed(roll))
+    assert jobs[0].wait(total_s=0.5).reason == "total"  # and not lost or stopped before
+
+
+def test_a_dropped_job_is_ended(tmp_path: Path, roll: Path):
+    job = LocalLauncher(0.2).start(Command(program("obedient", roll)), tmp_path, "job")
+    eventually(lambda: signed(roll))
+    with pytest.warns(ResourceWarning):
+        job._control = None
+    eventually(lambda: living(roll) == [])
+    job._control = open(os.devnull, "wb", buffering=0)  # noqa: PTH123, SIM115 - for the clean-up
+    assert job.stop().reason == "stopped"
+
+
+def test_the_programs_mark_holds_that_of_the_launch_around_it(start: Start, monkeypatch):
+    monkeypatch.setenv(MARK, "outer")
+    job = start("sleep", "600")
+    assert psutil.Process(job.pid).environ()[MARK] == f"outer/{job.mark}"
+    assert psutil.Process(job.pid) in marked("outer")

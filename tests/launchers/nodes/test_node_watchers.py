@@ -1,0 +1,152 @@
+"""The nodes' watch from here: what goes wrong with it is a note, and nothing of it stays."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.nodes import watchers as node_watching
+from perfgate.launchers.nodes.watchers import watching
+from perfgate.machine.conditions.conditions import not_watched
+from perfgate.scenarios.scenario import Hardware
+
+TOLD = json.dumps(not_watched("made up").plain())
+TWO = Hardware("B200", 8, 2)
+
+
+def says(text: str) -> str:
+    """A program that watches until it is asked to end, and says that then."""
+    return (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "print('watches', flush=True)\n"
+        "signal.sigwait([signal.SIGTERM])\n"
+        f"print({text!r}, flush=True)\n"
+    )
+
+
+@dataclass
+class Nodes:
+    """Nodes on this machine, on which other programs than the watch are started.
+
+    Attributes:
+        programs: node → the program; what has none runs the watch itself.
+    """
+
+    programs: dict[str, str] = field(default_factory=dict)
+    jobs: dict[str, LocalJob] = field(default_factory=dict)
+    argv: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def start(self, command: Command, folder: Path, node: str) -> LocalJob:
+        self.argv[node] = command.argv
+        if node in self.programs:
+            command = Command((sys.executable, "-c", self.programs[node]))
+        self.jobs[node] = LocalLauncher().start(command, folder, node)
+        return self.jobs[node]
+
+    @property
+    def running(self) -> list[str]:
+        return [node for node, job in self.jobs.items() if job.poll() is None]
+
+
+def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
+    nodes = Nodes()
+    with watching(("n1", "n2"), "a", Hardware("none", 0, 1), tmp_path / "w", nodes.start) as watch:
+        assert nodes.running == ["n1", "n2"]
+        assert watch.conditions == {}
+    assert nodes.running == []
+    assert list(watch.conditions) == ["n1", "n2"]
+    for seen in watch.conditions.values():
+        assert seen.samples >= 2
+        assert seen.cpu is not None
+
+
+def test_a_watch_knows_the_mark_and_the_gpus_of_a_node(tmp_path: Path) -> None:
+    nodes = Nodes({"n1": says(TOLD)})
+    with watching(("n1",), "mark", TWO, tmp_path, nodes.start) as watch:
+        pass
+    assert nodes.argv["n1"][1:] == ("-m", "perfgate.launchers.nodes.watch", "mark", "4")
+    assert watch.conditions == {"n1": not_watched("made up")}
+
+
+def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
+    programs = {
+        "dies": "import sys; print('watches', flush=True); sys.exit('no memory left')",
+        "fails": "import sys; sys.exit('no such module')",
+        "raves": says("no JSON"),
+        "lies": says("{}"),
+        "well": says(TOLD),
+    }
+    nodes = Nodes(programs)
+    with watching(tuple(programs), "a", TWO, tmp_path, nodes.start) as watch:
+        nodes.jobs["dies"].wait(total_s=60.0)
+    told = {node: " ".join(seen.notes) for node, seen in watch.conditions.items()}
+    assert told["dies"] == "not watched: the watch ended with status 1: no memory left"
+    assert told["fails"] == "not watched: the watch ended with status 1: no such module"
+    assert told["raves"].startswith("not watched: ")
+    assert "not what a watch tells" in told["lies"]
+    assert told["well"] == "not watched: made up"
+    assert nodes.running == []
+
+
+def test_a_watch_that_does_not_begin_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_watching, "BEGUN_S", 0.2)
+    nodes = Nodes({"n1": "import time; time.sleep(600)"})
+    with watching(("n1",), "a", TWO, tmp_path, nodes.start) as watch:
+        assert nodes.running == ["n1"]
+    assert "the watch did not begin" in watch.conditions["n1"].notes[0]
+    assert nodes.running == []
+
+
+def test_a_watch_that_does_not_end_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_watching, "GRACE_S", 0.2)
+    deaf = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
+    nodes = Nodes({"n1": deaf})
+    with watching(("n1",), "a", TWO, tmp_path, nodes.start) as watch:
+        pass
+    assert watch.conditions["n1"].notes == ("not watched: the watch ended with status -9",)
+    assert nodes.running == []
+
+
+def test_a_node_that_starts_nothing_is_a_note_and_the_others_are_watched(tmp_path: Path) -> None:
+    nodes = Nodes({"n2": says(TOLD)})
+
+    def start(command: Command, folder: Path, node: str) -> LocalJob:
+        if node == "n1":
+            raise RunError("slurm_unreachable", "nobody answers")
+        return nodes.start(command, folder, node)
+
+    with watching(("n1", "n2"), "a", TWO, tmp_path, start) as watch:
+        assert nodes.running == ["n2"]
+    assert watch.conditions["n1"].notes == ("not watched: slurm_unreachable: nobody answers",)
+    assert watch.conditions["n2"] == not_watched("made up")
+
+
+def test_a_folder_that_cannot_be_made_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", Nodes().start) as watch:
+        pass
+    assert "Not a directory" in watch.conditions["n1"].notes[0]
+
+
+@pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
+def test_a_block_that_fails_ends_its_watch(tmp_path: Path, raised: type[BaseException]) -> None:
+    nodes = Nodes({"n1": says(TOLD)})
+
+    def fail() -> None:
+        assert nodes.running == ["n1"]
+        raise raised
+
+    with pytest.raises(raised), watching(("n1",), "a", TWO, tmp_path, nodes.start):
+        fail()
+    assert nodes.running == []

@@ -1,0 +1,113 @@
+"""The site file: what it says is read, and what is wrong with it is told with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.errors import SeveralInputErrors
+from perfgate.launchers.site import Site, SlurmContainer, SlurmSite, load_site
+
+ROOT = Path(__file__).parents[2]
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "site.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_the_example_is_right_and_says_every_field() -> None:
+    site = load_site(ROOT / "site.example.yaml")
+    assert site.slurm.partition == "batch"
+    assert site.slurm.container == SlurmContainer(
+        "nvcr.io#nvidia/tensorrt-llm/release:1.0.0", ("/models:/models",)
+    )
+    assert site.slurm.options == ("--comment=perfgate",)
+    assert site.docker.mounts == ("/models:/models:ro",)
+    assert site.mpirun.hosts == ("node1", "node2")
+    assert site.mpirun.mca == {"btl_tcp_if_include": "eth0"}
+    text = (ROOT / "site.example.yaml").read_text()
+    for part, defaults in ((site.slurm, Site().slurm), (site.docker, Site().docker)):
+        left_out = {name for name, one in vars(part).items() if one == getattr(defaults, name)}
+        assert {one for one in left_out if f"{one}:" not in text} <= {"reservation", "nodelist"}
+    assert not [name for name in vars(site.mpirun) if f"{name}:" not in text]
+
+
+def test_without_a_file_the_defaults_hold(
+    suite_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    assert load_site() == Site()
+    written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")
+    assert load_site() == Site(SlurmSite(qos="high"))
+
+
+def test_the_environment_names_another_file(
+    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")
+    monkeypatch.setenv(
+        "PERFGATE_SITE", str(written(tmp_path, "schema_version: 1\nslurm: {qos: low}\n"))
+    )
+    assert load_site() == Site(SlurmSite(qos="low"))
+    monkeypatch.setenv("PERFGATE_SITE", str(tmp_path / "missing.yaml"))
+    with pytest.raises(SeveralInputErrors):
+        load_site()
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "words"),
+    [
+        ("  partion: batch", 3, "did you mean partition?"),
+        ("  qos: 5", 3, "quote it"),
+        ("  exclusive: sometimes", 3, "true or false"),
+        ("  partition: batch\n  pending_limit_s: 0", 4, "out of range"),
+        ("  container: {mounts: []}", 3, "image: missing"),
+        ("  clients: elsewhere", 3, "beside (on the server's node) or login"),
+        ('  options: ["--a=b\\nc"]', 3, "malformed"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    tmp_path: Path, lines: str, line: int, words: str
+) -> None:
+    file = written(tmp_path, f"schema_version: 1\nslurm:\n{lines}\n")
+    with pytest.raises(SeveralInputErrors) as caught:
+        load_site(file)
+    (error,) = caught.value.errors
+    assert f"{file}:{line}: slurm." in str(error)
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("docker: {imgae: x}", "docker.imgae: unknown field"),
+        ("docker: {user: 1000}", "quote it"),
+        ("docker: {pull_s: 0}", "docker.pull_s: out of range"),
+        ("docker: {pass_on: [A=b]}", "docker.pass_on[0]: malformed"),
+        ("mpirun: {ssh_port: 70000}", "a whole number from 1 to 65535"),
+        ("mpirun: {hosts: n1}", "mpirun.hosts: wrong type"),
+        ("mpirun: {mca: {btl: 1}}", "mpirun.mca.btl: wrong type"),
+    ],
+)
+def test_what_is_wrong_with_the_other_launchers_is_told(
+    tmp_path: Path, lines: str, words: str
+) -> None:
+    with pytest.raises(SeveralInputErrors) as caught:
+        load_site(written(tmp_path, f"schema_version: 1\n{lines}\n"))
+    (error,) = caught.value.errors
+    assert ":2: " in str(error)
+    assert words in str(error)
+
+
+def test_a_part_may_say_that_something_is_left_to_docker(tmp_path: Path) -> None:
+    file = written(tmp_path, "schema_version: 1\ndocker: {user: null, cache: null, ipc: null}\n")
+    docker = load_site(file).docker
+    assert (docker.user, docker.cache, docker.ipc) == (None, None, None)
+
+
+def test_an_empty_file_is_told_what_to_hold(tmp_path: Path) -> None:
+    with pytest.raises(SeveralInputErrors, match=r"site\.example\.yaml"):
+        load_site(written(tmp_path, ""))
+    with pytest.raises(SeveralInputErrors, match="schema_version: missing"):
+        load_site(written(tmp_path, "slurm: {}\n"))

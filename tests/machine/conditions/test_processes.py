@@ -1,0 +1,117 @@
+"""Which processes are ours, where they carry a mark and do not descend from this one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from perfgate.machine.conditions import processes
+from perfgate.machine.conditions.processes import Marked, Process, process_table
+
+VARIABLE = "PERFGATE_PLACE"
+# It tells when it runs, so that its environment is its own; what it starts has cleared its own.
+FAMILY = """\
+import subprocess
+child = subprocess.Popen(("/bin/sleep", "60"), env={})
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+@contextmanager
+def family(mark: str) -> Iterator[tuple[int, int]]:
+    """Pids of a process with the mark and of its child without."""
+    with subprocess.Popen(
+        (sys.executable, "-I", "-S", "-c", FAMILY),
+        env={**os.environ, VARIABLE: mark},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        try:
+            yield parent.pid, child
+        finally:
+            os.kill(child, 9)
+            parent.wait()
+
+
+def pids(found: list[Process]) -> set[int]:
+    return {one.pid for one in found}
+
+
+def test_ours_carry_the_mark_or_are_below_one_that_does() -> None:
+    with family("a") as ours, family("b") as others:
+        found = pids(Marked(VARIABLE, "a").among(process_table()))
+    assert found >= set(ours)
+    assert not found & {*others, os.getpid()}
+
+
+def test_the_start_of_a_mark_is_another_mark() -> None:
+    with family("ab") as (other, _):
+        assert other not in pids(Marked(VARIABLE, "a").among(process_table()))
+
+
+@pytest.fixture
+def environments(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """Pid → its mark, in place of /proc; what was asked for is taken out."""
+    marks: dict[int, str] = {}
+
+    def carries(marked: Marked, pid: int) -> bool:
+        return marks.pop(pid, "") == "a"
+
+    monkeypatch.setattr(processes.Marked, "_carries", carries)
+    return marks
+
+
+def look(marked: Marked, *table: Process) -> set[int]:
+    return pids(marked.among({one.pid: one for one in table}))
+
+
+def test_a_process_is_asked_once(environments: dict[int, str]) -> None:
+    marked = Marked(VARIABLE, "a")
+    environments |= {5: "a", 6: "b"}
+    table = (Process(5, 1, "x", 0.0, 10), Process(6, 1, "y", 0.0, 10))
+    assert look(marked, *table) == {5}
+    environments[6] = "a"
+    assert look(marked, *table) == {5}
+
+
+def test_a_process_that_becomes_another_program_is_asked_again(
+    environments: dict[int, str],
+) -> None:
+    marked = Marked(VARIABLE, "a")
+    assert look(marked, Process(5, 1, "slurmstepd", 0.0, 10)) == set()
+    environments[5] = "a"
+    assert look(marked, Process(5, 1, "python", 0.0, 10)) == {5}
+    # What once was ours stays it, also when it writes its title over its environment.
+    assert look(marked, Process(5, 1, "VLLM::Engine", 0.0, 10)) == {5}
+
+
+def test_an_orphan_of_ours_stays_ours(environments: dict[int, str]) -> None:
+    marked = Marked(VARIABLE, "a")
+    environments[5] = "a"
+    assert look(marked, Process(5, 1, "x", 0.0, 10), Process(6, 5, "y", 0.0, 10)) == {5, 6}
+    assert look(marked, Process(6, 1, "y", 0.0, 10)) == {6}
+
+
+def test_a_later_process_of_the_same_number_is_another_one(environments: dict[int, str]) -> None:
+    marked = Marked(VARIABLE, "a")
+    environments[5] = "a"
+    assert look(marked, Process(5, 1, "x", 0.0, 10)) == {5}
+    assert look(marked, Process(5, 1, "x", 0.0, 99)) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ours"), [("slurmstepd", True), ("orted", True), ("sh", False)]
+)
+def test_what_starts_ours_for_slurm_or_open_mpi_is_ours(
+    environments: dict[int, str], name: str, is_ours: bool
+) -> None:
+    environments[5] = "a"
+    starter, other = Process(4, 1, name, 0.0, 10), Process(6, 4, "z", 0.0, 10)
+    found = look(Marked(VARIABLE, "a"), starter, Process(5, 4, "x", 0.0, 10), other)
+    assert found == ({4, 5, 6} if is_ours else {5})

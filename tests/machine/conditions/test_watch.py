@@ -1,0 +1,295 @@
+"""The watch: it looks at least twice, ends with its block, and never fails a measurement."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pynvml
+import pytest
+from burners import burn, cpu_of, stranger
+from fake_nvml import FakeGpu, FakeNvml
+
+from perfgate.machine.conditions import watch as module
+from perfgate.machine.conditions.cpu import read_cpu
+from perfgate.machine.conditions.disturbance import disturbances
+from perfgate.machine.conditions.processes import Marked
+from perfgate.machine.conditions.watch import watched
+from perfgate.scenarios.scenario import DisturbanceLimits
+
+
+def watchers() -> list[threading.Thread]:
+    return [one for one in threading.enumerate() if one.name == "perfgate-watch"]
+
+
+@pytest.fixture(autouse=True)
+def nobody_watches_afterwards():
+    yield
+    assert not watchers()
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def install(*gpus: FakeGpu, **fields) -> FakeNvml:
+        nvml = FakeNvml(*gpus, **fields)
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        return nvml
+
+    return install
+
+
+def test_a_moment_has_two_looks() -> None:
+    with watched(0, interval_s=3600.0) as watch:
+        time.sleep(0.01)
+    assert watch.conditions.samples == 2
+    assert watch.conditions.cpu is not None
+    assert watch.conditions.notes == ()
+    assert watch.conditions.seconds >= 0.01
+
+
+def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = threading.Semaphore(0)
+
+    def look(*rest):
+        looks.release()
+        return read_cpu(*rest)
+
+    monkeypatch.setattr(module, "read_cpu", look)
+    with watched(0, interval_s=0.001) as watch:
+        for _ in range(3):
+            assert looks.acquire(timeout=40.0)
+    assert watch.conditions.samples >= 4
+
+
+def test_a_look_that_costs_much_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By this clock each look takes a second; a hundredth of a core is one in 100 s."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(module.time, "thread_time", lambda: float(next(clock)))
+    with watched(0, interval_s=0.001) as watch:
+        time.sleep(0.2)
+    assert watch.conditions.samples == 2
+
+
+def test_it_ends_with_its_block_on_errors_too() -> None:
+    def fail() -> None:
+        assert len(watchers()) == 1
+        raise KeyError
+
+    with pytest.raises(KeyError), watched(0, interval_s=3600.0) as watch:
+        fail()
+    assert not watchers()
+    assert watch.conditions.samples == 2
+
+
+def test_conditions_are_known_afterwards() -> None:
+    with watched(0) as watch, pytest.raises(ValueError, match="when the watched block is over"):
+        _ = watch.conditions
+    assert watch.conditions
+
+
+def test_watches_may_be_nested(install) -> None:
+    nvml = install(FakeGpu())
+    with watched(1) as outer:
+        with watched(1, since=outer) as inner:
+            assert nvml.open == 2
+        assert nvml.open == 1
+    assert nvml.open == 0
+    assert outer.conditions.seconds > inner.conditions.seconds
+    assert (len(outer.conditions.gpus), len(inner.conditions.gpus)) == (1, 1)
+
+
+# Nothing that goes wrong is raised
+
+
+def test_an_error_of_a_look_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*rest: object) -> None:
+        raise PermissionError("/proc/stat")
+
+    monkeypatch.setattr(module, "read_cpu", refuse)
+    with watched(0, interval_s=0.01) as watch:
+        time.sleep(0.05)
+    assert watch.conditions.cpu is None
+    assert watch.conditions.notes == (
+        "not all was watched: PermissionError: /proc/stat",
+        "CPU not watched: fewer than two samples",
+    )
+
+
+def test_without_a_driver_the_cpu_is_still_watched(install) -> None:
+    install(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    with watched(8) as watch:
+        pass
+    assert watch.conditions.cpu is not None
+    assert watch.conditions.gpus == ()
+    assert watch.conditions.notes == ("GPUs not watched: Driver Not Loaded",)
+
+
+def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
+    nvml = install(FakeGpu())
+
+    def fail(gpu: FakeGpu) -> None:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    nvml.nvmlDeviceGetPowerUsage = fail
+    with watched(1) as watch:
+        pass
+    assert watch.conditions.cpu is not None
+    assert "UnicodeDecodeError" in watch.conditions.notes[0]
+
+
+def test_a_driver_that_hangs_does_not_hang_the_measurement(
+    install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml, answered = install(FakeGpu()), threading.Event()
+    nvml.nvmlDeviceGetPowerUsage = lambda gpu: answered.wait() and 1000
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+    with watched(1) as watch:
+        (thread,) = watchers()
+    told = watch.conditions
+    assert told.cpu is None
+    assert "does the GPU's driver hang?" in told.notes[0]
+    answered.set()
+    thread.join()
+    assert watch.conditions is told
+
+
+# GPUs
+
+
+def test_gpus_are_watched(install) -> None:
+    hot = pynvml.nvmlClocksEventReasonHwSlowdown | pynvml.nvmlClocksEventReasonHwThermalSlowdown
+    install(FakeGpu(), FakeGpu(uuid="GPU-hot", reasons=(hot,), degrees=(91,)))
+    with watched(2) as watch:
+        pass
+    cool, warm = watch.conditions.gpus
+    assert (cool.slowed_share, warm.slowed_share, warm.temperature_c_top) == (0.0, 1.0, 91.0)
+    assert disturbances(watch.conditions, DisturbanceLimits()) == (
+        "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)",
+    )
+
+
+def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(install) -> None:
+    """In a container: the driver's pids are not those of this namespace."""
+    gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
+    install(gpu)
+    with watched(1) as start:
+        gpu.pids, gpu.looks = [[645000, 645400]], {}  # the engine has started
+        with subprocess.Popen(["/bin/sleep", "60"]) as server:
+            with watched(1, since=start) as measurement:
+                pass
+            server.kill()
+    assert start.conditions.gpus[0].strangers == ("pid 645000",)
+    assert measurement.conditions.gpus[0].strangers == ("pid 645000",)
+
+
+def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install) -> None:
+    """A watch that does not know of the one before the start would accuse the engine."""
+    install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
+    with subprocess.Popen(["/bin/sleep", "60"]) as server:
+        with watched(1) as measurement:
+            pass
+        server.kill()
+    assert measurement.conditions.gpus[0].strangers == ()
+
+
+def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
+    """On this machine's own numbers: our child, and the process that started the tests."""
+    parent = os.getppid()
+    if not parent:
+        pytest.skip("nobody is seen above this process")
+    with subprocess.Popen(["/bin/sleep", "60"]) as server:
+        install(FakeGpu(pids=[[server.pid, parent]]))
+        with watched(1) as watch:
+            pass
+        server.kill()
+    (stranger_seen,) = watch.conditions.gpus[0].strangers
+    assert stranger_seen.startswith(f"pid {parent} (")
+
+
+def test_on_a_node_nobody_is_accused_for_being_first(install) -> None:
+    """Its watch begins when the engine already runs, maybe with pids that are not this node's."""
+    install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
+    marked = {**os.environ, "PERFGATE_PLACE": "a"}
+    with subprocess.Popen(["/bin/sleep", "60"], env=marked) as server:
+        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            pass
+        server.kill()
+    assert watch.conditions.gpus[0].strangers == ()
+
+
+@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+def test_a_marked_process_on_the_gpu_and_one_that_is_not(install, tmp_path: Path) -> None:
+    with stranger(tmp_path, PERFGATE_PLACE="a") as server:
+        install(FakeGpu(pids=[[server.pid, os.getpid()]]))
+        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            pass
+    (stranger_seen,) = watch.conditions.gpus[0].strangers
+    assert stranger_seen.startswith(f"pid {os.getpid()} (")
+
+
+# Real load
+
+
+@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+def test_a_real_stranger_is_a_load_of_others(tmp_path: Path) -> None:
+    with stranger(tmp_path) as burner, watched(0, interval_s=0.1) as watch:
+        first_s = cpu_of(burner)
+        while cpu_of(burner) < first_s + 0.6:
+            time.sleep(0.05)
+        used_s = cpu_of(burner) - first_s
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    assert cpu.others_share * cpu.cores * watch.conditions.seconds > used_s - 0.25
+
+
+@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
+    """At most what all cores did, less what the marked one did."""
+    with stranger(tmp_path, PERFGATE_PLACE="a") as burner:
+        began = psutil.cpu_times()
+        with watched(0, interval_s=0.1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+            first_s = cpu_of(burner)
+            while cpu_of(burner) < first_s + 1.0:
+                time.sleep(0.05)
+            used_s = cpu_of(burner) - first_s
+        ended = psutil.cpu_times()
+    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    assert cpu.others_share * cpu.cores * watch.conditions.seconds < all_s - used_s + 0.25
+
+
+def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
+    srun = tmp_path / "srun"
+    srun.symlink_to("/bin/sleep")
+    marked = {**os.environ, "PERFGATE_PLACE": "a"}
+    with subprocess.Popen((srun, "60"), env=marked) as child:
+        with watched(0) as here, watched(0, marked=Marked("PERFGATE_PLACE", "a")) as node:
+            time.sleep(0.01)
+        child.kill()
+    assert here.conditions.cpu is not None
+    assert here.conditions.cpu.others_share is None
+    assert node.conditions.cpu is not None
+    assert node.conditions.cpu.others_share is not None
+    assert node.conditions.notes == ()
+
+
+def test_our_own_load_is_no_load_of_others() -> None:
+    """At most what all cores did, less what our child did: true on a crowded machine, too."""
+    began = psutil.cpu_times()
+    with watched(0, interval_s=0.1) as watch:
+        done = subprocess.run(burn(1.0), capture_output=True, text=True, check=True)
+    ended = psutil.cpu_times()
+    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    others_s = cpu.others_share * cpu.cores * watch.conditions.seconds
+    assert others_s < all_s - float(done.stdout) + 0.25

@@ -1,0 +1,94 @@
+"""What the tests of leases share: eight made-up GPUs, and processes that lease them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from fake_driver import FakeDriver, FakeGpu
+
+from perfgate.machine.leases import GpuPool
+
+PROGRAMS = Path(__file__).with_name("programs")
+
+
+@pytest.fixture
+def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of this test's locks; eight GPUs are made up."""
+    folder = tmp_path / "locks"
+    folder.mkdir()
+    monkeypatch.setenv("PERFGATE_LEASES", str(folder))
+    monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    return folder
+
+
+@pytest.fixture
+def pool(locks: Path) -> GpuPool:
+    return GpuPool.of_machine()
+
+
+class Process:
+    """A program of `programs/`, and the lines that it says."""
+
+    def __init__(self, name: str, *arguments: object, env: dict[str, str], **more) -> None:
+        argv = [sys.executable, str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
+        self.popen = subprocess.Popen(argv, text=True, env={**os.environ, **env}, **pipes)
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def says(self, beginning: str) -> str:
+        """The next line; it begins as told."""
+        line = self.popen.stdout.readline().strip()
+        assert line.startswith(beginning), f"{line!r}, not {beginning!r}"
+        return line
+
+    def let_go(self) -> None:
+        self.popen.stdin.close()
+        assert self.popen.wait(30) == 0
+
+    def kill(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in self.popen.stdin, self.popen.stdout:
+            if pipe is not None:
+                pipe.close()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(locks: Path) -> Iterator[Start]:
+    """Starts a program; it is gone when the test ends."""
+    with ExitStack() as stack:
+
+        def start(name: str, *arguments: object, env=(), **more) -> Process:
+            process = Process(name, *arguments, env=dict(env), **more)
+            stack.callback(process.close)
+            return process
+
+        yield start
+
+
+@pytest.fixture
+def install(locks: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
+    """Puts a driver with GPUs of its own in the place of pynvml; no GPU is made up."""
+    monkeypatch.delenv("PERFGATE_FAKE_GPUS")
+
+    def install(*gpus: FakeGpu, **fields) -> FakeDriver:
+        driver = FakeDriver(*gpus, **fields)
+        monkeypatch.setitem(sys.modules, "pynvml", driver)
+        return driver
+
+    return install

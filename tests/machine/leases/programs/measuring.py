@@ -1,0 +1,44 @@
+"""As a campaign does: lease, start a program through the local launcher, hold: measuring.py FOLDER.
+
+The program (beating.py) ignores SIGTERM and notes that it is alive until it is killed.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from perfgate.core.command import Command
+from perfgate.launchers.local import launcher as local
+from perfgate.machine.leases import GpuPool, Owner, kept_open
+
+
+class KeepingPopen(subprocess.Popen):
+    """What `LocalLauncher._start_warden` is to do: the warden inherits the lease's locks."""
+
+    def __init__(self, *arguments, pass_fds=(), **named) -> None:
+        with kept_open() as locks:
+            super().__init__(*arguments, pass_fds=(*pass_fds, *locks), **named)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    local.subprocess = SimpleNamespace(Popen=KeepingPopen, DEVNULL=subprocess.DEVNULL)
+    launcher = local.LocalLauncher(orphan_grace_s=1.0)
+    owner = Owner("20261121-090000-1", "b200-serve")
+    with GpuPool.of_machine().lease(
+        4, whole=False, owner=owner, wait_s=30, tell=lambda _: None
+    ) as lease:
+        beating = Path(__file__).with_name("beating.py")
+        command = Command((sys.executable, str(beating), str(folder / "beats")), env=lease.env)
+        with launcher.start(command, folder / "job", "server") as job:
+            while not (folder / "beats").exists():
+                time.sleep(0.01)
+            print("measuring", job.pid, *(one.pid for one in job._wardens), flush=True)
+            sys.stdin.read()
+            job.stop(0.2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Which GPUs may be leased, what programs call them, and what is refused."""
+
+import pynvml
+import pytest
+from fake_driver import FakeGpu
+
+from perfgate.core.errors import InputError
+from perfgate.machine.leases import GpuPool
+from perfgate.machine.leases.devices import environment_of, visible_devices
+
+B200 = [FakeGpu(f"GPU-{letter * 8}-0000") for letter in "abcd"]
+BY_SLOT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def keys(visible: str | None, **more: str) -> list[str]:
+    environ = {**more, **({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})}
+    return [gpu.key for gpu in visible_devices(environ).gpus]
+
+
+@pytest.mark.parametrize(
+    ("visible", "letters"),
+    [
+        (None, "abcd"),
+        ("0,1", "ab"),
+        ("3, 1", "db"),
+        ("GPU-cccccccc-0000,GPU-a", "ca"),
+        ("GPU-b,3", "bd"),
+        ("", ""),
+        ("-1", ""),
+        ("1,-1,2", "b"),
+        ("NoDevFiles", ""),
+    ],
+)
+def test_the_gpus_are_those_that_cuda_would_show(install, visible, letters) -> None:
+    driver = install(*B200)
+    assert keys(visible) == [f"gpu-GPU-{letter * 8}-0000" for letter in letters]
+    assert driver.open == 0
+
+
+@pytest.mark.parametrize(
+    ("visible", "says"),
+    [
+        ("4", "4 names no GPU of this machine"),
+        ("GPU-", "GPU- names several GPUs"),
+        ("GPU-x", "GPU-x names no GPU"),
+        ("two", "two names no GPU"),
+        ("1,1", "names a GPU twice"),
+        ("1,GPU-b", "names a GPU twice"),
+    ],
+)
+def test_a_name_that_cannot_be_followed_is_the_persons_error(install, visible, says) -> None:
+    install(*B200)
+    with pytest.raises(InputError, match=says) as caught:
+        keys(visible)
+    assert caught.value.field == "CUDA_VISIBLE_DEVICES"
+
+
+def test_a_lock_means_the_same_gpu_whatever_it_is_called(install) -> None:
+    install(*B200)
+    assert keys("2") == keys("GPU-c") == keys(None)[2:3]
+
+
+def test_numbers_are_doubtful_where_models_differ(install) -> None:
+    install(FakeGpu("GPU-a", "NVIDIA T400"), FakeGpu("GPU-b", "NVIDIA H200"))
+    with pytest.raises(InputError, match="a number can mean two GPUs"):
+        keys("0")
+    assert keys("0", **BY_SLOT) == ["gpu-GPU-a"]
+    assert keys("GPU-b") == ["gpu-GPU-b"]
+    pool = GpuPool.of_machine({})
+    assert environment_of(pool.gpus[1:], pool.devices) == {"CUDA_VISIBLE_DEVICES": "1", **BY_SLOT}
+
+
+@pytest.mark.parametrize(
+    ("visible", "leased", "env"),
+    [
+        (None, slice(4), {}),
+        (None, slice(2), {"CUDA_VISIBLE_DEVICES": "0,1", **BY_SLOT}),
+        ("3,2", slice(2), {"CUDA_VISIBLE_DEVICES": "3,2", **BY_SLOT}),
+        ("3,2", slice(1, 2), {"CUDA_VISIBLE_DEVICES": "2", **BY_SLOT}),
+        ("GPU-c,GPU-a", slice(1), {"CUDA_VISIBLE_DEVICES": "GPU-c"}),
+    ],
+)
+def test_what_programs_are_told(install, visible, leased, env) -> None:
+    install(*B200)
+    devices = visible_devices({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    assert environment_of(devices.gpus[leased], devices) == env
+
+
+def test_a_part_of_a_gpu_is_leased_under_its_own_name(install) -> None:
+    install(*B200)
+    (gpu,) = visible_devices({"CUDA_VISIBLE_DEVICES": "MIG-1234/5"}).gpus
+    assert (gpu.key, gpu.word) == ("gpu-MIG-1234-5", "MIG-1234/5")
+
+
+def test_without_a_driver_there_is_none_and_it_says_why(install) -> None:
+    install(error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    for environ in ({}, {"CUDA_VISIBLE_DEVICES": "0"}):
+        devices = visible_devices(environ)
+        assert (devices.gpus, devices.note) == ((), "Driver Not Loaded")
+
+
+def test_made_up_gpus_never_ask_the_driver(install) -> None:
+    driver = install(*B200)
+    driver.nvmlInit = lambda: pytest.fail("the driver was asked")
+    pool = GpuPool.of_machine({"PERFGATE_FAKE_GPUS": "8", "CUDA_VISIBLE_DEVICES": "7,0"})
+    assert pool.synthetic
+    assert [gpu.word for gpu in pool.gpus] == ["7", "0"]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "many", "8.0", "1e3", "1000"])
+def test_a_number_of_made_up_gpus_is_a_number(number) -> None:
+    with pytest.raises(InputError, match="not a number of GPUs"):
+        visible_devices({"PERFGATE_FAKE_GPUS": number})

@@ -1,0 +1,93 @@
+"""Programs on GPUs that nobody has leased: avoided, waited for, and then an error."""
+
+import os
+
+import pytest
+from fake_driver import FakeGpu
+
+from perfgate.core.errors import RunError
+from perfgate.machine.leases import GpuPool, Lease, Owner
+from perfgate.machine.leases import foreign_processes as strangers
+from perfgate.machine.leases import pool as pool_module
+
+US = os.getpid()  # for the driver a stranger like any other, as nothing is ours yet
+NOBODY = 4_000_000  # no such process, as one of another pid namespace
+
+
+def gpus(*pids) -> list[FakeGpu]:
+    return [FakeGpu(f"GPU-{number}", pids=looks) for number, looks in enumerate(pids)]
+
+
+def leased(count: int, *, whole=False, wait_s=0.0, told: list[str] | None = None) -> Lease:
+    with GpuPool.of_machine().lease(
+        count,
+        whole=whole,
+        owner=Owner("run", "h200-serve"),
+        wait_s=wait_s,
+        tell=(told if told is not None else []).append,
+    ) as lease:
+        return lease
+
+
+def words(lease: Lease) -> str:
+    return ",".join(gpu.word for gpu in lease.gpus)
+
+
+def test_gpus_with_strangers_are_left_alone_while_there_are_others(install) -> None:
+    driver = install(*gpus([()], [(NOBODY,)], [()], [()], [(US,)], [()]))
+    lease = leased(4)
+    assert words(lease) == "0,2,3,5"
+    assert (lease.synthetic, lease.notes, driver.open) == (False, (), 0)
+
+
+def test_it_waits_until_a_stranger_has_gone(install) -> None:
+    install(*gpus([()], [(NOBODY,), (NOBODY,), ()]))
+    told: list[str] = []
+    assert words(leased(2, wait_s=30, told=told)) == "0,1"
+    assert told == [
+        f"waiting for 2 GPUs: GPU 1 is used by pid {NOBODY}, without a lease",
+    ]
+
+
+@pytest.mark.parametrize(("wait_s", "patience_s"), [(0.3, 300.0), (60.0, 0.3)])
+def test_a_stranger_who_stays_is_an_error(install, monkeypatch, wait_s, patience_s) -> None:
+    monkeypatch.setattr(pool_module, "STRANGERS_S", patience_s)
+    install(*gpus([(US,)], [()]))
+    with pytest.raises(RunError) as caught:
+        leased(2, wait_s=wait_s)
+    assert caught.value.failure == "gpus_busy"
+    assert f"GPU 0 is used by pid {US} (" in caught.value.message
+    # Nothing is held afterwards.
+    install(*gpus([()], [()]))
+    assert words(leased(2)) == "0,1"
+
+
+def test_a_whole_node_has_strangers_on_none_of_its_gpus(install) -> None:
+    install(*gpus([()], [()], [(NOBODY,)]))
+    assert words(leased(1)) == "0"
+    with pytest.raises(RunError, match="GPU 2 is used by"):
+        leased(1, whole=True)
+
+
+def test_what_cannot_be_read_is_a_note(install) -> None:
+    install(*gpus([None], [()]))
+    lease = leased(2)
+    assert lease.notes == ("GPU 0: who uses it is unknown: Insufficient Permissions",)
+
+
+def test_a_driver_that_hangs_is_a_note(install, monkeypatch) -> None:
+    monkeypatch.setattr(strangers, "PATIENCE_S", 0.1)
+    install(*gpus([()]), hangs_s=1.0)
+    assert leased(1).notes[0].startswith("no answer from the GPUs' driver")
+
+
+def test_the_multi_process_service_is_no_stranger(install, monkeypatch) -> None:
+    monkeypatch.setattr(strangers, "_name", lambda pid: "nvidia-cuda-mps-server")
+    install(*gpus([(77,)]))
+    assert words(leased(1)) == "0"
+
+
+def test_a_lease_of_the_cpu_asks_no_driver(install) -> None:
+    driver = install(*gpus([(NOBODY,)]))
+    assert leased(0) == Lease(waited_s=pytest.approx(0, abs=5))
+    assert driver.gpus[0].looks == 0

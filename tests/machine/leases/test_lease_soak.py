@@ -1,0 +1,133 @@
+"""Many owners at once with random sizes and random kills: never two of them on one GPU."""
+
+import random
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessions import inherited
+
+LEASES = 60
+KILLS = 20
+PATIENCE_S = 120.0  # a crowded machine takes longer
+OWNERS = 5
+
+
+@dataclass
+class Held:
+    pid: int
+    gpus: tuple[str, ...]
+    whole: bool
+    took: float
+    gave: float = float("inf")
+
+
+def read(log: Path, deaths: dict[int, float]) -> list[Held]:
+    """The leases; one that was never given back was held at least until its owner was killed."""
+    held: list[Held] = []
+    open_: dict[int, Held] = {}
+    for line in log.read_text().splitlines():
+        pid, gpus, whole, what, clock = line.split()
+        if what == "took":
+            open_[int(pid)] = Held(int(pid), tuple(gpus.split(",")), whole == "1", float(clock))
+            held.append(open_[int(pid)])
+        else:
+            open_.pop(int(pid)).gave = float(clock)
+    for pid, lease in open_.items():
+        lease.gave = deaths[pid]
+    return held
+
+
+def collisions(held: list[Held]) -> list[tuple[Held, Held]]:
+    return [
+        (one, other)
+        for number, one in enumerate(held)
+        for other in held[:number]
+        if max(one.took, other.took) < min(one.gave, other.gave)
+        and (one.whole or other.whole or set(one.gpus) & set(other.gpus))
+    ]
+
+
+def test_the_check_itself_sees_a_collision() -> None:
+    a, b = Held(1, ("0", "1"), False, 1.0, 3.0), Held(2, ("1",), False, 2.0, 2.5)
+    c, d = Held(3, ("7",), True, 4.0, 5.0), Held(4, ("2",), False, 4.9, 6.0)
+    assert collisions([a, b, c, d]) == [(b, a), (d, c)]
+    assert collisions([a, c, Held(5, ("1",), False, 3.1, 3.9)]) == []
+
+
+def test_soak(start, locks, tmp_path) -> None:
+    draw = random.Random(5)
+    log, deaths, kills, seed = tmp_path / "log", {}, 0, 0
+    owners = []
+    log.touch()
+    ends = time.monotonic() + PATIENCE_S
+    while kills < KILLS or log.read_text().count(" took ") < LEASES:
+        assert time.monotonic() < ends
+        owners = [one for one in owners if one.popen.poll() is None]
+        while len(owners) < OWNERS:
+            seed += 1
+            owners.append(start("owner", log, seed, 1000, 60, stdout=subprocess.DEVNULL))
+        time.sleep(draw.uniform(0.1, 0.6))
+        victim = owners.pop(draw.randrange(len(owners)))
+        deaths[victim.pid] = time.monotonic()
+        victim.kill()
+        kills += 1
+    for one in owners:
+        deaths[one.pid] = time.monotonic()
+        one.kill()
+    held = read(log, deaths)
+    print(f"{len(held)} leases of {seed} owners, {kills} killed, {len(owners)} more in the end")
+    assert collisions(held) == []
+    assert len(held) >= LEASES
+    assert any(lease.whole for lease in held)
+    # Some ran side by side, or the test would show nothing.
+    assert any(
+        max(one.took, other.took) < min(one.gave, other.gave)
+        for number, one in enumerate(held)
+        for other in held[:number]
+    )
+    # Nothing is left: all are free at once, and void tickets go when somebody next looks.
+    last = start("holder", 8, "whole", 0)
+    last.says("got 0,1,2,3,4,5,6,7")
+    assert [one.name for one in locks.iterdir() if "waiting" in one.name] == []
+
+
+TESTS = """
+import time, os
+import pytest
+from perfgate.machine.leases import GpuPool, Owner
+
+POOL = GpuPool.of_machine()
+
+@pytest.mark.parametrize("count", [4, 4, 8, 2])
+def test_measures(count):
+    owner = Owner("run", f"scenario-{count}")
+    with POOL.lease(count, whole=count == 8, owner=owner, wait_s=60, tell=print) as lease:
+        took = time.monotonic()
+        time.sleep(0.2)
+        with open(os.environ["LOG"], "a") as log:
+            gpus = ",".join(gpu.word for gpu in lease.gpus)
+            whole = int(count == 8)
+            log.write(f"{os.getpid()} {gpus} {whole} took {took}\\n"
+                      f"{os.getpid()} {gpus} {whole} gave {time.monotonic()}\\n")
+"""
+
+
+def test_workers_of_xdist_share_the_node(locks, tmp_path) -> None:
+    (tmp_path / "test_them.py").write_text(TESTS)
+    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    ran = subprocess.run(
+        [*argv, "--rootdir", str(tmp_path), str(tmp_path / "test_them.py")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**inherited(), "LOG": str(tmp_path / "log")},
+    )
+    assert re.search(r"4 passed", ran.stdout), ran.stdout + ran.stderr
+    held = read(tmp_path / "log", {})
+    assert len(held) == 4
+    assert collisions(held) == []

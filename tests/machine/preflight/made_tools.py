@@ -1,0 +1,65 @@
+"""Tools whose engine and client say what a test wants them to."""
+
+from dataclasses import replace
+from typing import Any
+
+from building import SCENARIO
+
+from perfgate.core.locations import Places
+from perfgate.engines.base import Engine, EngineBuild
+from perfgate.plan.toolchain import BuildOverride, Tools
+
+
+class Made(Engine):
+    """An engine of which everything can be said beforehand."""
+
+    name = "made"
+
+    def __init__(self, **says: Any) -> None:
+        self.says = says
+
+    def _say(self, what: str, otherwise: Any) -> Any:
+        said = self.says.get(what, otherwise)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    def build(self, places) -> EngineBuild:
+        return self._say("build", EngineBuild("made", "1.2", "0123456789abcdef"))
+
+    def check(self, scenario, build) -> None:
+        self._say("check", None)
+
+    def model_facts(self, scenario, places):
+        return self._say("model", {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4})
+
+    def served_model(self, scenario, places):
+        raise NotImplementedError
+
+    serve = tokenizer = served_model
+
+
+class Asking(Made):
+    """The same, whose options can be asked for."""
+
+    def verify(self, build, commands, places) -> None:
+        self._say("options", None)
+
+
+class Client:
+    """A client that tells its version or why it cannot."""
+
+    name = "aiperf"
+
+    def __init__(self, version: Any = "0.13.0") -> None:
+        self.says = version
+
+    def version(self, build: EngineBuild, places) -> str:
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+def tools(engine: Engine, client: Client | None = None, **changes) -> Tools:
+    scenario = replace(SCENARIO, **changes)
+    return Tools(scenario, engine, {"aiperf": client or Client()}, {}, Places(), BuildOverride())

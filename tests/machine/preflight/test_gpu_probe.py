@@ -1,0 +1,178 @@
+"""GPU probe: what NVML answers becomes facts; what it does not answer becomes an unread one."""
+
+import builtins
+import os
+import sys
+import threading
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+from made_gpus import REFUSED, WELL, Refusal, gpu
+
+from perfgate.core.errors import InputError
+from perfgate.machine.leases.devices import Device
+from perfgate.machine.preflight import gpu_probe
+from perfgate.machine.preflight.facts import GpuLook, Rows, Unread
+from perfgate.machine.preflight.gpu_probe import look_at_gpus
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PERFGATE_FAKE_GPUS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def look(wanted: int = 1, model: str = "H200", **more) -> GpuLook:
+    return look_at_gpus(wanted, lambda name: model in name, **more)
+
+
+def test_a_gpu_that_is_well(install) -> None:
+    nvml = install({}, {})
+    assert look() == GpuLook((WELL,), ("NVIDIA H200",) * 2, driver="580.65.06", cuda="13.0")
+    assert nvml.open == 0
+
+
+@pytest.mark.parametrize(
+    ("answers", "facts"),
+    [
+        (
+            {"nvmlDeviceGetMemoryInfo": SimpleNamespace(total=9, free=4)},
+            {"memory_bytes": 9, "free_bytes": 4},
+        ),
+        ({"nvmlDeviceGetMigMode": [1, 1]}, {"is_split": True}),
+        ({"nvmlDeviceGetMigMode": Refusal()}, {"is_split": False}),
+        (
+            {"nvmlDeviceGetMigMode": Refusal(pynvml.NVML_ERROR_GPU_IS_LOST)},
+            {"is_split": Unread(str(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)))},
+        ),
+        ({"uncorrected": 7}, {"uncorrected": 7}),
+        ({"corrected": 7}, {"corrected": 7}),
+        ({"nvmlDeviceGetRemappedRows": (2, 1, 1, 0)}, {"rows": Rows(3, True, False)}),
+        ({"nvmlDeviceGetRemappedRows": (2, 1, 0, 1)}, {"rows": Rows(3, False, True)}),
+        ({"nvmlDeviceGetRetiredPagesPendingStatus": 1}, {"retired_pending": True}),
+        ({"nvmlDeviceGetEnforcedPowerLimit": 500_500}, {"power_w": 500.5}),
+        ({"nvmlDeviceGetPersistenceMode": 0}, {"is_persistent": False}),
+        ({"nvmlDeviceGetMarginTemperature": 3}, {"margin": 3}),
+        (
+            {"nvmlDeviceGetMarginTemperature": Refusal(), "nvmlDeviceGetTemperatureV": 80},
+            {"margin": 7, "degrees": 80},
+        ),
+        (
+            {
+                "nvmlDeviceGetMarginTemperature": Refusal(),
+                "nvmlDeviceGetTemperatureThreshold": Refusal(),
+            },
+            {"margin": Unread(REFUSED)},
+        ),
+        ({"nvmlDeviceGetNvLinkState": [1, 0]}, {"links": (True, False)}),
+        ({"nvmlDeviceGetNvLinkState": Refusal()}, {"links": ()}),
+        (
+            {"nvmlDeviceGetNvLinkState": Refusal(pynvml.NVML_ERROR_UNKNOWN)},
+            {"links": Unread(str(pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)))},
+        ),
+        (
+            {
+                "nvmlDeviceGetCurrentClocksEventReasons": Refusal(),
+                "nvmlDeviceGetCurrentClocksThrottleReasons": 0x40,
+            },
+            {"reasons": 0x40},
+        ),
+        ({"nvmlDeviceGetTemperatureV": Refusal()}, {"degrees": 31}),
+        ({"nvmlDeviceGetApplicationsClock": Refusal()}, {"asked_mhz": Unread(REFUSED)}),
+    ],
+)
+def test_answers_become_facts(install, answers: dict, facts: dict) -> None:
+    install(answers)
+    assert look().gpus == (gpu(**facts),)
+
+
+def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) -> None:
+    ours, gone = os.getpid(), 2**22 + 1
+    install(
+        {"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=p) for p in (gone, ours)]}
+    )
+    (found,) = look().gpus
+    assert isinstance(found.processes, tuple)
+    assert found.processes[0].startswith(f"pid {ours} (")
+    assert found.processes[1] == f"pid {gone}"
+
+
+def test_the_service_that_shares_a_gpu_is_no_user(install, monkeypatch) -> None:
+    monkeypatch.setattr(gpu_probe, "_name", lambda pid: "nvidia-cuda-mps-server")
+    install({"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=5)]})
+    assert look().gpus[0].processes == ()
+
+
+def test_only_gpus_of_the_model_and_no_more_than_asked(install) -> None:
+    install({"nvmlDeviceGetName": "NVIDIA A2"}, {}, {}, {})
+    found = look(2)
+    assert [one.label for one in found.gpus] == ["1", "2"]
+    assert found.names == ("NVIDIA A2", *["NVIDIA H200"] * 3)
+
+
+def test_those_that_are_visible(install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install({}, {}, {})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
+    assert [one.label for one in look(3).gpus] == ["2", "0"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(InputError, match="7 names no GPU"):
+        look(3)
+
+
+def test_those_that_are_leased(install) -> None:
+    install({}, {"nvmlDeviceGetTemperatureV": 44})
+    leased = [Device("gpu-GPU-1", "1", "1", "NVIDIA H200", "GPU-1")]
+    (found,) = look(1, leased=leased).gpus
+    assert (found.label, found.degrees) == ("1", 44)
+
+
+def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None:
+    nvml = install({})
+
+    def lost(uuid: str) -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+
+    monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByUUID", lost)
+    (found,) = look().gpus
+    assert isinstance(found.free_bytes, Unread)
+    assert isinstance(found.links, Unread)
+
+
+def test_made_up_gpus_are_not_asked(install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install({})
+    monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
+    assert look(8) == GpuLook(why="the GPUs are made up (PERFGATE_FAKE_GPUS)")
+
+
+def test_without_a_driver(install) -> None:
+    install(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    assert look().why == str(pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND))
+
+
+def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+
+    def refuse(name: str, *rest, **more):
+        if name == "pynvml":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(gpu_probe, "import_module", refuse)
+    monkeypatch.setattr("perfgate.machine.leases.devices.import_module", refuse)
+    assert look().why == "no nvidia-ml-py in this environment"
+
+
+def test_a_driver_that_hangs_is_given_up(install, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml, over = install({}), threading.Event()
+    monkeypatch.setattr(nvml, "nvmlInit", lambda: over.wait(20), raising=False)
+    monkeypatch.setattr(gpu_probe, "PATIENCE_S", 0.05)
+    found = look()
+    over.set()
+    assert found == GpuLook(why="the driver did not answer in 0 s", hangs=True)
+
+
+def test_the_real_nvml_is_asked_without_harm() -> None:
+    found = look(8, model="")
+    assert found.why or found.names

@@ -1,0 +1,175 @@
+"""GPU rules: one table a question; each row is what NVML told and what it amounts to."""
+
+import pytest
+from made_gpus import GIB, gpu
+
+from perfgate.machine.preflight import gpu_rules
+from perfgate.machine.preflight.facts import Rows, Unread
+from perfgate.machine.preflight.gpu_rules import GPU_RULES, judge_gpus
+from perfgate.machine.preflight.need import Need
+
+ONE = Need(gpus=1, gpu="H200", gpus_in_all=1)
+TWO = Need(gpus=2, gpu="H200", gpus_in_all=2)
+NO = Unread("Not Supported")
+
+TABLE = [
+    # question, what NVML told, outcome, what is said
+    ("split", {}, "ok", "whole"),
+    ("split", {"is_split": True}, "failed", "split (MIG)"),
+    ("split", {"is_split": NO}, "unknown", "Not Supported"),
+    ("processes", {}, "ok", "none"),
+    (
+        "processes",
+        {"processes": ("pid 4711 (python)", "pid 8")},
+        "failed",
+        "pid 4711 (python), pid 8",
+    ),
+    ("processes", {"processes": NO}, "unknown", "Not Supported"),
+    ("memory", {}, "ok", "140.0 GiB of 141.0 GiB free"),
+    ("memory", {"free_bytes": 136 * GIB}, "warning", "136.0 GiB of 141.0 GiB free"),
+    ("memory", {"free_bytes": NO}, "unknown", "Not Supported"),
+    ("memory", {"memory_bytes": NO}, "unknown", "Not Supported"),
+    ("errors", {}, "ok", "none"),
+    ("errors", {"uncorrected": 1, "corrected": 9}, "failed", "1 uncorrected"),
+    ("errors", {"corrected": 9}, "warning", "9 corrected"),
+    ("errors", {"uncorrected": NO}, "unknown", "Not Supported"),
+    ("errors", {"uncorrected": 2, "corrected": NO}, "failed", "2 uncorrected"),
+    ("errors", {"corrected": NO}, "unknown", "Not Supported"),
+    ("rows", {}, "ok", "none"),
+    ("rows", {"rows": Rows(3, False, False)}, "ok", "3 replaced, none waits"),
+    ("rows", {"rows": Rows(3, True, False)}, "warning", "rows wait to be replaced"),
+    ("rows", {"rows": Rows(3, True, True)}, "failed", "a row could not be replaced"),
+    ("rows", {"rows": NO}, "unknown", "Not Supported"),
+    ("rows", {"rows": NO, "retired_pending": True}, "warning", "pages wait to be retired"),
+    ("rows", {"rows": NO, "retired_pending": False}, "ok", "none"),
+    ("clocks", {}, "ok", "at most 1980 MHz, idle now"),
+    ("clocks", {"reasons": 0x4, "sm_mhz": 1500}, "ok", "1500 of 1980 MHz"),
+    ("clocks", {"reasons": 0, "sm_mhz": 1980}, "ok", "1980 of 1980 MHz"),
+    (
+        "clocks",
+        {"reasons": 0, "sm_mhz": 1500},
+        "warning",
+        "1500 of 1980 MHz, not idle, and NVML gives no reason: locked?",
+    ),
+    (
+        "clocks",
+        {"asked_mhz": 1200},
+        "warning",
+        "applications are given 1200 MHz, by default 1980 MHz",
+    ),
+    (
+        "clocks",
+        {"reasons": 0x2, "sm_mhz": 1200},
+        "warning",
+        "1200 of 1980 MHz, held by what applications are given",
+    ),
+    ("clocks", {"asked_mhz": NO, "asked_mhz_default": NO}, "ok", "at most 1980 MHz, idle now"),
+    ("clocks", {"sm_mhz": NO}, "unknown", "Not Supported"),
+    ("clocks", {"sm_mhz_most": NO}, "unknown", "Not Supported"),
+    ("clocks", {"reasons": NO}, "unknown", "Not Supported"),
+    ("throttling", {}, "ok", "gpu_idle"),
+    ("throttling", {"reasons": 0}, "ok", "by nothing"),
+    ("throttling", {"reasons": 0x4}, "ok", "sw_power_cap"),
+    ("throttling", {"reasons": 0x20}, "failed", "slowed down by heat (sw_thermal_slowdown)"),
+    (
+        "throttling",
+        {"reasons": 0x88},
+        "failed",
+        "slowed down by the power brake (hw_slowdown, hw_power_brake_slowdown)",
+    ),
+    ("throttling", {"reasons": NO}, "unknown", "Not Supported"),
+    ("power", {}, "ok", "700 W, by default 700 W"),
+    ("power", {"power_w": 500.0}, "warning", "500 W, by default 700 W"),
+    ("power", {"power_w": NO}, "unknown", "Not Supported"),
+    ("power", {"power_w_default": NO}, "unknown", "Not Supported"),
+    ("persistence", {}, "ok", "on"),
+    ("persistence", {"is_persistent": False}, "warning", "off"),
+    ("persistence", {"is_persistent": NO}, "unknown", "Not Supported"),
+    ("temperature", {}, "ok", "30 °C, 57 °C before it slows down"),
+    ("temperature", {"margin": 6}, "ok", "30 °C, 6 °C before it slows down"),
+    ("temperature", {"margin": 5, "degrees": 82}, "warning", "82 °C, 5 °C before it slows down"),
+    ("temperature", {"margin": 0, "degrees": NO}, "failed", "0 °C before it slows down"),
+    ("temperature", {"margin": NO}, "unknown", "Not Supported"),
+    ("links", {}, "ok", "18 up"),
+    ("links", {"links": (True, False, True)}, "warning", "1 of 3 down (1)"),
+    ("links", {"links": (False, False)}, "failed", "2 of 2 down (0, 1)"),
+    ("links", {"links": ()}, "unknown", "NVML tells of no NVLink"),
+    ("links", {"links": NO}, "unknown", "Not Supported"),
+]
+
+
+@pytest.mark.parametrize(("question", "told", "outcome", "text"), TABLE)
+def test_what_a_gpu_amounts_to(question: str, told: dict, outcome: str, text: str) -> None:
+    finding = getattr(gpu_rules, question)(gpu(**told), ONE)
+    assert (finding.outcome, finding.text) == (outcome, text)
+
+
+def test_every_question_has_rows_for_well_not_well_and_unknown() -> None:
+    for rule in GPU_RULES:
+        outcomes = {row[2] for row in TABLE if row[0] == rule.judge.__name__}
+        assert {"ok", "unknown"} < outcomes, rule.name
+        assert rule.expected, rule.name
+        assert rule.hint, rule.name
+
+
+@pytest.mark.parametrize(
+    ("weights", "gpus", "free", "outcome", "text"),
+    [
+        (640 * GIB, 8, 140 * GIB, "ok", "140.0 GiB of 141.0 GiB free, the weights need 80.0 GiB"),
+        (
+            640 * GIB,
+            8,
+            79 * GIB,
+            "failed",
+            "79.0 GiB of 141.0 GiB free, the weights alone need 80.0 GiB",
+        ),
+        (
+            640 * GIB,
+            8,
+            81 * GIB,
+            "warning",
+            "81.0 GiB of 141.0 GiB free, the weights need 80.0 GiB",
+        ),
+        (None, 8, 1 * GIB, "warning", "1.0 GiB of 141.0 GiB free"),
+    ],
+)
+def test_weights_must_fit(weights, gpus: int, free: int, outcome: str, text: str) -> None:
+    need = Need(gpus=gpus, gpu="H200", weights_bytes=weights, gpus_in_all=gpus)
+    finding = gpu_rules.memory(gpu(free_bytes=free), need)
+    assert (finding.outcome, finding.text) == (outcome, text)
+
+
+def test_well_gpus_are_told_together() -> None:
+    checks = judge_gpus([gpu(), gpu(label="1")], TWO)
+    assert {check.outcome for check in checks} == {"ok"}
+    assert [check.found for check in checks][1] == "GPU 0, 1: none"
+    assert [check.hint for check in checks] == [""] * len(GPU_RULES)
+
+
+def test_the_worst_gpu_decides_and_all_that_is_not_well_is_told() -> None:
+    gpus = [
+        gpu(),
+        gpu(label="1", corrected=2),
+        gpu(label="2", uncorrected=NO),
+        gpu(label="3", uncorrected=1),
+        gpu(label="4", uncorrected=1),
+    ]
+    errors = next(check for check in judge_gpus(gpus, TWO) if check.name == "gpu errors")
+    assert errors.outcome == "failed"
+    assert errors.found == "GPU 3, 4: 1 uncorrected; GPU 1: 2 corrected; GPU 2: Not Supported"
+    assert "dmesg" in errors.hint
+
+
+def test_one_gpu_that_cannot_be_asked_makes_all_unknown() -> None:
+    checks = judge_gpus([gpu(), gpu(label="1", is_persistent=NO)], TWO)
+    found = next(check for check in checks if check.name == "gpu persistence")
+    assert (found.outcome, found.found, found.hint) == ("unknown", "GPU 1: Not Supported", "")
+
+
+def test_links_matter_where_gpus_work_together() -> None:
+    assert "nvlink" not in [check.name for check in judge_gpus([gpu()], ONE)]
+    assert "nvlink" in [check.name for check in judge_gpus([gpu(), gpu(label="1")], TWO)]
+
+
+def test_no_gpu_no_answer() -> None:
+    assert judge_gpus([], TWO) == ()

@@ -1,0 +1,142 @@
+"""Reach: what programs answer, and what that amounts to. Programs here are small scripts."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from perfgate.machine.preflight import reachability as reach
+from perfgate.machine.preflight.facts import Reply
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Puts a script on PATH that notes its arguments and then does what it is told."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def make(name: str, body: str) -> Path:
+        log = tmp_path / f"{name}.argv"
+        script = folder / name
+        script.write_text(f'#!/bin/sh\necho "$@" >> {log}\n{body}\n')
+        script.chmod(0o755)
+        return log
+
+    return make
+
+
+def test_an_answer(programs) -> None:
+    log = programs("scontrol", "echo Slurmctld; echo up >&2; exit 3")
+    assert reach.ask(("scontrol", "ping")) == Reply(3, "Slurmctld\nup")
+    assert log.read_text() == "ping\n"
+
+
+def test_no_such_program() -> None:
+    assert reach.ask(("no-such-program",)) == Reply(None, "no no-such-program on PATH")
+
+
+def test_a_program_that_cannot_be_started(programs, tmp_path: Path) -> None:
+    programs("broken", "")
+    (tmp_path / "bin" / "broken").write_text("#!/no/such/shell\n")
+    assert reach.ask(("broken",)) == Reply(None, "No such file or directory")
+
+
+def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    programs("scontrol", "echo $LC_ALL")
+    assert reach.ask(("scontrol", "ping")) == Reply(0, "C")
+
+
+def test_no_answer_in_time(programs) -> None:
+    programs("scontrol", "exec sleep 30")
+    began = time.monotonic()
+    assert reach.ask(("scontrol", "ping"), 0.2) == Reply(None, "no answer in 0.2 s")
+    assert time.monotonic() - began < 5
+
+
+def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs) -> None:
+    log = programs("ssh", 'sleep 0.5; case "$*" in *node2*) echo refused >&2; exit 255;; esac')
+    began = time.monotonic()
+    replies = reach.ask_hosts([f"node{number}" for number in range(1, 7)], 2233)
+    assert time.monotonic() - began < 2.5
+    assert replies["node1"] == Reply(0, "")
+    assert replies["node2"] == Reply(255, "refused")
+    assert "-o BatchMode=yes -o ConnectTimeout=5 -p 2233 -- node1 true" in log.read_text()
+
+
+def test_nobody_to_ask() -> None:
+    assert reach.ask_hosts([], None) == {}
+
+
+def test_a_host_is_never_taken_for_an_option() -> None:
+    assert reach.ssh_call("-oProxyCommand=x", None)[-3:] == ("--", "-oProxyCommand=x", "true")
+
+
+@pytest.mark.parametrize(
+    ("ping", "outcome"),
+    [
+        (Reply(0, "Slurmctld(primary) at ctl is UP"), "ok"),
+        (Reply(0, "Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP"), "ok"),
+        (Reply(0, "Slurmctld(primary) at ctl is DOWN"), "failed"),
+        (Reply(1, "Slurmctld(primary) at ctl is UP"), "failed"),
+        (Reply(None, "no scontrol on PATH"), "failed"),
+        (Reply(None, "no answer in 5 s"), "failed"),
+        (Reply(0, ""), "failed"),
+    ],
+)
+def test_slurm(ping: Reply, outcome: str) -> None:
+    check = reach.judge_slurm(ping)
+    assert check.outcome == outcome
+    assert check.found == (" ".join(ping.text.split()) or "no output")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "replies", "outcome", "found"),
+    [
+        (("a", "b"), {"a": Reply(0, ""), "b": Reply(0, "")}, "ok", "a, b"),
+        (
+            ("a", "b"),
+            {"a": Reply(0, ""), "b": Reply(255, "Permission\ndenied")},
+            "failed",
+            "b: Permission denied",
+        ),
+        (("a", "b"), {"a": Reply(0, ""), "b": Reply(255, "")}, "failed", "b: status 255"),
+        (("a",), None, "failed", "a in PERFGATE_HOSTS"),
+        ((), {}, "failed", "none in PERFGATE_HOSTS"),
+        (
+            ("a", "b"),
+            None,
+            "unknown",
+            "a, b: asked only with --reach, as that touches other machines",
+        ),
+    ],
+)
+def test_hosts(hosts, replies, outcome: str, found: str) -> None:
+    check = reach.judge_hosts(hosts, 2, replies)
+    assert (check.outcome, check.found) == (outcome, found)
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome", "found"),
+    [
+        (Reply(0, "27.3.1"), "ok", "Docker 27.3.1"),
+        (Reply(1, "permission denied"), "failed", "permission denied"),
+        (Reply(None, "no docker on PATH"), "failed", "no docker on PATH"),
+    ],
+)
+def test_docker(reply: Reply, outcome: str, found: str) -> None:
+    check = reach.judge_docker(reply)
+    assert (check.outcome, check.found) == (outcome, found)
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (Reply(0, "  --container-image=[USER@][REGISTRY#]IMAGE"), "ok"),
+        (Reply(0, "  --mpi=type"), "failed"),
+        (Reply(None, "no srun on PATH"), "failed"),
+    ],
+)
+def test_pyxis(reply: Reply, outcome: str) -> None:
+    assert reach.judge_pyxis(reply).outcome == outcome

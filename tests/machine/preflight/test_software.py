@@ -1,0 +1,160 @@
+"""Software: what the run's own functions say of engine, programs, model and dataset."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from building import SCENARIO
+from made_tools import Asking, Client, Made, tools
+
+from perfgate.core.errors import CliDrift, InputError, MissingProgram
+from perfgate.core.locations import Places
+from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
+from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.software import (
+    Question,
+    asked,
+    dataset_of,
+    judge_software,
+    questions_of,
+)
+from perfgate.scenarios.scenario import AccuracyTask
+
+
+def of(name: str, checks: tuple[Check, ...]) -> Check:
+    return next(check for check in checks if check.name == name)
+
+
+WRONG = InputError(
+    "the folder of weights is not complete",
+    file=Path("/models/small"),
+    field="small.model.weights.shards",
+    found="3 files",
+    expected="4 shards",
+    hint="fetch it again",
+)
+
+
+def test_all_is_here() -> None:
+    checks = judge_software(tools(Made()))
+    assert [(check.name, check.outcome, check.found) for check in checks] == [
+        ("engine", "ok", "made 1.2, commit 0123456789ab"),
+        ("programs", "ok", "aiperf 0.13.0"),
+        ("model", "ok", "Small-1B, 4 shards, 3.0 GiB"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "client", "failed", "found"),
+    [
+        (Made(build=MissingProgram("made is not installed")), None, "engine", "made is not inst"),
+        (Made(check=InputError("made cannot honour this", found="x")), None, "engine", None),
+        (Made(), Client(MissingProgram("no aiperf\n  get it")), "programs", "no aiperf get it"),
+        (Made(model=WRONG), None, "model", "/models/small: small.model.weights.shards: the folder"),
+    ],
+)
+def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, failed, found) -> None:
+    checks = judge_software(tools(engine, client))
+    assert of(failed, checks).outcome == "failed"
+    assert of(failed, checks).found.startswith(found or "made cannot honour this (x)")
+    assert all(check.outcome != "failed" for check in checks if check.name != failed)
+
+
+def test_what_is_in_a_container_is_not_looked_for() -> None:
+    missing = MissingProgram("not installed")
+    checks = judge_software(tools(Asking(build=missing), Client(missing)), contained=True)
+    assert [(check.name, check.outcome) for check in checks] == [
+        ("engine", "unknown"),
+        ("programs", "unknown"),
+        ("model", "ok"),
+        ("options", "unknown"),
+    ]
+
+
+def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> None:
+    checks = judge_software(tools(Asking(build=MissingProgram("made is not installed"))))
+    assert [(check.name, check.outcome) for check in checks] == [
+        ("engine", "failed"),
+        ("programs", "unknown"),
+        ("model", "ok"),
+        ("options", "unknown"),
+    ]
+    assert checks[1].found == "the engine tells no version"
+
+
+def test_an_input_error_keeps_its_parts() -> None:
+    def wrong() -> str:
+        raise WRONG
+
+    assert asked(Question("model", "weights", wrong)) == Check(
+        "model",
+        "failed",
+        "/models/small: small.model.weights.shards: the folder of weights is not complete "
+        "(3 files)",
+        "4 shards",
+        "fetch it again",
+    )
+
+
+def test_a_model_from_the_hub_says_so() -> None:
+    engine = Made(model={"name": "lab/Small-1B", "source": "hub"})
+    found = of("model", judge_software(tools(engine)))
+    assert found.outcome == "unknown"
+    assert found.found == "lab/Small-1B comes from the hub: there is no folder to look at"
+
+
+def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
+    monkeypatch.setattr(
+        "perfgate.machine.preflight.software.commands_to_verify", lambda *arguments: ("one", "two")
+    )
+    found = of("options", judge_software(tools(Asking())))
+    assert (found.outcome, found.found) == ("ok", "those of 2 commands")
+    drift = CliDrift("no such option", found="--new")
+    assert of("options", judge_software(tools(Asking(options=drift)))).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "evaluator", "needed"),
+    [
+        ("synthetic", "lm_eval", None),
+        ("real", "lm_eval", "real"),
+        ("sharegpt", GPQA, "sharegpt"),
+        ("synthetic", GPQA, "gpqa"),
+    ],
+)
+def test_which_dataset_a_person_must_bring(dataset, evaluator: str, needed) -> None:
+    load = SCENARIO.workload
+    assert load is not None
+    scenario = replace(
+        SCENARIO,
+        workload=replace(load, dataset=dataset),
+        accuracy=(AccuracyTask(evaluator, "task", 0),),
+    )
+    assert dataset_of(scenario) == needed
+    names = [question.name for question in questions_of(replace(tools(Made()), scenario=scenario))]
+    assert ("dataset" in names) == (needed is not None)
+
+
+@pytest.mark.parametrize("dataset", ["real", "sharegpt"])
+def test_a_dataset_that_is_not_there(dataset) -> None:
+    load = SCENARIO.workload
+    assert load is not None
+    found = judge_software(tools(Made(), workload=replace(load, dataset=dataset)))
+    assert of("dataset", found).outcome == "failed"
+    assert "PERFGATE_DATASETS" in of("dataset", found).found
+
+
+def test_a_dataset_that_is_there(tmp_path: Path) -> None:
+    load = SCENARIO.workload
+    assert load is not None
+    file = tmp_path / "ShareGPT_V3_unfiltered_cleaned_split.json"
+    file.write_text("[]")
+    made = tools(Made(), workload=replace(load, dataset="sharegpt"))
+    found = judge_software(replace(made, places=Places(datasets=tmp_path)))
+    assert (of("dataset", found).outcome, of("dataset", found).found) == ("ok", str(file))
+
+
+def test_gpqa_is_looked_for() -> None:
+    asking = AccuracyTask(GPQA, "gpqa_diamond", 0)
+    found = judge_software(tools(Made(), accuracy=(asking,)))
+    assert of("dataset", found).outcome == "failed"

@@ -1,0 +1,181 @@
+"""Stage: what a session finds, and what stays when it is over."""
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playing import MIN_LATENCY, SERVED, WEIGHED, scenarios, staged
+
+from perfgate.clients.datasets import gpqa_diamond, real_dataset, sharegpt
+from perfgate.core.programs import (
+    BENCHMARK_SERVING,
+    LM_EVAL,
+    SBATCH,
+    SRUN,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+)
+from perfgate.engines.tensorrt_llm.weights import model_facts
+from perfgate.rehearsal import playbook as play
+from perfgate.rehearsal.faults import Fault
+from perfgate.rehearsal.setup import LIMITS, clear, shortened, stage
+
+
+@pytest.fixture
+def on_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in staged(tmp_path, fault="slow:8%").env.items():
+        monkeypatch.setenv(name, value)
+    return tmp_path
+
+
+def test_a_stand_in_reads_what_was_staged(on_stage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFGATE_SCENARIO", MIN_LATENCY)
+    monkeypatch.setenv("PERFGATE_PROBE", "c1")
+    monkeypatch.setenv("PERFGATE_START", "3")
+    found = play.here()
+    assert found.fault == Fault("slow", 0.08)
+    assert (found.scenario, found.probe, found.start, found.seed) == (MIN_LATENCY, "c1", 3, 7)
+    assert found.version == scenarios()[MIN_LATENCY].source.engine_version
+    assert list(found.releases) == [found.version]
+    assert (found.part.isl, found.part.osl, found.part.gpus) == (1024, 2048, 8)
+    assert found.part.points["c1"]["output_throughput"] == pytest.approx(274.4168)
+
+
+def test_without_a_scenario_every_staged_release_is_played(on_stage: Path) -> None:
+    documented = {
+        scenario.source.engine_version
+        for scenario in scenarios().values()
+        if scenario.engine.name == "tensorrt-llm"
+    }
+    found = play.here()
+    assert set(found.releases) == documented
+    assert found.version == list(found.releases)[-1]
+
+
+def test_a_release_that_was_asked_for_is_played_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in staged(tmp_path, "1.3.0").env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PERFGATE_SCENARIO", MIN_LATENCY)
+    assert play.here().version == "1.3.0"
+
+
+def test_what_the_launcher_starts_others_with_is_not_played(tmp_path: Path) -> None:
+    found = stage(
+        tmp_path, scenarios().values(), engine_version=None, fault=None, seed=7, real=(SRUN, SBATCH)
+    )
+    for program in (SRUN, SBATCH):
+        assert program.variable not in found
+        assert not (tmp_path / "bin" / program.executable).exists()
+    assert "PERFGATE_HOSTS" not in found
+    assert (tmp_path / "bin" / "mpirun").exists()
+
+
+def test_a_stand_in_on_another_node_finds_the_play_without_the_sessions_variables(
+    tmp_path: Path,
+) -> None:
+    stage = staged(tmp_path, "1.3.0")
+    words = [stage.program("trtllm-bench"), "--help"]
+    env = {"PATH": os.environ["PATH"], "PERFGATE_SCENARIO": MIN_LATENCY}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "a stand-in plays trtllm-bench" in done.stderr
+
+
+def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PERFGATE_REHEARSAL", raising=False)
+    with pytest.raises(SystemExit):
+        play.here()
+    assert "stand-in" in capsys.readouterr().err
+
+
+def test_the_play_says_that_it_is_synthetic(on_stage: Path) -> None:
+    assert json.loads((on_stage / "play.json").read_text())["perfgate_synthetic"] is True
+
+
+@pytest.mark.usefixtures("on_stage")
+def test_programs_are_found_as_always() -> None:
+    assert Path(TRTLLM_BENCH.find()[0]).name == "trtllm-bench"
+    words = BENCHMARK_SERVING.find()
+    assert words[1:] == BENCHMARK_SERVING.arguments
+    # lm_eval's version is asked of the interpreter beside it.
+    beside = Path(LM_EVAL.find()[0]).parent / "python"
+    assert str(beside) == TENSORRT_LLM_PYTHON.find()[0]
+
+
+@pytest.mark.usefixtures("on_stage")
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import importlib.metadata as m; print(m.version('tensorrt_llm'))", "1.0.0rc6"),
+        ("from importlib.metadata import version; print(version('lm_eval'))", "0.4.9.1"),
+        ("import tensorrt_llm; print(tensorrt_llm.__version__)", "TensorRT-LLM version: 1.0.0rc6"),
+    ],
+)
+def test_the_interpreter_tells_the_played_versions(
+    monkeypatch: pytest.MonkeyPatch, code: str, told: str
+) -> None:
+    monkeypatch.setenv("PERFGATE_SCENARIO", SERVED)
+    argv = [*TENSORRT_LLM_PYTHON.find(), "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert told in done.stdout
+
+
+def test_every_model_is_as_its_scenario_wants_it(tmp_path: Path) -> None:
+    places = staged(tmp_path).places
+    for scenario in scenarios().values():
+        if scenario.engine.name == "tensorrt-llm":
+            assert model_facts(scenario, places)["source"] != "hub"
+    weights = scenarios()[WEIGHED].model.weights
+    assert weights is not None
+    facts = model_facts(scenarios()[WEIGHED], places)
+    assert facts["shards"] == weights.shards
+    taken = sum(path.stat().st_blocks for path in tmp_path.rglob("*")) * 512
+    assert taken < 50 * 2**20  # what looks like hundreds of gigabytes takes no space
+
+
+def test_every_dataset_is_as_the_clients_want_it(tmp_path: Path) -> None:
+    places = staged(tmp_path).places
+    assert sharegpt(places).is_file()
+    assert gpqa_diamond(places).is_file()
+    for scenario in scenarios().values():
+        load = scenario.workload
+        if load is None or load.dataset != "real":
+            continue
+        lines = real_dataset(scenario, places).read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+        lengths = [len(row["input_ids"]) for row in rows]
+        assert sum(lengths) / len(lengths) == load.isl
+        assert sum(row["output_tokens"] for row in rows) / len(rows) == load.osl
+        assert len(set(lengths)) > 1
+
+
+def test_a_hang_is_found_in_seconds() -> None:
+    short = shortened(scenarios()[SERVED])
+    assert short.limits == LIMITS
+    assert short == replace(scenarios()[SERVED], limits=LIMITS)
+    assert LIMITS.silence_s < 10
+
+
+def test_other_engines_keep_their_limits() -> None:
+    other = scenarios()["local-smollm2-serve"]
+    assert shortened(other) == other
+
+
+def test_only_the_play_stays(tmp_path: Path) -> None:
+    staged(tmp_path)
+    clear(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["play.json"]
+
+
+def test_staging_twice_gives_the_same_play(tmp_path: Path) -> None:
+    staged(tmp_path)
+    first = (tmp_path / "play.json").read_text()
+    staged(tmp_path)
+    assert (tmp_path / "play.json").read_text() == first

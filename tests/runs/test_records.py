@@ -1,0 +1,293 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from building import machine
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.runs.records import RunFolder, git_state, now, session_facts
+
+HOLD = """
+import sys
+from pathlib import Path
+from perfgate.runs.records import RunFolder
+run = RunFolder.create(Path(sys.argv[1]), {})
+for number in range(int(sys.argv[2])):
+    run.record("verdict", {"n": number, "text": "×" * 3000})
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[RunFolder]:
+    folder = RunFolder.create(tmp_path / "runs" / "one", {"started": "now"})
+    yield folder
+    folder.close()
+
+
+def hold(path: Path, records: int) -> subprocess.Popen[bytes]:
+    """A second process that makes the run folder, writes records, and holds it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path), str(records)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+
+class TestRunFolder:
+    def test_facts_are_on_disk_at_once(self, run: RunFolder) -> None:
+        assert run.id == "one"
+        assert json.loads((run.path / "run.json").read_text()) == {
+            "schema_version": 1,
+            "id": "one",
+            "started": "now",
+        }
+        assert RunFolder(run.path).facts() == {"schema_version": 1, "id": "one", "started": "now"}
+
+    def test_records_by_kind_in_order(self, run: RunFolder) -> None:
+        for kind, n in (("verdict", 1), ("skipped", 2), ("verdict", 3)):
+            run.record(kind, {"n": n})
+        assert [line["n"] for line in run.records()] == [1, 2, 3]
+        assert [line["n"] for line in run.records("verdict")] == [1, 3]
+        assert run.records("selected") == []
+        (line,) = RunFolder(run.path).records("skipped")
+        assert line.pop("at") <= now()
+        assert line == {"record": "skipped", "schema_version": 1, "n": 2}
+
+    def test_a_summary_is_text_beside_them(self, run: RunFolder) -> None:
+        assert run.write_summary("# done\n") == run.path / "summary.md"
+        assert (run.path / "summary.md").read_text() == "# done\n"
+
+    def test_a_folder_that_holds_a_run_is_never_reused(self, run: RunFolder) -> None:
+        run.record("verdict", {"n": 1})
+        run.close()
+        with pytest.raises(InputError, match="--run-dir: the folder already holds a run") as caught:
+            RunFolder.create(run.path, {})
+        assert caught.value.found == run.path
+        assert len(run.records()) == 1
+
+    def test_a_folder_that_another_process_holds_is_refused_until_it_ends(
+        self, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "one"
+        holder = hold(path, 0)
+        assert holder.stdin
+        assert holder.stdout
+        with holder:
+            assert holder.stdout.readline() == b"held\n"
+            (path / "run.json").unlink()
+            with pytest.raises(InputError, match="another run is writing to this folder"):
+                RunFolder.create(path, {})
+            holder.stdin.close()
+        RunFolder.create(path, {}).close()
+
+    def test_closed_twice_is_closed(self, run: RunFolder) -> None:
+        run.close()
+        run.close()
+
+    def test_a_refused_folder_is_not_held(self, run: RunFolder) -> None:
+        run.close()
+        with pytest.raises(InputError, match="already holds a run"):
+            RunFolder.create(run.path, {})
+        (run.path / "run.json").unlink()
+        RunFolder.create(run.path, {}).close()
+
+    def test_a_file_is_no_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        for path in (tmp_path / "file", tmp_path / "file" / "below"):
+            with pytest.raises(InputError, match="--run-dir: cannot be a run folder") as caught:
+                RunFolder.create(path, {})
+            assert caught.value.found == path
+
+    def test_a_killed_run_leaves_what_it_had_recorded(self, tmp_path: Path) -> None:
+        path = tmp_path / "one"
+        writer = hold(path, 10**9)
+        reader = RunFolder(path)
+        with writer:
+            while len(reader.records()) < 20:
+                assert writer.poll() is None
+                time.sleep(0.005)
+            writer.send_signal(signal.SIGKILL)
+        found = reader.records()
+        assert [line["n"] for line in found] == list(range(len(found)))
+        assert reader.facts()["id"] == "one"
+        reader.record("verdict", {"n": "later"})
+        assert reader.records() == [*found, reader.records()[-1]]
+
+    def test_what_cannot_be_facts_leaves_the_folder_free(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(_: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(RunError, match="disk_full"):
+            RunFolder.create(tmp_path / "one", {})
+        monkeypatch.undo()
+        RunFolder.create(tmp_path / "one", {}).close()
+
+    def test_no_run_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="no such run\n  to mend it: name a folder that"):
+            RunFolder(tmp_path).facts()
+
+    @pytest.mark.parametrize("content", ['{"schema_version": 2}', "{}", "[]"])
+    def test_a_run_of_another_schema_version_is_told(self, run: RunFolder, content: str) -> None:
+        (run.path / "run.json").write_text(content)
+        with pytest.raises(InputError, match="run of an unknown schema version"):
+            run.facts()
+
+
+class TestSessionFacts:
+    def test_keep_what_the_meaning_depends_on_and_no_secret(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HF_TOKEN", "hf_x")
+        monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", "/opt/aiperf")
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+        monkeypatch.setenv("UNRELATED", "1")
+        facts = session_facts(machine("NVIDIA H200"), ["pytest", "--api-key=k1"], tmp_path)
+        assert facts["arguments"] == ["pytest", "--api-key=***"]
+        environment = facts["environment"]
+        assert isinstance(environment, dict)
+        assert environment["HF_TOKEN"] == "***"
+        assert environment["PERFGATE_PROGRAM_AIPERF"] == "/opt/aiperf"
+        assert environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+        assert "UNRELATED" not in environment
+        assert facts["git"] == {"commit": None, "dirty": None}
+        assert facts["versions"]["pytest"] == pytest.__version__  # type: ignore[index]
+        assert facts["machine"]["gpus"][0]["name"] == "NVIDIA H200"  # type: ignore[index]
+        assert "hf_x" not in json.dumps(facts)
+
+    def test_bytes_that_are_no_text_do_not_stop_a_run(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", os.fsdecode(b"/opt/\xff"))
+        facts = session_facts(machine(), [os.fsdecode(b"\xfe")], tmp_path)
+        run = RunFolder.create(tmp_path / "one", facts)
+        run.close()
+        assert run.facts()["arguments"] == [os.fsdecode(b"\xfe")]
+
+    def test_a_package_that_is_not_installed_has_no_version(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from importlib.metadata import PackageNotFoundError
+
+        def missing(_: str) -> str:
+            raise PackageNotFoundError
+
+        monkeypatch.setattr("perfgate.runs.records.version", missing)
+        facts = session_facts(machine(), [], tmp_path)
+        assert set(facts["versions"].values()) == {"unknown"}  # type: ignore[attr-defined]
+
+
+class TestGitState:
+    @pytest.fixture
+    def checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+        monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+        folder = tmp_path / "checkout"
+        folder.mkdir()
+        self.git(folder, "init", "-q")
+        (folder / "file").write_text("one")
+        self.git(folder, "add", "file")
+        self.git(folder, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one")
+        return folder
+
+    @staticmethod
+    def git(folder: Path, *words: str) -> str:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True
+        )
+        return answer.stdout.strip()
+
+    def test_clean_and_dirty(self, checkout: Path) -> None:
+        commit = self.git(checkout, "rev-parse", "HEAD")
+        assert git_state(checkout) == {"commit": commit, "dirty": False}
+        (checkout / "file").write_text("two")
+        assert git_state(checkout) == {"commit": commit, "dirty": True}
+
+    def test_a_file_not_yet_added_is_a_change(self, checkout: Path) -> None:
+        (checkout / "other").touch()
+        assert git_state(checkout)["dirty"] is True
+
+    def test_outside_of_git_nothing_is_known(self, tmp_path: Path) -> None:
+        assert git_state(tmp_path) == {"commit": None, "dirty": None}
+
+    def test_without_git_nothing_is_known(
+        self, checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert git_state(checkout) == {"commit": None, "dirty": None}
+
+
+class TestResuming:
+    def test_a_run_is_held_again_and_goes_on_where_it_was(self, run: RunFolder) -> None:
+        run.record("verdict", {"n": 1})
+        run.close()
+        again = RunFolder.reopen(run.path)
+        again.record("verdict", {"n": 2})
+        assert [line["n"] for line in again.records("verdict")] == [1, 2]
+        with pytest.raises(InputError, match="--resume: another run is writing to this folder"):
+            RunFolder.reopen(run.path)
+        again.close()
+        RunFolder.reopen(run.path).close()
+
+    def test_what_holds_no_run_is_no_run_and_nothing_is_made_there(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="no such run"):
+            RunFolder.reopen(tmp_path / "none")
+        assert not (tmp_path / "none").exists()
+
+    def test_workers_of_a_killed_session_are_waited_for(
+        self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run.close()
+        worker = RunFolder(run.path)
+        worker.join()
+        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.3)
+        with pytest.raises(InputError, match="workers of the session before are still writing"):
+            RunFolder.reopen(run.path)
+        ending = threading.Timer(0.3, worker.close)
+        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 60.0)
+        ending.start()
+        RunFolder.reopen(run.path).close()
+        ending.join()
+
+    def test_workers_of_one_session_do_not_wait_for_each_other(self, run: RunFolder) -> None:
+        first, second = RunFolder(run.path), RunFolder(run.path)
+        first.join()
+        second.join()
+        first.close()
+        second.close()
+
+    def test_what_an_ended_process_left_of_a_group_is_moved_aside(self, run: RunFolder) -> None:
+        worker = RunFolder(run.path)
+        worker.begin_group("small-serve")
+        (run.path / "small-serve" / "start-1-new").mkdir()
+        worker.record("measurement", {"scenario": "small-serve"})
+        worker.close()
+        for number in (1, 2):
+            run.begin_group("small-serve")
+            assert list((run.path / "small-serve").iterdir()) == []
+            aside = run.path / f"small-serve.broken-{number}"
+            assert aside.is_dir()
+            run.close()
+        assert (run.path / "small-serve.broken-1" / "start-1-new").is_dir()
+        assert run.records("measurement") == []
+
+    def test_two_workers_never_measure_one_group(self, run: RunFolder) -> None:
+        worker = RunFolder(run.path)
+        worker.begin_group("small-serve")
+        with pytest.raises(InputError, match="another worker of this session measures small-serve"):
+            run.begin_group("small-serve")
+        assert not (run.path / "small-serve.broken-1").exists()
+        worker.close()

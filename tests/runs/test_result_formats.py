@@ -1,0 +1,237 @@
+"""Parsing: what a file of unknown origin is, and the first line that tells what is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_reports import Run, as_json, as_text
+
+from perfgate.clients.aiperf import AIPerf
+from perfgate.clients.aiperf_results import RESULT
+from perfgate.core.errors import InputError
+from perfgate.core.failures import FAILURES
+from perfgate.core.measurement import Json
+from perfgate.runs.result_formats import CLIENTS, parse
+from perfgate.scenarios.scenario import LoadPoint, Workload
+
+DATA = Path(__file__).parents[1] / "data"
+TABLE = (DATA / "benchmark_serving" / "table.txt").read_text()
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def plain(content: str, client: str | None = None) -> dict[str, Json]:
+    return parse(content, client).plain()
+
+
+def error(content: str, client: str | None = None) -> dict[str, Json]:
+    found = plain(content, client)
+    assert found["outcome"] == "error"
+    assert set(found) == {"outcome", "class", "evidence", "hint", "message"}
+    assert found["class"] in FAILURES
+    assert found["hint"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "client"),
+    [
+        ("trtllm_bench/b200_fp8kv_max_throughput.txt", "trtllm-bench"),
+        ("trtllm_bench/h200_min_latency.txt", "trtllm-bench"),
+        ("trtllm_bench/whole_0.21_streaming.txt", "trtllm-bench"),
+        ("benchmark_serving/result.json", "benchmark_serving"),
+        ("benchmark_serving/table.txt", "benchmark_serving"),
+        ("vllm_bench/trtllm_sharegpt.txt", "vllm-bench"),
+        ("aiperf/streamed.json", "aiperf"),
+        ("aiperf/not_streamed.json", "aiperf"),
+        ("aiperf/chat.json", "aiperf"),
+        ("gpqa/deepseek_v3.txt", "trtllm-gpqa"),
+        ("quickstart/deepseek_v3.txt", "trtllm-quickstart"),
+    ],
+)
+class TestEachProgram:
+    def test_is_known_by_what_it_writes(self, file: str, client: str) -> None:
+        found = plain((DATA / file).read_text())
+        assert found["outcome"] == "success"
+        assert set(found) == {"outcome", "metrics", "facts"}
+        facts = found["facts"]
+        assert isinstance(facts, dict)
+        assert facts["client"] == client
+        json.dumps(found, allow_nan=False)
+
+    def test_may_be_named(self, file: str, client: str) -> None:
+        content = (DATA / file).read_text()
+        assert plain(content, client) == plain(content)
+
+    def test_of_another_name_it_is_no_report(self, file: str, client: str) -> None:
+        other = "lm_eval" if client != "lm_eval" else "trtllm-bench"
+        assert error((DATA / file).read_text(), other)["class"] == "no_metrics"
+
+
+def test_json_of_trtllm_bench() -> None:
+    found = parse(json.dumps(as_json(Run(streaming=True)), indent=2))
+    assert found.measurement is not None
+    assert found.measurement.metrics["ttft_mean_ms"] == 150.0
+
+
+class TestAIPerf:
+    RECORDED = DATA / "aiperf" / "streamed.json"
+
+    def changed(self, **changes: Any) -> str:
+        fields = {**json.loads(self.RECORDED.read_text()), **changes}
+        return json.dumps({name: value for name, value in fields.items() if value is not None})
+
+    def test_reads_what_a_run_of_the_suite_reads(self, tmp_path: Path) -> None:
+        (tmp_path / RESULT).write_bytes(self.RECORDED.read_bytes())
+        point = LoadPoint(concurrency=2, requests=12, warmup_requests=2, seed=1)
+        workload = Workload("aiperf", "synthetic", 64, 32, (2,))
+        found = parse(self.RECORDED.read_text()).measurement
+        assert found is not None
+        assert found.metrics == AIPerf().parse(workload, point, tmp_path).metrics
+        assert found.facts == {
+            "client": "aiperf",
+            "client_version": "0.13.0",
+            "requests_completed": 12,
+            "isl": 64.0,
+            "osl": 32.0,
+            "streaming": True,
+            "prompt_tokens_cached": 0,
+            "concurrency_peak": 2.0,
+        }
+
+    def test_without_streaming_there_are_no_token_times(self) -> None:
+        found = parse((DATA / "aiperf" / "not_streamed.json").read_text()).measurement
+        assert found is not None
+        assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
+
+    def test_tells_the_concurrency_that_was_asked(self) -> None:
+        found = parse(self.changed(input_config={"loadgen": {"concurrency": 2}})).measurement
+        assert found is not None
+        assert found.facts["concurrency"] == 2
+
+    @pytest.mark.parametrize(
+        ("changes", "failure"),
+        [
+            ({"was_cancelled": True}, "incomplete"),
+            ({"is_complete": False}, "incomplete"),
+            ({"error_request_count": {"unit": "requests", "avg": 1}}, "incomplete"),
+            ({"request_count": None}, "incomplete"),
+            ({"request_throughput": None}, "no_metrics"),
+            ({"request_throughput": {"unit": "furlongs", "avg": 1}}, "no_metrics"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": float("nan")}}, "incomplete"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": -2.0}}, "incomplete"),
+            ({"request_throughput": {"unit": "requests/sec", "avg": 1e6}}, "no_metrics"),
+            ({"output_sequence_length": None}, "no_metrics"),
+            ({"schema_version": "2.0"}, "no_metrics"),
+        ],
+    )
+    def test_that_is_not_whole(self, changes: dict[str, Any], failure: str) -> None:
+        assert error(self.changed(**changes))["class"] == failure
+
+    def test_of_failed_requests_or_a_warm_cache(self) -> None:
+        for name, failure in (
+            ("server_killed", "incomplete"),
+            ("prefix_cached", "prefix_cache_hit"),
+        ):
+            assert error((DATA / "aiperf" / f"{name}.json").read_text())["class"] == failure
+
+    def test_that_is_cut(self) -> None:
+        assert error(self.RECORDED.read_text()[:900])["class"] == "truncated_output"
+
+
+def test_json_of_vllm() -> None:
+    fields = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
+    found = parse(json.dumps({**fields, "failed": 0, "endpoint_type": "openai-chat"}))
+    assert found.measurement is not None
+    assert found.measurement.facts["client"] == "vllm-bench"
+
+
+def test_lm_eval_of_both_kinds() -> None:
+    file = next((DATA / "lm_eval").rglob("results*.json"))
+    found = parse(file.read_text())
+    assert found.measurement is not None
+    assert found.measurement.facts["client"] == "lm_eval"
+    head = "|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|\n"
+    row = "|gsm8k|3|strict-match|5|exact_match|↑|0.9500|±|0.0060|\n"
+    assert plain(head + row)["metrics"] == {"accuracy:gsm8k:exact_match:strict-match": 0.95}
+
+
+def test_a_program_that_nobody_knows() -> None:
+    with pytest.raises(InputError, match="no program whose results") as caught:
+        parse("", "genai-perf")
+    assert all(client in str(caught.value) for client in CLIENTS)
+
+
+class TestEvidence:
+    def test_is_the_first_telling_line_with_its_number(self) -> None:
+        lines = as_text(Run()).splitlines()
+        place = next(i for i, line in enumerate(lines) if line.startswith("Total Output"))
+        lines[place] = "Total Output Throughput (tokens/sec):             nan"
+        assert error("\n".join(lines))["evidence"] == [place + 1, lines[place]]
+
+    def test_in_json_is_the_field(self) -> None:
+        report = as_json(Run())
+        report["performance"]["total_latency_ms"] = 0
+        text = json.dumps(report, indent=2)
+        number = next(
+            i for i, line in enumerate(text.splitlines(), start=1) if "total_latency_ms" in line
+        )
+        assert error(text)["evidence"] == [number, '"total_latency_ms": 0']
+        assert error(json.dumps(report))["evidence"] == [1, '"total_latency_ms": 0']
+
+    def test_of_a_cut_report_is_its_last_line(self) -> None:
+        lines = as_text(Run()).splitlines()[:40]
+        found = error("\n".join(lines) + "\n\n")
+        assert found["class"] == "truncated_output"
+        assert found["evidence"] == [len(lines), lines[-1]]
+
+    def test_of_a_failed_request_is_where_it_is_counted(self) -> None:
+        text = TABLE.replace("Failed requests:                         0", "Failed requests:  3")
+        number = next(
+            i for i, line in enumerate(text.splitlines(), start=1) if "ed requests:  3" in line
+        )
+        found = error(text)
+        assert found["class"] == "incomplete"
+        assert found["evidence"] == [number, "Failed requests:  3"]
+
+    @pytest.mark.parametrize("content", ["", "\n \n"])
+    def test_of_an_empty_file_is_its_first_line(self, content: str) -> None:
+        assert error(content)["evidence"] == [1, ""]
+
+
+class TestLogsOfFailedRuns:
+    def test_the_first_cause_tells(self) -> None:
+        log = f"[TRT-LLM] [I] Loading\n{OOM}\nMPI_ABORT was invoked on rank 3\n"
+        found = error(log)
+        assert (found["class"], found["evidence"]) == ("oom", [2, OOM])
+        assert found == error(log, "trtllm-bench")
+
+    def test_a_report_that_was_cut_by_a_cause(self) -> None:
+        cut = "\n".join(as_text(Run()).splitlines()[:30])
+        assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
+
+    def test_nothing_known(self) -> None:
+        log = "[TRT-LLM] [I] Loading\n[TRT-LLM] [I] free memory 1.63 of total memory 5.87\n"
+        found = error(log)
+        assert found["class"] == "unknown"
+        assert found["evidence"] == [2, "[TRT-LLM] [I] free memory 1.63 of total memory 5.87"]
+        assert error(log, "trtllm-bench")["class"] == "no_metrics"
+
+    def test_a_whole_report_outweighs_scary_words(self) -> None:
+        scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"
+        assert plain(scary + as_text(Run()) + scary)["outcome"] == "success"
+
+
+class TestJson:
+    @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
+    def test_that_is_cut(self, share: float) -> None:
+        text = json.dumps(as_json(Run()), indent=2)
+        assert error(text[: int(share * len(text))])["class"] == "truncated_output"
+
+    def test_of_nobody(self) -> None:
+        found = error('{"hello": 1}')
+        assert found["class"] == "no_metrics"
+        assert "hello" in str(found["message"])
+
+    def test_with_a_byte_order_mark(self) -> None:
+        assert plain("\ufeff" + json.dumps(as_json(Run())))["outcome"] == "success"

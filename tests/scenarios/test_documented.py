@@ -1,0 +1,294 @@
+"""Documented values: each file fits its scenario, and its numbers agree with each other."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import SCENARIO, SUMS
+from jsonschema import Draft202012Validator
+
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values, folder
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import Scenario, Source
+
+ROOT = Path(__file__).parents[2]
+SCENARIOS = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
+FILES = sorted((ROOT / "baselines" / "documented").glob("*.json"))
+
+# As the documents print them: request rate, output and total token throughput (tokens/s), total
+# latency (ms), average request latency (ms), per user, per GPU.
+OFFLINE: dict[str, tuple[str, str, str | None, str, str, str, str]] = {
+    "b200-r1-fp4-min-latency": (
+        "0.1341", "274.4168", "414.0461", "74561.7520", "7456.1219", "274.7188", "34.3021",
+    ),
+    "b200-r1-0528-fp4-fp8kv-max-throughput": (
+        "21.0675", "43146.2042", "65100.6376", "5443839.8140", "332826.9898", "6.1806", "5393.2755",
+    ),
+    "b200-r1-fp4-fp16kv-max-throughput": (
+        "17.7657", "36384.0838", "54576.1257", "2766684.9197", "172321.7206", "11.9263",
+        "4548.0105",
+    ),
+    "h200-r1-fp8-min-latency": (
+        "0.0772", "158.0669", None, "129498.2168", "12945.9379", "158.1196", "19.7584",
+    ),
+    "h200-r1-fp8-max-throughput": (
+        "5.6100", "11489.2671", "17233.9007", "912656.9938", "181540.5739", "11.3476", "1436.1584",
+    ),
+}  # fmt: skip
+COLUMNS = (
+    "request_throughput",
+    "output_throughput",
+    "total_token_throughput",
+    "duration_s",
+    "mean_request_latency_ms",
+    "output_throughput_per_user",
+    "output_throughput_per_gpu",
+)
+GSM8K = {
+    "b200-r1-0528-fp8-serve": {"flexible-extract": (0.9538, 0.0058), "strict-match": (0.95, 0.006)},
+    "b200-r1-0528-fp4-serve": {
+        "flexible-extract": (0.9462, 0.0062),
+        "strict-match": (0.9447, 0.0063),
+    },
+}
+SHAREGPT = {
+    "request_throughput": 8.06,
+    "output_throughput": 1618.94,
+    "total_token_throughput": 3385.88,
+    "duration_s": 124.04,
+    "ttft_mean_ms": 20253.90,
+    "ttft_median_ms": 20524.78,
+    "ttft_p99_ms": 23743.46,
+    "tpot_mean_ms": 221.31,
+    "tpot_median_ms": 167.15,
+    "tpot_p99_ms": 726.85,
+    "itl_mean_ms": 155.18,
+    "itl_median_ms": 111.57,
+    "itl_p99_ms": 1518.10,
+}
+
+
+def documented(name: str) -> Documented:
+    found = documented_values(SCENARIOS[name])
+    assert found is not None
+    return found
+
+
+def numbers(name: str) -> dict[str, float]:
+    return {metric: value.value for metric, value in documented(name).values.items()}
+
+
+# The suite's own files. ---------------------------------------------------------------------
+
+
+def test_every_file_belongs_to_a_scenario_and_fits_it() -> None:
+    assert folder() == ROOT / "baselines" / "documented"
+    assert {file.stem for file in FILES} == {*OFFLINE, *GSM8K, "h200-r1-0528-fp8-sharegpt"}
+    for file in FILES:
+        assert documented(file.stem).scenario == file.stem
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_the_blogs_numbers_are_all_there(name: str) -> None:
+    expected = {
+        metric: float(text) / 1000 if metric == "duration_s" else float(text)
+        for metric, text in zip(COLUMNS, OFFLINE[name], strict=True)
+        if text is not None
+    }
+    assert numbers(name) == pytest.approx(expected, rel=1e-12)
+    points = {value.concurrency for value in documented(name).values.values()}
+    assert points == {SCENARIOS[name].points()[0].concurrency}
+
+
+@pytest.mark.parametrize("name", GSM8K)
+def test_the_recipes_scores_are_all_there(name: str) -> None:
+    assert documented(name).values == {
+        f"accuracy:gsm8k:exact_match:{filter_name}": DocumentedValue(value, stderr=stderr)
+        for filter_name, (value, stderr) in GSM8K[name].items()
+    }
+    assert set(documented(name).values) <= set(SCENARIOS[name].gate.metrics)
+
+
+def test_the_labs_numbers_are_all_there() -> None:
+    assert numbers("h200-r1-0528-fp8-sharegpt") == SHAREGPT
+
+
+def test_the_commit_is_told_where_the_blog_gives_it() -> None:
+    given = {name for name in OFFLINE if documented(name).source.engine_commit is not None}
+    assert given == {
+        "b200-r1-0528-fp4-fp8kv-max-throughput",
+        "b200-r1-fp4-fp16kv-max-throughput",
+    }
+    for name in given:
+        assert documented(name).source.engine_commit == SCENARIOS[name].source.engine_commit
+
+
+@pytest.mark.parametrize("name", [*OFFLINE, *GSM8K, "h200-r1-0528-fp8-sharegpt"])
+def test_scenario_and_numbers_come_from_the_same_document(name: str) -> None:
+    assert documented(name).source.document == SCENARIOS[name].source.document
+
+
+# The numbers agree with each other, as far as their last digit tells. -----------------------
+
+
+def half_a_digit(text: str) -> float:
+    """Half a unit of the last printed digit."""
+    return float(0.5 * 10 ** -len(text.partition(".")[2]))
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_rate_and_duration_give_the_requests(name: str) -> None:
+    rate, _, _, duration, *_ = OFFLINE[name]
+    seconds = float(duration) / 1000
+    requests = SCENARIOS[name].points()[0].requests
+    assert abs(float(rate) * seconds - requests) <= half_a_digit(rate) * seconds
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_throughput_per_gpu_adds_up(name: str) -> None:
+    _, output, *_, per_gpu = OFFLINE[name]
+    gpus = SCENARIOS[name].hardware.gpus
+    rounding = half_a_digit(output) + gpus * half_a_digit(per_gpu)
+    assert abs(float(per_gpu) * gpus - float(output)) <= rounding + 1e-9
+
+
+@pytest.mark.parametrize("name", [name for name in OFFLINE if "max" in name])
+def test_output_tokens_are_those_of_the_workload(name: str) -> None:
+    _, output, _, duration, *_ = OFFLINE[name]
+    load = SCENARIOS[name].workload
+    assert load is not None
+    tokens = float(output) * float(duration) / 1000
+    assert tokens / SCENARIOS[name].points()[0].requests == pytest.approx(load.osl, rel=1e-6)
+
+
+def test_the_mean_input_of_the_fp8_kv_run_is_not_the_nominal_one() -> None:
+    """What the scenario's comment says: the totals imply prompts of 1042 tokens."""
+    values = numbers("b200-r1-0528-fp4-fp8kv-max-throughput")
+    inputs = (values["total_token_throughput"] - values["output_throughput"]) * values["duration_s"]
+    assert round(inputs / 114_688) == 1042
+    values = numbers("b200-r1-fp4-fp16kv-max-throughput")
+    inputs = (values["total_token_throughput"] - values["output_throughput"]) * values["duration_s"]
+    assert round(inputs / 49_152) == 1024
+
+
+def test_the_labs_totals_agree_with_its_token_counts() -> None:
+    """219171 input and 200813 output tokens of 1000 requests, as the report prints them."""
+    seconds, rounding = SHAREGPT["duration_s"], 0.005
+    for metric, count in {
+        "request_throughput": 1000,
+        "output_throughput": 200_813,
+        "total_token_throughput": 219_171 + 200_813,
+    }.items():
+        slack = rounding * seconds + SHAREGPT[metric] * rounding
+        assert abs(SHAREGPT[metric] * seconds - count) <= slack, metric
+
+
+def test_documented_numbers_reach_the_headline() -> None:
+    for name in OFFLINE:
+        for floor in SCENARIOS[name].floors:
+            assert numbers(name)[floor.metric] > floor.value
+
+
+# What is said of a bad file. ----------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "schema_version": 1,
+    "scenario": "small-serve",
+    "source": {"document": "guide.md", "section": "Results"},
+    "values": {
+        "output_throughput": {"value": 100, "concurrency": 4},
+        SUMS: {"value": 0.9, "stderr": 0.01, "tolerance": 0.03},
+    },
+}
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {**GOOD, "values": {**GOOD["values"], **values}}
+
+
+def write(place: Path, content: Any, scenario: Scenario = SCENARIO) -> Path:
+    file = place / f"{scenario.id}.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def test_a_good_file_gives_its_values(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    assert documented_values(SCENARIO, tmp_path) == Documented(
+        "small-serve",
+        Source("guide.md", "Results"),
+        {
+            "output_throughput": DocumentedValue(100.0, concurrency=4),
+            SUMS: DocumentedValue(0.9, tolerance=0.03, stderr=0.01),
+        },
+    )
+
+
+def test_nothing_documented_is_no_error(tmp_path: Path) -> None:
+    assert documented_values(SCENARIO, tmp_path) is None
+    assert documented_values(SCENARIO, tmp_path / "gone") is None
+
+
+BAD = {
+    "another scenario": ({**GOOD, "scenario": "other"}, "scenario: not the scenario of the file"),
+    "unknown metric": (changed(output_thruput={"value": 1}), "did you mean output_throughput?"),
+    "a task that is not measured": (
+        changed(**{"accuracy:gsm8k:exact_match:none": {"value": 0.9}}),
+        "score of a task that is not measured",
+    ),
+    "not a point of the sweep": (
+        changed(output_throughput={"value": 1, "concurrency": 8}),
+        "values.output_throughput.concurrency: not a point of the sweep",
+    ),
+    "which point of the sweep": (
+        changed(output_throughput={"value": 1}),
+        "values.output_throughput.concurrency: missing\n  expected: one of 1, 4",
+    ),
+    "a score at a point": (
+        changed(**{SUMS: {"value": 0.9, "concurrency": 1}}),
+        "a score has no sweep point",
+    ),
+    "no value": (changed(output_throughput={"concurrency": 4}), "'value' is a required property"),
+    "not positive": (changed(output_throughput={"value": 0, "concurrency": 4}), "minimum of 0"),
+    "unknown field": (
+        changed(output_throughput={"value": 1, "unit": "s"}),
+        "'unit' was unexpected",
+    ),
+    "no source": ({k: v for k, v in GOOD.items() if k != "source"}, "'source' is a required"),
+    "another version": ({**GOOD, "schema_version": 2}, "schema_version: 1 was expected"),
+    "nothing": ({**GOOD, "values": {}}, "values: "),
+    "a list": ([], "not of type 'object'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_is_told_with_its_field(name: str, tmp_path: Path) -> None:
+    content, words = BAD[name]
+    file = write(tmp_path, content)
+    with pytest.raises(SeveralInputErrors) as caught:
+        documented_values(SCENARIO, tmp_path)
+    assert all(error.file == file for error in caught.value.errors)
+    assert words in str(caught.value)
+
+
+def test_a_broken_file_is_told(tmp_path: Path) -> None:
+    write(tmp_path, "{")
+    with pytest.raises(InputError, match="file of documented values"):
+        documented_values(SCENARIO, tmp_path)
+
+
+def test_what_needs_streaming_is_not_documented_without_it(tmp_path: Path) -> None:
+    assert SCENARIO.workload is not None
+    scenario = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
+    write(tmp_path, changed(tpot_mean_ms={"value": 5, "concurrency": 1}))
+    assert documented_values(SCENARIO, tmp_path) is not None
+    with pytest.raises(SeveralInputErrors, match="metric does not exist without streaming"):
+        documented_values(scenario, tmp_path)
+
+
+def test_the_schema_is_a_schema() -> None:
+    schema = json.loads((ROOT / "baselines" / "documented.schema.json").read_text())
+    Draft202012Validator.check_schema(schema)

@@ -1,0 +1,109 @@
+"""The suite's options: known to pytest before any conftest, in every spelling."""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+
+from perfgate.suite.options import joined, level_of
+
+ROOT = Path(__file__).parents[2]
+LOCAL = ("-m", "local", "--collect-only", "-q")
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """Another project's checkout, whose settings of pytest would end the session."""
+    folder = tmp_path / "engine"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "--no-such"\n')
+    return folder
+
+
+def session(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A session in the checkout, for which nothing of the development set can be imported."""
+    masks = tmp_path / "masks"
+    masks.mkdir(exist_ok=True)
+    for module in ("hypothesis", "matplotlib", "pytest_cov", "pytest_timeout"):
+        (masks / f"{module}.py").write_text("raise ModuleNotFoundError('not for strangers')\n")
+    return subprocess.run(
+        (sys.executable, "-m", "pytest", *BENCHMARK, *words),
+        cwd=ROOT,
+        env={**inherited("COV"), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(masks)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--self-reference", "fresh"),
+        ("--engine-version", "1.3.0", "--rehearse"),
+        ("--launcher", "local", "--budget", "4h"),
+    ],
+)
+def test_a_value_may_stand_by_itself(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = session(tmp_path, *LOCAL, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "local-smollm2-serve-c1" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--engine-repo", "--run-dir", "--resume"])
+def test_a_folder_elsewhere_may_stand_by_itself(
+    tmp_path: Path, elsewhere: Path, option: str
+) -> None:
+    done = session(tmp_path, *LOCAL, option, str(elsewhere))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "local-smollm2-serve-c1" in done.stdout
+
+
+def test_scenarios_from_elsewhere_are_those_that_are_collected(
+    tmp_path: Path, elsewhere: Path
+) -> None:
+    text = (ROOT / "scenarios" / "local" / "smollm2.yaml").read_text()
+    (elsewhere / "mine.yaml").write_text(text.replace("id: local-", "id: my-own-"))
+    done = session(tmp_path, *LOCAL, "--scenarios", str(elsewhere))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "my-own-smollm2-serve-c1" in done.stdout
+
+
+def test_pytest_of_other_projects_loads_the_options_alone() -> None:
+    code = (
+        "import json, sys, pytest; before = set(sys.modules); import perfgate.suite.options\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = json.loads(done.stdout)
+    assert [name for name in loaded if name.startswith("perfgate")] == [
+        "perfgate",
+        "perfgate.suite",
+        "perfgate.suite.options",
+    ]
+    assert not {"numpy", "scipy", "yaml", "rich"} & set(loaded)
+
+
+def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None:
+    words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios", "mine", "-n", "2"]
+    assert joined(words) == ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2"]
+    assert joined(["--run-dir=/runs/1", "perf_tests"]) == ["--run-dir=/runs/1", "perf_tests"]
+    assert joined(["--resume", "/runs/1", "-q"]) == ["--resume=/runs/1", "-q"]
+
+
+@pytest.mark.parametrize("text", ["0", "4"])
+def test_a_level(text: str) -> None:
+    assert level_of(text) == int(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "four", "1.5", "", "²"])
+def test_what_is_no_level(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="a whole number from 0"):
+        level_of(text)

@@ -1,0 +1,276 @@
+"""Resuming on the road: sessions killed at different moments, gone on with in the same folder."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_for, _wait_until, suite
+
+from perfgate.runs.records import RunFolder
+
+__all__ = ["suite"]
+
+ACCURACY = "perf_tests/test_accuracy.py"
+FIRST, SECOND = "a-first", "b-second"
+BOTH = {FIRST, SECOND}
+
+
+@pytest.fixture
+def two(suite: Suite) -> Suite:
+    """A checkout of two scenarios; of each, one accuracy task on one start is run."""
+    text = (STANDINS / "standin.yaml").read_text()
+    head, _, block = text.partition("  - id: standin-serve\n")
+    (suite.folder / "scenarios" / "standin.yaml").write_text(
+        head + "".join(f"  - id: {name}\n{block}" for name in (FIRST, SECOND))
+    )
+    return suite
+
+
+class Road:
+    """Sessions in one run folder, one after the other."""
+
+    def __init__(self, checkout: Suite) -> None:
+        self.checkout = checkout
+        self.folder = checkout.folder / "run"
+
+    def begin(self, *options: str, hangs: str = "") -> subprocess.Popen[str]:
+        """A first session; on its start of scenario `hangs` the client hangs for ever."""
+        return self._session("--run-dir", str(self.folder), *options, hangs=hangs)
+
+    def resume(self, *options: str, hangs: str = "") -> subprocess.Popen[str]:
+        return self._session(f"--resume={self.folder}", *options, hangs=hangs)
+
+    def finish(self, *options: str) -> Finished:
+        return self.end(self.resume(*options))
+
+    def end(self, session: subprocess.Popen[str]) -> Finished:
+        output, _ = session.communicate(timeout=120)
+        return Finished(session.returncode, output, self.folder)
+
+    def _session(self, *options: str, hangs: str) -> subprocess.Popen[str]:
+        words = options if any("perf_tests" in one for one in options) else (*options, ACCURACY)
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", *PLUGINS, "-q", *words],
+            cwd=self.checkout.folder,
+            env={**self.checkout.environment, "PERFGATE_STANDIN_HANGS": hangs},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def kill_in(self, session: subprocess.Popen[str], scenario: str) -> None:
+        """Kill the session once the client of the scenario's first start is at work."""
+        try:
+            _wait_for(self.folder / scenario / "start-1-new" / "sums" / "evaluator.out")
+        finally:
+            session.send_signal(signal.SIGKILL)
+            session.communicate()
+
+    def records(self, kind: str) -> list[dict[str, object]]:
+        """The records that stand."""
+        return RunFolder(self.folder).records(kind)
+
+    def starts(self) -> int:
+        """Servers started in this checkout so far."""
+        path = self.checkout.folder / "starts"
+        return int(path.read_text()) if path.exists() else 0
+
+    def require_one_record_a_group(self, *groups: str) -> None:
+        assert sorted(str(line["scenario"]) for line in self.records("group")) == sorted(groups)
+
+
+@pytest.fixture
+def road(two: Suite) -> Road:
+    return Road(two)
+
+
+def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(road: Road) -> None:
+    road.kill_in(road.begin(hangs=SECOND), SECOND)
+    road.require_one_record_a_group(FIRST)
+    before = road.starts()
+    done = road.finish()
+    assert done.status == 0, done.output
+    assert road.starts() == before + 1
+    road.require_one_record_a_group(FIRST, SECOND)
+    assert len(road.records("verdict")) == 2
+    assert len(road.records("measurement")) == 2
+    (resumed,) = road.records("resumed")
+    assert (resumed["repeats"], resumed["groups"]) == ([SECOND], [FIRST])
+    assert (road.folder / f"{SECOND}.broken-1" / "start-1-new").is_dir()
+    assert not (road.folder / f"{FIRST}.broken-1").exists()
+    summary = (road.folder / "summary.md").read_text()
+    assert "1 group kept, 1 measured anew" in summary
+    assert "**Exit status 0**" in summary
+    assert road.checkout.wait_until_empty() == []
+
+
+def test_a_finished_run_is_replayed_and_ends_the_same(road: Road) -> None:
+    first = road.end(road.begin("--gate"))
+    raw = len((road.folder / "records.jsonl").read_text().splitlines())
+    starts = road.starts()
+    again = road.finish("--gate")
+    assert (first.status, again.status) == (12, 12), again.output
+    assert road.starts() == starts
+    assert len((road.folder / "records.jsonl").read_text().splitlines()) == raw + 1
+    assert "2 skipped" in again.output
+    road.require_one_record_a_group(FIRST, SECOND)
+
+
+def test_a_replayed_failure_fails_again_with_its_text(road: Road) -> None:
+    road.checkout.edit(lambda text: text.replace("silence_s: 20", "silence_s: 2"))
+    road.kill_in(road.begin(hangs=f"{FIRST} {SECOND}"), SECOND)
+    done = road.finish()
+    assert done.status == 11, done.output
+    assert f"ERROR: {FIRST}-sums" in done.output
+    assert "hang: " in done.output
+    assert "next step:" in done.output
+    verdicts = {line["scenario"]: line["verdict"] for line in road.records("verdict")}
+    assert verdicts == {FIRST: "ERROR", SECOND: "NO_BASELINE"}
+    (failed,) = [line for line in road.records("group") if line["scenario"] == FIRST]
+    assert failed["ended"] == "failed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_was_broken_off_says_how_to_go_on_and_does(
+    road: Road, number: signal.Signals
+) -> None:
+    session = road.begin(hangs=FIRST)
+    _wait_for(road.folder / FIRST / "start-1-new" / "sums" / "evaluator.out")
+    session.send_signal(number)
+    assert road.end(session).status == 2
+    summary = (road.folder / "summary.md").read_text()
+    assert f"{ACCURACY} --resume={road.folder}" in summary
+    road.require_one_record_a_group()
+    assert road.finish().status == 0
+    road.require_one_record_a_group(FIRST, SECOND)
+
+
+def test_a_run_killed_twice_in_the_same_group_moves_both_aside(road: Road) -> None:
+    road.kill_in(road.begin(hangs=FIRST), FIRST)
+    session = road.resume(hangs=FIRST)
+    _wait_for(road.folder / f"{FIRST}.broken-1")
+    road.kill_in(session, FIRST)
+    assert road.finish().status == 0
+    assert (road.folder / f"{FIRST}.broken-2").is_dir()
+    road.require_one_record_a_group(FIRST, SECOND)
+    assert len(road.records("resumed")) == 2
+
+
+def test_a_session_of_workers_is_killed_and_gone_on_with(road: Road) -> None:
+    session = road.begin("-n", "2", "--share-cpu", hangs=SECOND)
+    _wait_until(lambda: len(road.records("group")) == 1)
+    road.kill_in(session, SECOND)
+    before = road.starts()
+    done = road.finish("-n", "2")
+    assert done.status == 0, done.output
+    assert road.starts() == before + 1
+    road.require_one_record_a_group(FIRST, SECOND)
+    assert road.checkout.wait_until_empty() == []
+
+
+def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
+    session = road.begin("-n", "2", "--share-cpu", "--max-worker-restart", "0", hangs=SECOND)
+    try:
+        _wait_until(lambda: len(road.records("group")) == 1)
+        _wait_for(road.folder / SECOND / "start-1-new" / "sums" / "evaluator.out")
+        for worker in psutil.Process(session.pid).children():
+            worker.kill()
+        first = road.end(session)
+    finally:
+        session.kill()
+    assert first.status == 11, first.output
+    road.require_one_record_a_group(FIRST)
+    done = road.finish("-n", "2")
+    assert done.status == 0, done.output
+    road.require_one_record_a_group(FIRST, SECOND)
+
+
+def test_a_resumed_run_becomes_a_baseline_like_any_other(road: Road) -> None:
+    road.kill_in(road.begin(hangs=SECOND), SECOND)
+    assert road.finish().status == 0
+    done = subprocess.run(
+        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(road.folder)],
+        env=road.checkout.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    for scenario in BOTH:
+        path = road.checkout.folder / f"home/candidates/cpu/{scenario}/1.0.json"
+        (entry,) = json.loads(path.read_text())["entries"].values()
+        assert len(entry["runs"]) == 1
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """All files at the top of a run folder but its locks."""
+    files = [path for path in folder.iterdir() if path.is_file() and path.suffix != ".lock"]
+    return {path: path.read_bytes() for path in files}
+
+
+def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> None:
+    """Resume the run with other options: wrong usage, which changes nothing of it."""
+    before = contents(road.folder)
+    done = road.finish(*options)
+    assert done.status == 4, done.output
+    for one in told:
+        assert one in done.output, done.output
+    assert contents(road.folder) == before
+
+
+def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
+    road: Road,
+) -> None:
+    assert road.end(road.begin()).status == 0
+    selection = ("1 missing", "the 2 tests selected then", f"plugin -q {ACCURACY}")
+    require_refused(road, "-k", FIRST, told=selection)
+    require_refused(road, "-n", "1", "-k", FIRST, told=selection[:2])
+    require_refused(
+        road, "--inject", "accuracy.temperature=2", told=("temperature=2", "expected: nothing")
+    )
+    require_refused(road, "--engine-commit", "another", told=("commit another", "commit 1.0"))
+    require_refused(road, "--run-dir", str(road.folder), told=("--run-dir beside it",))
+    road.checkout.edit(lambda text: text.replace("fewshot: 0", "fewshot: 2"))
+    require_refused(road, told=("was changed since it was measured", "sums: "))
+    (road.folder / "run.json").unlink()
+    require_refused(road, told=("no such run",))
+
+
+def test_a_run_that_a_living_session_holds_is_refused(road: Road) -> None:
+    session = road.begin(hangs=FIRST)
+    try:
+        _wait_for(road.folder / FIRST / "start-1-new" / "sums" / "evaluator.out")
+        done = road.finish()
+    finally:
+        session.terminate()
+        session.communicate()
+    assert done.status == 4, done.output
+    assert "--resume: another run is writing to this folder" in done.output
+
+
+def test_what_was_skipped_for_a_lack_is_asked_again(road: Road) -> None:
+    road.checkout.edit(lambda text: text.replace("name: stand-in,", "name: missing,"))
+    assert road.end(road.begin("-rs")).status == 0
+    assert len(road.records("skipped")) == 2
+    road.checkout.edit(lambda text: text.replace("name: missing,", "name: stand-in,"))
+    done = road.finish()
+    assert done.status == 0, done.output
+    assert road.records("skipped") == []
+    assert len(road.records("verdict")) == 2
+    road.require_one_record_a_group(FIRST, SECOND)
+
+
+def test_a_run_is_found_by_its_name(road: Road) -> None:
+    runs = road.checkout.folder / "runs"
+    runs.mkdir()
+    assert road.end(road.begin()).status == 0
+    road.folder.rename(runs / "last-night")
+    road.folder = runs / "last-night"
+    done = road.end(road._session("--resume", "last-night", hangs=""))
+    assert done.status == 0, done.output
+    assert "last-night" in done.output

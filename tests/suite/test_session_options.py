@@ -1,0 +1,107 @@
+"""Asked: what the command line asks for, read when it is needed; a wrong option is told."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.runs.records import RunFolder
+from perfgate.suite.session_options import Asked
+
+DEFAULTS = {
+    "--rehearse": False,
+    "--launcher": "local",
+    "--self-reference": "auto",
+    "--inject": [],
+    "--shape": [],
+    "--share-cpu": False,
+    "--lease-wait": 1.0,
+}
+
+
+def asked(deadline: str | None = None, **changes: Any) -> Asked:
+    """Options by their names, underscores for hyphens; all others are not given."""
+    given = DEFAULTS | {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
+    return Asked(given.get, deadline)
+
+
+def test_the_time_of_a_worker_ends_when_that_of_the_main_process_does() -> None:
+    assert asked().budget is None
+    here = asked(budget="1h").budget
+    assert here is not None
+    there = asked(repr(here.deadline), budget="1h").budget
+    assert there is not None
+    assert there.deadline == here.deadline
+
+
+def test_the_time_begins_once() -> None:
+    session = asked(budget="1h")
+    assert session.budget is session.budget
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"budget": "soon"}, "--budget"), ({"vboost": 1, "rehearse": True}, "--vboost")],
+)
+def test_what_cannot_be_had_is_told_before_any_work(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        asked(**options).require_possible()
+
+
+def test_what_can_be_had_is_let_through() -> None:
+    asked(budget="1h", vboost=4).require_possible()
+
+
+def test_tests_are_known_by_their_ids(two_scenarios: Path) -> None:
+    session = asked(scenarios=two_scenarios)
+    found = session.named_by(["t.py::test_serving[h200-serve-c4]", "t.py::test_else[c4]", "x"])
+    assert {test: (one.scenario.id, one.label) for test, one in found.items()} == {
+        "t.py::test_serving[h200-serve-c4]": ("h200-serve", "c4")
+    }
+
+
+def test_files_are_read_when_they_are_needed(two_scenarios: Path) -> None:
+    (two_scenarios / "h200.yaml").write_text("scenarios: none\n")
+    session = asked(scenarios=two_scenarios)
+    session.require_possible()
+    with pytest.raises(SeveralInputErrors, match=r"h200\.yaml"):
+        _ = session.scenarios
+
+
+def test_a_rehearsal_lets_no_loss_through(two_scenarios: Path) -> None:
+    missing = two_scenarios / "none.yaml"
+    assert asked(waivers=missing, rehearse=True).waivers == ()
+    with pytest.raises(SeveralInputErrors, match=r"none\.yaml"):
+        _ = asked(waivers=missing).waivers
+
+
+def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
+    real, played = ({one.id: one for one in asked(rehearse=it).scenarios} for it in (False, True))
+    shorter = {name for name, one in real.items() if played[name].limits != one.limits}
+    assert shorter == {name for name, one in real.items() if one.engine.name == "tensorrt-llm"}
+    assert shorter
+
+
+def a_run(tmp_path: Path) -> "closing[RunFolder]":
+    return closing(RunFolder.create(tmp_path / "run", {"started": "2026-11-22T00:00:00+00:00"}))
+
+
+@pytest.mark.parametrize("rehearse", [False, True])
+def test_a_suite_is_what_the_options_say(
+    two_scenarios: Path, tmp_path: Path, rehearse: bool
+) -> None:
+    injected = ["engine.settings.cpu_threads=1"]
+    session = asked(scenarios=two_scenarios, rehearse=rehearse, inject=injected)
+    with a_run(tmp_path) as run:
+        suite = session.suite(run)
+    assert [str(one) for one in suite.session.injections] == injected
+    assert suite.session.synthetic is rehearse
+    assert (run.path in suite.session.cache.parents) is rehearse
+
+
+def test_a_wrong_injection_is_told(two_scenarios: Path, tmp_path: Path) -> None:
+    session = asked(scenarios=two_scenarios, inject=["nonsense"])
+    with a_run(tmp_path) as run, pytest.raises(InputError, match="KEY=VALUE"):
+        session.suite(run)

@@ -1,0 +1,135 @@
+"""Against documents: documented values and claims get their numbers from measurements."""
+
+from dataclasses import replace
+
+import building
+import pytest
+
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.performance import Rule
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.documented import DocumentedValue
+from perfgate.scenarios.scenario import Claim, Source
+from perfgate.verdicts.documented_values import (
+    judge_documented_value,
+    judge_measured_claim,
+    measured_score,
+    with_gap,
+)
+
+STRICT = "accuracy:gsm8k:exact_match:strict-match"
+
+
+def throughputs(*values: float) -> list[Measurement]:
+    return [Measurement({"output_throughput": value}) for value in values]
+
+
+def answered(right: int, questions: int, metric: str = STRICT) -> Measurement:
+    answers = {f"q{number}": number < right for number in range(questions)}
+    return Measurement({metric: right / questions}, {}, {metric: answers})
+
+
+def throughput(
+    value: DocumentedValue, *values: float, band: float | None = 0.02, rule: Rule | None = None
+) -> Judgement:
+    return judge_documented_value(
+        "output_throughput", value, throughputs(*values), band, rule or Rule()
+    )
+
+
+def test_the_tolerance_is_the_documents_own_else_the_wider_of_band_and_ten_per_cent() -> None:
+    assert throughput(DocumentedValue(100.0), 100).band == pytest.approx(0.10)
+    assert throughput(DocumentedValue(100.0), 100, band=0.15).band == pytest.approx(0.15)
+    assert throughput(DocumentedValue(100.0), 100, band=None).band == pytest.approx(0.10)
+    own = throughput(DocumentedValue(100.0, tolerance=0.25), 100, band=0.5)
+    assert own.band == pytest.approx(0.25)
+
+
+def test_two_fresh_starts_at_most_and_no_more_than_the_rule_allows() -> None:
+    document = DocumentedValue(100.0)
+    assert throughput(document, 90).needs_more_runs
+    assert throughput(document, 90, 96, 50).runs_used == 2
+    assert not throughput(document, 90, rule=Rule(max_runs=1)).needs_more_runs
+
+
+def test_an_accuracy_is_compared_with_the_documented_score_and_its_error() -> None:
+    # the DeepSeek-R1 quick start recipe documents 0.9500 ± 0.0060 for FP8, strict-match
+    document = DocumentedValue(0.95, stderr=0.006)
+    judged = judge_documented_value(STRICT, document, [answered(1253, 1319)], 0.03, Rule())
+    assert judged.verdict == Verdict.PASS
+    assert judged.band == 0.03
+    bad = judge_documented_value(STRICT, document, [answered(1150, 1319)], 0.03, Rule())
+    assert bad.verdict == Verdict.REGRESSION
+    assert bad.reason.startswith("below the documented value: changed by -7.8 points")
+    narrow = replace(document, tolerance=0.01)
+    judged = judge_documented_value(STRICT, narrow, [answered(1253, 1319)], 0.03, Rule())
+    assert (judged.verdict, judged.band) == (Verdict.INCONCLUSIVE, 0.01)
+
+
+def test_broken_output_is_named_against_a_document_too() -> None:
+    judged = judge_documented_value(
+        STRICT, DocumentedValue(0.95), [answered(20, 1319)], 0.03, Rule()
+    )
+    assert "BROKEN_OUTPUT" in judged.notes
+
+
+def test_the_first_evaluation_counts() -> None:
+    both = [answered(1258, 1319), answered(0, 1319)]
+    judged = judge_documented_value(STRICT, DocumentedValue(0.95), both, 0.03, Rule())
+    assert judged.measured == pytest.approx(1258 / 1319)
+
+
+def test_the_questions_come_from_the_answers_or_the_facts() -> None:
+    assert measured_score(STRICT, answered(9, 10)).questions == 10
+    told = Measurement({STRICT: 0.6969}, {"questions": 198})
+    assert measured_score(STRICT, told).questions == 198
+    assert measured_score(STRICT, told).value == pytest.approx(138 / 198)
+    for facts in ({}, {"questions": "198"}, {"questions": True}):
+        with pytest.raises(InputError, match="number of questions"):
+            measured_score(STRICT, Measurement({STRICT: 0.7}, facts))  # type: ignore[arg-type]
+
+
+def test_the_gap_to_a_document_is_told() -> None:
+    measured = building.judgement(measured=43664.0, notes=("a note",))
+    told = with_gap(measured, DocumentedValue(43146.2))
+    assert told.notes == ("a note", "documented: 43146.2 tokens/s, now +1.2%")
+    assert told.verdict == measured.verdict
+    assert with_gap(measured, None) is measured
+    score = building.judgement(metric=STRICT, measured=0.95)
+    assert with_gap(score, DocumentedValue(0.9538)).notes == (
+        "documented: 0.9538, now -0.4 points",
+    )
+    unknown = building.judgement(measured=None)
+    assert with_gap(unknown, DocumentedValue(1.0)) is unknown
+
+
+CLAIM = Claim(
+    id="deepgemm-pays",
+    title="DeepGEMM is faster",
+    source=Source("guide.md", "DeepGEMM"),
+    metric="output_throughput",
+    scenario="on",
+    expect="better",
+    versus="off",
+)
+
+
+def test_a_claim_about_speed() -> None:
+    held = judge_measured_claim(CLAIM, throughputs(110), throughputs(100))
+    assert held.verdict == Verdict.PASS
+    broken = judge_measured_claim(CLAIM, throughputs(90), throughputs(100))
+    assert broken.verdict == Verdict.REGRESSION
+    floor = replace(CLAIM, versus=None, value=250.0)
+    assert judge_measured_claim(floor, throughputs(260)).verdict == Verdict.PASS
+    assert not judge_measured_claim(floor, throughputs(250), rule=Rule(max_runs=1)).needs_more_runs
+
+
+def test_a_claim_about_accuracy() -> None:
+    claim = replace(CLAIM, metric=STRICT, expect="not_worse", margin=0.01)
+    held = judge_measured_claim(claim, [answered(1250, 1319)], [answered(1250, 1319)])
+    assert held.verdict == Verdict.PASS
+    bare = Measurement({STRICT: 0.95}, {"questions": 1319})
+    assert judge_measured_claim(claim, [bare], [bare]).verdict == Verdict.INCONCLUSIVE
+    number = replace(claim, versus=None, value=0.99)
+    assert judge_measured_claim(number, [bare]).verdict == Verdict.REGRESSION

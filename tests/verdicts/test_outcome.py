@@ -1,0 +1,58 @@
+import json
+
+from building import SCENARIO, lower_accuracy, outcome
+
+from perfgate.core.errors import RunError
+from perfgate.core.failures import FAILURES
+from perfgate.gate.verdict import Verdict
+from perfgate.scenarios.probe import accuracy_probes
+
+
+def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
+    record = json.loads(json.dumps(outcome(injected=("a=1",), notes=("n",)).as_record()))
+    (one,) = record.pop("judgements")
+    assert record == {
+        "name": "small-serve-c4",
+        "scenario": "small-serve",
+        "probe": "c4",
+        "verdict": "REGRESSION",
+        "starts": 2,
+        "compared_with": "llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
+        "reason": "",
+        "error": None,
+        "folder": "/runs/one/small-serve/start-2-new/c4",
+        "injected": ["a=1"],
+        "synthetic": False,
+        "notes": ["n"],
+        "observed": [],
+    }
+    assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")
+    assert (one["baseline"], one["measured"]) == (1234.5, 1082.7)
+    assert one["interval"] == [-0.14, -0.105]
+
+
+def test_a_record_of_an_error_holds_evidence_and_next_step() -> None:
+    failed = outcome(
+        verdict=Verdict.ERROR,
+        judgements=(),
+        measurements=(),
+        folder=None,
+        error=RunError("oom", "the server ended", evidence=("CUDA out of memory",)),
+        synthetic=True,
+    )
+    record = failed.as_record()
+    assert record["error"] == {
+        "class": "oom",
+        "message": "the server ended",
+        "evidence": ["CUDA out of memory"],
+        "next_step": FAILURES["oom"].next_step,
+    }
+    assert (record["verdict"], record["folder"], record["synthetic"]) == ("ERROR", None, True)
+
+
+def test_a_record_is_made_of_plain_values_only() -> None:
+    (probe,) = accuracy_probes(SCENARIO)
+    record = outcome(probe=probe, judgements=(lower_accuracy(),)).as_record()
+    assert json.loads(json.dumps(record))["judgements"][0]["verdict"] == "REGRESSION"
+    assert type(record["judgements"][0]["verdict"]) is str
+    assert type(record["verdict"]) is str

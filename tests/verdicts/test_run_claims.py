@@ -1,0 +1,134 @@
+"""Claims: which measurements decide a documented statement, and when more are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import building
+import pytest
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.verdict import Verdict
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Claim, Source
+from perfgate.verdicts.claims import ClaimProbe, claim_outcome, claim_probes
+from perfgate.verdicts.outcome import Outcome
+
+ON = replace(building.SCENARIO, id="chunked-on")
+OFF = replace(building.SCENARIO, id="chunked-off")
+FASTER = Claim(
+    "chunked-lowers-tpot",
+    "Chunked context lowers TPOT",
+    Source("guide.md", "Chunked context"),
+    "tpot_mean_ms",
+    "chunked-on",
+    "better",
+    concurrency=4,
+    versus="chunked-off",
+)
+FLOOR = replace(
+    FASTER,
+    id="floor",
+    metric="output_throughput",
+    expect="better",
+    versus=None,
+    value=100.0,
+)
+
+
+class Bench:
+    """Gives each scenario's values one start at a time."""
+
+    def __init__(self, metric: str, **values: Sequence[float]) -> None:
+        self.metric = metric
+        self.values = {name.replace("_", "-"): list(given) for name, given in values.items()}
+        self.starts = dict.fromkeys(self.values, 1)
+        self.asked: list[str] = []
+
+    def outcome(self, probe: Probe) -> Outcome:
+        name = probe.scenario.id
+        used = self.values[name][: self.starts[name]]
+        measured = [Measurement({self.metric: value}) for value in used]
+        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
+
+    def again(self, probe: Probe) -> bool:
+        name = probe.scenario.id
+        self.asked.append(name)
+        if self.starts[name] >= len(self.values[name]):
+            return False
+        self.starts[name] += 1
+        return True
+
+
+def the(claim: Claim) -> ClaimProbe:
+    (found,) = claim_probes([claim], [ON, OFF])
+    return found
+
+
+def test_a_claim_is_about_the_named_point_of_both_scenarios() -> None:
+    claim = the(FASTER)
+    assert [probe.id for probe in claim.probes] == ["chunked-on-c4", "chunked-off-c4"]
+    assert claim.id == "chunked-lowers-tpot"
+
+
+def test_a_claim_about_a_number_needs_one_probe() -> None:
+    assert [probe.id for probe in the(FLOOR).probes] == ["chunked-on-c4"]
+
+
+def test_a_score_is_claimed_of_its_task() -> None:
+    claim = the(replace(FASTER, metric=building.SUMS, concurrency=None, expect="not_worse"))
+    assert [probe.label for probe in claim.probes] == ["sums", "sums"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scenario": "nowhere"},
+        {"versus": "nowhere"},
+        {"concurrency": 64},
+        {"metric": "accuracy:gsm8k:exact_match:strict-match"},
+    ],
+)
+def test_a_claim_about_what_nobody_measures_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="chunked-lowers-tpot"):
+        the(replace(FASTER, **changes))  # type: ignore[arg-type]
+
+
+def test_a_clear_difference_needs_no_further_start() -> None:
+    bench = Bench("tpot_mean_ms", chunked_on=[80.0], chunked_off=[100.0])
+    found = claim_outcome(the(FASTER), bench.outcome, bench.again)
+    assert found.verdict == Verdict.PASS
+    assert bench.asked == []
+    assert found.compared_with == "what guide.md, section Chunked context, says"
+    assert found.reason == "Chunked context lowers TPOT"
+
+
+def test_the_opposite_is_a_regression() -> None:
+    bench = Bench("tpot_mean_ms", chunked_on=[120.0] * 3, chunked_off=[100.0] * 3)
+    found = claim_outcome(the(FASTER), bench.outcome, bench.again)
+    assert found.verdict == Verdict.REGRESSION
+
+
+def test_an_undecided_claim_asks_for_starts_until_none_is_left() -> None:
+    bench = Bench("tpot_mean_ms", chunked_on=[100.0] * 3, chunked_off=[100.0] * 3)
+    found = claim_outcome(the(FASTER), bench.outcome, bench.again)
+    assert found.verdict == Verdict.INCONCLUSIVE
+    assert bench.starts == {"chunked-on": 3, "chunked-off": 3}
+
+
+def test_a_floor_is_judged_without_another_scenario() -> None:
+    bench = Bench("output_throughput", chunked_on=[130.0])
+    assert claim_outcome(the(FLOOR), bench.outcome, bench.again).verdict == Verdict.PASS
+
+
+def test_without_numbers_of_one_side_there_is_no_verdict() -> None:
+    error = RunError("oom", "memory ran out")
+
+    def outcome(probe: Probe) -> Outcome:
+        if probe.scenario.id == "chunked-off":
+            return Outcome(probe, Verdict.ERROR, error=error)
+        return Outcome(probe, Verdict.PASS, measurements=[Measurement({"tpot_mean_ms": 1.0})])
+
+    found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
+    assert (found.verdict, found.error) == (Verdict.ERROR, error)
+    assert found.judgements == ()

@@ -1,0 +1,145 @@
+"""Sweeps: the curve is judged on fresh starts that measured every point, and on nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import building
+import pytest
+
+from perfgate.baselines import BaselineRun, Entry
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.performance import Rule
+from perfgate.gate.verdict import Verdict
+from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.scenario import GatePolicy
+from perfgate.verdicts.judgement import Judged
+from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_outcome, sweep_probes
+
+SCENARIO = replace(building.SCENARIO, gate=GatePolicy(("output_throughput", building.SUMS)))
+SWEEP = SweepProbe(SCENARIO)
+C1, C4 = load_probes(SCENARIO)
+
+
+def entry(values: Mapping[str, list[float]]) -> Entry:
+    """Name of the run → one value per fresh start of it."""
+    return Entry(
+        {"cpu": "a"},
+        tuple(
+            BaselineRun(
+                run, "2026-11-01T00:00:00+00:00", {"output_throughput": value}, start=number
+            )
+            for run, found in values.items()
+            for number, value in enumerate(found, start=1)
+        ),
+    )
+
+
+def point(
+    probe: Probe, before: Mapping[str, list[float]] | None, now: Mapping[int, float], *facts: str
+) -> Point:
+    return Point(
+        probe,
+        None if before is None else entry(before),
+        facts,
+        {start: Measurement({"output_throughput": value}) for start, value in now.items()},
+    )
+
+
+STEADY = {"r": [100.0, 100.2, 99.8, 100.1, 99.9]}
+
+
+def test_only_a_sweep_of_several_points_has_a_curve() -> None:
+    assert [one.id for one in sweep_probes(SCENARIO)] == ["small-serve-sweep"]
+    one_point = replace(SCENARIO, workload=replace(SCENARIO.workload, concurrency=(4,)))  # type: ignore[type-var]
+    assert sweep_probes(one_point) == ()
+    only_accuracy = replace(SCENARIO, gate=GatePolicy((building.SUMS,)))
+    assert sweep_probes(only_accuracy) == ()
+
+
+def test_a_loss_too_small_for_a_point_shows_in_the_mean_of_several_starts() -> None:
+    lost = {1: 97.0, 2: 97.1}
+    judged = judge_curve(SWEEP, [point(C1, STEADY, lost), point(C4, STEADY, lost)], Rule())
+    assert judged.verdict == Verdict.REGRESSION
+    assert judged.judgements[0].change == pytest.approx(-0.0295, abs=0.001)
+    same = {1: 100.0}
+    judged = judge_curve(SWEEP, [point(C1, STEADY, same), point(C4, STEADY, same)], Rule())
+    assert (judged.verdict, judged.needs_more_runs) == (Verdict.PASS, False)
+
+
+def test_a_loss_at_one_point_is_half_as_large_for_the_curve() -> None:
+    judged = judge_curve(
+        SWEEP, [point(C1, STEADY, {1: 100.0}), point(C4, STEADY, {1: 99.0})], Rule()
+    )
+    assert judged.judgements[0].change == pytest.approx(-0.005, abs=0.0005)
+
+
+def test_starts_that_did_not_measure_every_point_do_not_count() -> None:
+    points = [point(C1, STEADY, {1: 100.0, 3: 1.0}), point(C4, STEADY, {1: 100.0, 2: 1.0})]
+    judged = judge_curve(SWEEP, points, Rule())
+    assert (judged.verdict, judged.judgements[0].runs_used) == (Verdict.PASS, 1)
+    none = [point(C1, STEADY, {1: 100.0}), point(C4, STEADY, {2: 100.0})]
+    judged = judge_curve(SWEEP, none, Rule())
+    assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
+    """The third value of c1 has no partner: taking it would compare one point with two."""
+    c1, c4 = {"r1": [100.0, 100.0], "r2": [1.0]}, {"r1": [100.0, 100.0]}
+    judged = judge_curve(SWEEP, [point(C1, c1, {1: 100.0}), point(C4, c4, {1: 100.0})], Rule())
+    assert judged.verdict == Verdict.PASS
+    assert judged.judgements[0].baseline == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    ("points", "verdict", "reason"),
+    [
+        ([point(C1, STEADY, {1: 100.0}), point(C4, None, {1: 100.0})], "NO_BASELINE", "missing"),
+        (
+            [point(C1, STEADY, {1: 1.0}), point(C4, STEADY, {1: 1.0}, "cpu: measured b")],
+            "NOT_COMPARABLE",
+            "c4: cpu: measured b",
+        ),
+        (
+            [point(C1, {"r1": [100.0]}, {1: 1.0}), point(C4, {"r2": [100.0]}, {1: 1.0})],
+            "NO_BASELINE",
+            "no fresh start of the baseline",
+        ),
+    ],
+)
+def test_without_a_comparable_curve_nothing_is_claimed(
+    points: list[Point], verdict: str, reason: str
+) -> None:
+    judged = judge_curve(SWEEP, points, Rule())
+    assert judged.verdict == verdict
+    assert reason in judged.reason
+
+
+def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None:
+    asked: list[int] = []
+    answers = [
+        Judged(Verdict.INCONCLUSIVE, needs_more_runs=True),
+        Judged(Verdict.PASS, (building.judgement(verdict=Verdict.PASS, runs_used=2),)),
+    ]
+
+    def outcome(probe: Probe) -> Outcome:
+        return building.outcome(probe=probe)
+
+    def again(probes: object) -> bool:
+        asked.append(len(list(probes)))  # type: ignore[call-overload]
+        return True
+
+    found = sweep_outcome(SWEEP, outcome, lambda: answers[len(asked)], again)
+    assert (asked, found.verdict, len(found.measurements)) == ([2], Verdict.PASS, 2)
+    assert found.compared_with.endswith("5 fresh starts; the mean over 2 points")
+    undecided = sweep_outcome(SWEEP, outcome, lambda: answers[0], lambda _: False)
+    assert undecided.verdict == Verdict.INCONCLUSIVE
+
+
+def test_a_point_that_failed_fails_the_curve_with_its_cause() -> None:
+    error = RunError("oom", "out of memory")
+    failed = building.outcome(verdict=Verdict.ERROR, error=error, judgements=(), folder=Path("/r"))
+    found = sweep_outcome(SWEEP, lambda _: failed, lambda: Judged(Verdict.PASS), lambda _: False)
+    assert (found.verdict, found.error) == (Verdict.ERROR, error)
