@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from engine_clone import Clone
 
-from perfgate.baselines import Baseline, Chosen, Entry, read, suite_store
+from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.promotion import Promotion, promote, record_candidates
 from perfgate.engines.base import EngineBuild
@@ -34,7 +34,7 @@ class Measured:
     """A run of the suite, and what it compared with."""
 
     folder: Path
-    nearest: Chosen | None
+    nearest: ChosenBaseline | None
     judgements: tuple[Judgement, ...]
 
     def verdict(self, against: str) -> Verdict:
@@ -113,7 +113,7 @@ class Life:
         return read(suite_store().path(HARDWARE, SCENARIO, build.commit))
 
 
-def _judged(chosen: Chosen, values: list[float], band: float) -> Judgement:
+def _judged(chosen: ChosenBaseline, values: list[float], band: float) -> Judgement:
     entry = chosen.entry("c8")
     assert isinstance(entry, Entry)
     return judge_performance(METRIC, entry.values(METRIC), values, band=band)

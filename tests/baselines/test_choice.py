@@ -6,7 +6,15 @@ import pytest
 from building import baseline, entry
 from engine_clone import Clone
 
-from perfgate.baselines import MOST_RUNS, SELF, Baseline, BaselineRun, Chosen, Entry, Retired
+from perfgate.baselines import (
+    MOST_RUNS,
+    SELF,
+    Baseline,
+    BaselineRun,
+    ChosenBaseline,
+    Entry,
+    Retired,
+)
 from perfgate.baselines.choice import choose, in_order, newest_release
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.errors import InputError
@@ -28,7 +36,9 @@ def build(commit: str = "x", version: str = "1.3.0") -> EngineBuild:
     return EngineBuild("llama.cpp", version, commit)
 
 
-def chosen(found: list[Baseline], of: EngineBuild, repo: EngineRepo | None = None) -> Chosen:
+def chosen(
+    found: list[Baseline], of: EngineBuild, repo: EngineRepo | None = None
+) -> ChosenBaseline:
     made = choose(found, of, repo)
     assert made is not None
     return made

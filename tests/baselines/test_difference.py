@@ -9,7 +9,7 @@ from building import SUMS, baseline, entry, with_answers
 
 from perfgate.baselines import Baseline, Entry, Retired, Store, suite_store
 from perfgate.baselines.difference import compare
-from perfgate.baselines.history import Step, history
+from perfgate.baselines.history import HistoryEntry, history
 from perfgate.baselines.promotion import pin_anchor
 from perfgate.engines.base import EngineBuild
 
@@ -74,7 +74,9 @@ class TestHistory:
         build = EngineBuild("llama.cpp", version, f"c{version}")
         return baseline(engine=build, entries=entries, **changes)
 
-    def told(self, steps: tuple[Step, ...]) -> list[tuple[str, float, float | None, float | None]]:
+    def told(
+        self, steps: tuple[HistoryEntry, ...]
+    ) -> list[tuple[str, float, float | None, float | None]]:
         def rounded(value: float | None) -> float | None:
             return None if value is None else round(value, 3)
 

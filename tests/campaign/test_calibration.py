@@ -12,14 +12,14 @@ import pytest
 
 from perfgate.campaign import calibration as measuring
 from perfgate.campaign.calibration import Collected, chosen_probes, measure, noise_of
-from perfgate.campaign.fresh_start import Place
+from perfgate.campaign.fresh_start import StartSetup
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.rule import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import LoadPoint
@@ -41,7 +41,7 @@ class Engine:
 
     @contextmanager
     def start(
-        self, scenario: object, tools: object, place: Place, probes: Sequence[Probe]
+        self, scenario: object, tools: object, place: StartSetup, probes: Sequence[Probe]
     ) -> Iterator["Start"]:
         if place.number in self.failing:
             raise RunError("oom", "no memory was left")
@@ -49,7 +49,7 @@ class Engine:
 
 
 class Start(SimpleNamespace):
-    def __init__(self, engine: Engine, place: Place) -> None:
+    def __init__(self, engine: Engine, place: StartSetup) -> None:
         super().__init__(engine=engine, place=place)
 
     def __replace__(self, **changes: Any) -> "Start":
@@ -92,7 +92,7 @@ def collected(engine: Engine, session: Session, starts: int = 6, repeats: int = 
         build=EngineBuild("llama.cpp", "1.2.0", "abc123"),
         fingerprint=lambda probe, machine: {"content": "a"},
     )
-    return measure(PROBES, cast(Tools, tools), session, starts, repeats)
+    return measure(PROBES, cast(Toolchain, tools), session, starts, repeats)
 
 
 def test_every_repeat_has_requests_of_its_own_and_the_first_are_the_gates(

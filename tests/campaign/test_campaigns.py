@@ -1,4 +1,4 @@
-"""Suite: what a process cannot run, and why, before anything is started."""
+"""Campaigns: what a process cannot run, and why, before anything is started."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +8,9 @@ import building
 import pytest
 
 from perfgate.campaign.campaign import Session
-from perfgate.campaign.campaigns import Suite
+from perfgate.campaign.campaigns import Campaigns
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import Inside
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -28,8 +28,8 @@ ON_GPUS = replace(
 )
 
 
-def suite(tmp_path: Path, *, synthetic: bool = False) -> Suite:
-    return Suite(
+def suite(tmp_path: Path, *, synthetic: bool = False) -> Campaigns:
+    return Campaigns(
         Session(
             run=RunFolder(tmp_path),
             machine=building.MACHINE,
@@ -74,7 +74,7 @@ class Boxed(LocalLauncher):
 
     name = "boxed"
 
-    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:
+    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
         return replace(here, inside=cast("Inside", object()))
 
 

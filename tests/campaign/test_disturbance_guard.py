@@ -9,11 +9,11 @@ import building
 import pytest
 
 from perfgate.campaign.disturbance_guard import guarded, measure_guarded, watch_over
-from perfgate.campaign.fresh_start import FreshStart, Place
+from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.core.measurement import Measurement
 from perfgate.launchers.base import Job, Launcher
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import Here
+from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
 from perfgate.scenarios.probe import Probe
@@ -67,7 +67,7 @@ LOAD = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 TASK = AccuracyTask("lm_eval", "sums", 0)
 
 
-class Nodes(Here):
+class Nodes(LocalPlacement):
     """Nodes whose watch sees a neighbour; what of it ran when is written down."""
 
     def __init__(self) -> None:
@@ -100,9 +100,9 @@ class Elsewhere(LocalLauncher):
     here = False
 
 
-def start_on(launcher: Launcher, placement: Here, folder: Path) -> Measuring:
+def start_on(launcher: Launcher, placement: LocalPlacement, folder: Path) -> Measuring:
     tools = None
-    place = Place(launcher, folder, folder)
+    place = StartSetup(launcher, folder, folder)
     return Measuring(building.SCENARIO, tools, place, placement)  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_on_nodes_too_only_load_is_watched_and_nothing_that_is_played(
 
 
 def test_nodes_that_nobody_can_watch_are_left_as_they_are(tmp_path: Path) -> None:
-    start = start_on(Elsewhere(), Here(_nothing), tmp_path)
+    start = start_on(Elsewhere(), LocalPlacement(_nothing), tmp_path)
     assert measure_guarded(start, Probe(building.SCENARIO, LOAD), Watch()) is MEASURED
 
 

@@ -11,10 +11,10 @@ from perfgate.baselines import BaselineRun, Entry, suite_store
 from perfgate.campaign.budget import Estimate
 from perfgate.campaign.duration import estimate
 from perfgate.campaign.session import Session
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.plan.toolchain import BuildOverride, Tools, tools_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -23,8 +23,8 @@ LOADED = replace(SCENARIO, accuracy=())
 UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
 
 
-def tools(scenario: Scenario = LOADED) -> Tools:
-    return tools_for(scenario, Places(on_paper=True), BuildOverride("1.2.0", "abc123"))
+def tools(scenario: Scenario = LOADED) -> Toolchain:
+    return toolchain_for(scenario, Locations(on_paper=True), BuildOverride("1.2.0", "abc123"))
 
 
 def estimated(

@@ -12,17 +12,17 @@ from typing import Any
 import building
 import pytest
 
-from perfgate.campaign.fresh_start import FreshStart, Place, _cpu_cost, _per_gpu, fresh_start
+from perfgate.campaign.fresh_start import FreshStart, StartSetup, _cpu_cost, _per_gpu, fresh_start
 from perfgate.clients.base import client
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
-from perfgate.launchers.base import Placement, Wanted
+from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import Here
-from perfgate.plan.toolchain import Tools
+from perfgate.launchers.local.placement import LocalPlacement
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
 
@@ -54,7 +54,7 @@ def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
     assert _per_gpu(measured, none) == {}
 
 
-class Lost(Here):
+class Lost(LocalPlacement):
     """A place whose server's node is lost while it measures."""
 
     facts: Mapping[str, Json] = {"nodes": ["n1"]}
@@ -84,7 +84,7 @@ class Measuring(FreshStart):
 
 def start_on(placement: Lost, folder: Path, error: RunError | None = None) -> Measuring:
     tools: Any = None
-    place = Place(LocalLauncher(), folder, folder)
+    place = StartSetup(LocalLauncher(), folder, folder)
     start = Measuring(building.SCENARIO, tools, place, placement)
     object.__setattr__(start, "error", error)
     return start
@@ -140,7 +140,7 @@ class Serving(Engine):
         return "m"
 
     def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         return Command((sys.executable, "-c", SERVER, str(endpoint.port)))
 
@@ -159,10 +159,10 @@ class Offering(LocalLauncher):
         self.ports = list(ports)
 
     @contextmanager
-    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+    def placed(self, wanted: PlacementRequest) -> Iterator[Placement]:
         launcher = self
 
-        class There(Here):
+        class There(LocalPlacement):
             def free_port(self) -> int:
                 return launcher.ports.pop(0) if launcher.ports else super().free_port()
 
@@ -179,8 +179,8 @@ def taken() -> Iterator[int]:
 def served_by(launcher: Offering, folder: Path, said: list[str]) -> Endpoint:
     """Start the small server by the launcher; where it was when it was ready."""
     scenario = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))
-    tools = Tools(scenario, Serving(), {"aiperf": client["aiperf"]()})
-    place = Place(launcher, folder / "start", folder, tell=said.append)
+    tools = Toolchain(scenario, Serving(), {"aiperf": client["aiperf"]()})
+    place = StartSetup(launcher, folder / "start", folder, tell=said.append)
     with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
         assert start.target is not None
         return start.target.endpoint
@@ -203,8 +203,8 @@ def test_a_place_that_will_not_do_gets_nothing_started(tmp_path: Path) -> None:
     def refuse(placement: Placement) -> None:
         raise RunError("unfit_machine", f"{placement.host} is not fit")
 
-    tools = Tools(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
-    place = Place(Offering(), tmp_path / "start", tmp_path, check=refuse)
+    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
+    place = StartSetup(Offering(), tmp_path / "start", tmp_path, check=refuse)
     with (
         pytest.raises(RunError, match="not fit"),
         fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)),

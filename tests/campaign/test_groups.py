@@ -1,7 +1,7 @@
 """Groups: which tests a scenario's measurements are for, and when the last of them has ended."""
 
 from perfgate.campaign.groups import Groups
-from perfgate.campaign.resume import Kept
+from perfgate.campaign.resume import KeptResults
 
 NEEDS = {"a-c1": {"a"}, "a-c2": {"a"}, "b-c1": {"b"}, "claim": {"a", "b"}}
 
@@ -32,7 +32,7 @@ def test_a_group_whose_tests_were_all_skipped_never_ends() -> None:
 
 
 def test_what_a_resumed_run_keeps_is_neither_waited_for_nor_forgotten() -> None:
-    kept = Kept({"a": {}}, {"a-c1": {}, "a-c2": {}, "claim": {}})
+    kept = KeptResults({"a": {}}, {"a-c1": {}, "a-c2": {}, "claim": {}})
     groups = Groups(NEEDS, kept)
     assert groups.ended("a-c1", measured=True) == []
     assert groups.ended("b-c1", measured=True) == ["b"]

@@ -15,11 +15,11 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import Here
+from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
-from perfgate.machine.preflight import Check, Report
-from perfgate.plan.toolchain import Tools
+from perfgate.machine.preflight import Check, PreflightReport
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 
 WELL = Check("ports", "ok", "28,000 free")
@@ -27,7 +27,7 @@ FULL = Check("run folder", "failed", "0.1 GiB free", hint="name another folder w
 H200 = building.machine("NVIDIA H200", "NVIDIA H200")
 
 
-class Nodes(Here):
+class Nodes(LocalPlacement):
     """Nodes whose doctor says what it is told to."""
 
     def __init__(self, *checks: Check, machine: Machine = H200) -> None:
@@ -49,13 +49,13 @@ def session(tmp_path: Path) -> Session:
     return Session(run, building.MACHINE, LocalLauncher(), Rule())
 
 
-TOOLS = Tools(building.SCENARIO, engine=None)  # type: ignore[arg-type]
+TOOLS = Toolchain(building.SCENARIO, engine=None)  # type: ignore[arg-type]
 
 
 def test_what_nodes_say_of_themselves_is_taken_as_it_is(session: Session) -> None:
     looked = look_at(Nodes(WELL), TOOLS, session, Lease())
     assert looked.machine == H200
-    assert looked.report == Report((WELL,), {"driver": "570.1"})
+    assert looked.report == PreflightReport((WELL,), {"driver": "570.1"})
     (record,) = session.run.records("preflight")
     assert (record["scenario"], record["fit"]) == ("small-serve", True)
     assert record["machine"]["gpus"][0]["name"] == "NVIDIA H200"
@@ -76,12 +76,12 @@ def test_this_machine_is_looked_at_where_no_node_says_anything(
 ) -> None:
     asked: list[Any] = []
 
-    def look(*given: Any) -> Report:
+    def look(*given: Any) -> PreflightReport:
         asked.extend(given)
-        return Report((WELL,))
+        return PreflightReport((WELL,))
 
     monkeypatch.setattr(preflighting, "look", look)
-    here = Here(lambda *_: pytest.fail("nothing is started"))
+    here = LocalPlacement(lambda *_: pytest.fail("nothing is started"))
     assert look_at(here, TOOLS, session, Lease()).machine is building.MACHINE
     *_, machine, where = asked
     assert machine is building.MACHINE

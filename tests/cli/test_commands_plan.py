@@ -16,7 +16,7 @@ from perfgate.baselines.calibrated_noise import Calibrated, ProbeNoise, noise_fi
 from perfgate.baselines.noise_spread import spread
 from perfgate.cli.main import main
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.scenarios.files import load_scenarios
@@ -33,7 +33,7 @@ THROUGHPUTS = (100.0, 100.4, 99.7, 100.1, 99.9)
 def installed(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs with the engine on it; nothing may be started."""
     monkeypatch.setattr("perfgate.machine.hardware.detect", lambda: MACHINE)
-    monkeypatch.setattr(LlamaCpp, "build", lambda self, places: BUILD)
+    monkeypatch.setattr(LlamaCpp, "build", lambda self, locations: BUILD)
     for schema in ("noise", "documented"):
         source = ROOT / "baselines" / f"{schema}.schema.json"
         shutil.copy(source, two_scenarios.parent / "baselines")
@@ -274,7 +274,7 @@ def test_which_build_is_planned(
     assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
     assert chosen("--engine-commit", "aaa") == ("2026.10", "the installed one", "2026.9")
 
-    def missing(self: LlamaCpp, places: Places) -> EngineBuild:
+    def missing(self: LlamaCpp, locations: Locations) -> EngineBuild:
         raise MissingProgram("not here")
 
     monkeypatch.setattr(LlamaCpp, "build", missing)

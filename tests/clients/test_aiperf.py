@@ -15,7 +15,7 @@ from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.aiperf_results import RESULT
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import METRICS
 from perfgate.engines.base import Endpoint
@@ -78,7 +78,7 @@ class TestCommand:
         assert "ignore_eos:true" in words
 
     def test_on_paper_it_is_called_by_its_name_and_nothing_is_of_this_machine(self) -> None:
-        target = replace(TARGET, places=Places(on_paper=True))
+        target = replace(TARGET, locations=Locations(on_paper=True))
         words = list(AIPerf().command(target, WORKLOAD, POINT, Path("results/c2")).argv)
         assert words[:2] == ["aiperf", "profile"]
         assert option(words, "--output-artifact-dir") == "results/c2"

@@ -16,7 +16,7 @@ from perfgate.clients.datasets import (
     sharegpt,
 )
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
 assert SCENARIO.workload is not None
@@ -27,7 +27,7 @@ REAL: Scenario = replace(
         SCENARIO.workload, dataset="real", isl=1024, osl=2048, concurrency=(1,), requests=3
     ),
 )
-PAPER = Places(on_paper=True)
+PAPER = Locations(on_paper=True)
 
 
 def lines(*requests: dict[str, Any]) -> str:
@@ -39,57 +39,59 @@ def request(number: int, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(datasets=tmp_path)
+def locations(tmp_path: Path) -> Locations:
+    return Locations(datasets=tmp_path)
 
 
 class TestRealDataset:
     @pytest.mark.parametrize("name", ["b200-min-latency.jsonl", "real-1024-2048.jsonl"])
     def test_is_found_by_scenario_or_by_lengths(
-        self, places: Places, tmp_path: Path, name: str
+        self, locations: Locations, tmp_path: Path, name: str
     ) -> None:
         (tmp_path / name).write_text(lines(*map(request, range(3))) + "\n")
-        assert real_dataset(REAL, places) == tmp_path / name
+        assert real_dataset(REAL, locations) == tmp_path / name
 
-    def test_the_scenario_s_own_comes_first(self, places: Places, tmp_path: Path) -> None:
+    def test_the_scenario_s_own_comes_first(self, locations: Locations, tmp_path: Path) -> None:
         for name in ("b200-min-latency.jsonl", "real-1024-2048.jsonl"):
             (tmp_path / name).write_text(lines(*map(request, range(3))))
-        assert real_dataset(REAL, places).name == "b200-min-latency.jsonl"
+        assert real_dataset(REAL, locations).name == "b200-min-latency.jsonl"
 
-    def test_may_hold_token_ids(self, places: Places, tmp_path: Path) -> None:
+    def test_may_hold_token_ids(self, locations: Locations, tmp_path: Path) -> None:
         ids = [
             {"task_id": n, "input_ids": list(range(n + 2)), "output_tokens": 8} for n in range(3)
         ]
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*ids))
-        assert real_dataset(REAL, places).is_file()
+        assert real_dataset(REAL, locations).is_file()
 
     def test_on_paper_it_is_a_name_to_fill_in(self) -> None:
         assert str(real_dataset(REAL, PAPER)) == "YOUR_DATASET.jsonl"
 
-    @pytest.mark.parametrize("places", [Places(), None], ids=["no folder named", "not in it"])
-    def test_is_asked_for(self, places: Places | None, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("locations", [Locations(), None], ids=["no folder named", "not in it"])
+    def test_is_asked_for(self, locations: Locations | None, tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
-            real_dataset(REAL, places or Places(datasets=tmp_path))
+            real_dataset(REAL, locations or Locations(datasets=tmp_path))
         message = str(caught.value)
         assert "b200-min-latency.jsonl or real-1024-2048.jsonl" in message
         assert "Dataset preparation" in message
         assert '"output_tokens"' in message
 
-    def test_a_generated_one_is_refused(self, places: Places, tmp_path: Path) -> None:
+    def test_a_generated_one_is_refused(self, locations: Locations, tmp_path: Path) -> None:
         same = [request(0) | {"task_id": number} for number in range(3)]
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*same))
         with pytest.raises(InputError, match="was generated") as caught:
-            real_dataset(REAL, places)
+            real_dataset(REAL, locations)
         assert "MTP's acceptance rate" in str(caught.value)
 
-    def test_equal_output_lengths_alone_are_no_sign(self, places: Places, tmp_path: Path) -> None:
+    def test_equal_output_lengths_alone_are_no_sign(
+        self, locations: Locations, tmp_path: Path
+    ) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(3))))
-        assert real_dataset(REAL, places)
+        assert real_dataset(REAL, locations)
 
-    def test_too_few_requests(self, places: Places, tmp_path: Path) -> None:
+    def test_too_few_requests(self, locations: Locations, tmp_path: Path) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(2))))
         with pytest.raises(InputError, match="too small") as caught:
-            real_dataset(REAL, places)
+            real_dataset(REAL, locations)
         assert (caught.value.found, caught.value.expected) == ("2 requests", "at least 3")
 
     @pytest.mark.parametrize(
@@ -104,27 +106,27 @@ class TestRealDataset:
         ],
     )
     def test_a_broken_line_is_told_by_its_number(
-        self, places: Places, tmp_path: Path, bad: str, problem: str
+        self, locations: Locations, tmp_path: Path, bad: str, problem: str
     ) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(request(0)) + bad + "\n")
         with pytest.raises(InputError, match=problem) as caught:
-            real_dataset(REAL, places)
+            real_dataset(REAL, locations)
         assert caught.value.line == 2
 
 
 class TestShareGpt:
-    def test_a_whole_file(self, places: Places, tmp_path: Path) -> None:
+    def test_a_whole_file(self, locations: Locations, tmp_path: Path) -> None:
         (tmp_path / SHAREGPT).write_text('[{"id": "a"}]\n')
-        assert sharegpt(places) == tmp_path / SHAREGPT
+        assert sharegpt(locations) == tmp_path / SHAREGPT
 
-    def test_a_cut_file(self, places: Places, tmp_path: Path) -> None:
+    def test_a_cut_file(self, locations: Locations, tmp_path: Path) -> None:
         (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
         with pytest.raises(InputError, match="stops in the middle"):
-            sharegpt(places)
+            sharegpt(locations)
 
-    def test_no_file(self, places: Places) -> None:
+    def test_no_file(self, locations: Locations) -> None:
         with pytest.raises(InputError, match="anon8231489123"):
-            sharegpt(places)
+            sharegpt(locations)
 
     def test_on_paper_as_the_document_names_it(self) -> None:
         assert str(sharegpt(PAPER)) == "ShareGPT_V3_unfiltered_cleaned_split.json"
@@ -133,17 +135,17 @@ class TestShareGpt:
 class TestGpqa:
     HEAD = "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n"
 
-    def test_all_questions(self, places: Places, tmp_path: Path) -> None:
+    def test_all_questions(self, locations: Locations, tmp_path: Path) -> None:
         row = '"Which, of\nthese?",a,b,c,d\n'
         (tmp_path / GPQA_DIAMOND).write_text(self.HEAD + row * 198)
-        assert gpqa_diamond(places) == tmp_path / GPQA_DIAMOND
+        assert gpqa_diamond(locations) == tmp_path / GPQA_DIAMOND
 
     @pytest.mark.parametrize("text", [HEAD + "q,a,b,c,d\n" * 10, "a,b\n" + "1,2\n" * 198])
-    def test_another_file(self, places: Places, tmp_path: Path, text: str) -> None:
+    def test_another_file(self, locations: Locations, tmp_path: Path, text: str) -> None:
         (tmp_path / GPQA_DIAMOND).write_text(text)
         with pytest.raises(InputError, match="not the questions"):
-            gpqa_diamond(places)
+            gpqa_diamond(locations)
 
-    def test_no_file_tells_of_the_licence(self, places: Places) -> None:
+    def test_no_file_tells_of_the_licence(self, locations: Locations) -> None:
         with pytest.raises(InputError, match="licence"):
-            gpqa_diamond(places)
+            gpqa_diamond(locations)

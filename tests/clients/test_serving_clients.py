@@ -13,7 +13,7 @@ from perfgate.clients.benchmark_serving import BenchmarkServing
 from perfgate.clients.serving_client import result_name
 from perfgate.clients.vllm_bench import VllmBench
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -21,7 +21,7 @@ from perfgate.scenarios.scenario import LoadPoint, Workload
 DATA = Path(__file__).parents[1] / "data"
 RESULT: dict[str, Any] = json.loads((DATA / "benchmark_serving" / "result.json").read_text())
 MODEL = "deepseek-ai/DeepSeek-R1-0528"
-TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Places(on_paper=True))
+TARGET = Target(Endpoint("127.0.0.1", 8000, MODEL), MODEL, Locations(on_paper=True))
 assert SCENARIO.workload is not None
 WORKLOAD = replace(SCENARIO.workload, client="benchmark_serving", isl=1024, osl=1024)
 POINT = LoadPoint(concurrency=32, requests=160, warmup_requests=0, seed=32)
@@ -88,7 +88,7 @@ class TestBenchmarkServing:
 
     def test_comes_with_the_engine(self) -> None:
         assert (
-            BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Places())
+            BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Locations())
             == "1.1.0"
         )
 
@@ -126,7 +126,9 @@ class TestVllmBench:
         program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
         program.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        assert VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Places()) == "0.11.0"
+        assert (
+            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations()) == "0.11.0"
+        )
 
     @pytest.mark.parametrize("body", ["exit 1", "true"])
     def test_a_program_that_does_not(
@@ -137,7 +139,7 @@ class TestVllmBench:
         program.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
         with pytest.raises(MissingProgram, match="does not tell its version"):
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Places())
+            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations())
 
 
 class TestWhatIsLeft:

@@ -12,7 +12,7 @@ from building import SCENARIO
 
 from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import (
@@ -29,7 +29,7 @@ from perfgate.scenarios.scenario import (
 )
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
-PAPER = Places(on_paper=True)
+PAPER = Locations(on_paper=True)
 OFFLINE = Scenario(
     id="b200-max-throughput",
     title="t",
@@ -119,7 +119,7 @@ class TestSteps:
             TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
 
     def test_its_version_is_the_engine_s(self) -> None:
-        assert TrtllmBench().version(BUILD, Places()) == "1.0.0"
+        assert TrtllmBench().version(BUILD, Locations()) == "1.0.0"
 
 
 class TestWhatWasAsked:

@@ -9,7 +9,7 @@ from test_trtllm_bench import OFFLINE, POINT
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Smoke
@@ -80,12 +80,12 @@ def test_an_answer_that_is_cut() -> None:
 class TestClient:
     def test_one_call(self) -> None:
         build = EngineBuild("tensorrt-llm", "0.19.0", "abc")
-        places = Places(on_paper=True)
-        (step,) = TrtllmQuickstart().steps(PLAIN, build, SMOKE, places)
+        locations = Locations(on_paper=True)
+        (step,) = TrtllmQuickstart().steps(PLAIN, build, SMOKE, locations)
         assert (step.role, step.probe) == ("benchmark", "smoke")
         assert "quickstart_advanced.py" in " ".join(step.command.argv)
         with pytest.raises(InputError, match="smoke test, nothing else"):
-            TrtllmQuickstart().steps(PLAIN, build, POINT, places)
+            TrtllmQuickstart().steps(PLAIN, build, POINT, locations)
 
     def test_answers_are_in_its_log(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text((RECORDED / "numbered.txt").read_text())

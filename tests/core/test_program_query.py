@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import BENCHMARK_SERVING, LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE
 
@@ -22,7 +22,7 @@ class Played:
         return Answer(self.status, f"inside: {' '.join(argv)}")
 
 
-INSIDE = Places(inside=Played())
+INSIDE = Locations(inside=Played())
 
 
 class TestHere:
@@ -93,4 +93,4 @@ class TestInside:
     def test_only_what_comes_with_the_engine_is_asked_there(self) -> None:
         assert INSIDE.ask(("echo", "a"), 60, of_engine=True).text == "inside: echo a"
         assert INSIDE.ask(("echo", "a"), 60).text == "a\n"
-        assert Places().ask(("echo", "a"), 60, of_engine=True).text == "a\n"
+        assert Locations().ask(("echo", "a"), 60, of_engine=True).text == "a\n"

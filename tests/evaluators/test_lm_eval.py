@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.metrics import is_accuracy
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.lm_eval import LmEval
@@ -75,7 +75,7 @@ class TestCommand:
 
     def test_library_tasks_are_spelled_as_documented(self) -> None:
         model = "deepseek-ai/DeepSeek-R1-0528"
-        target = Target(Endpoint("localhost", 8000, model), model, Places(on_paper=True))
+        target = Target(Endpoint("localhost", 8000, model), model, Locations(on_paper=True))
         task = AccuracyTask(
             "lm_eval", "gsm8k", fewshot=5, concurrency=32, batch_size=256, add_special_tokens=False
         )

@@ -9,7 +9,7 @@ from building import SCENARIO
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators.trtllm_gpqa import METRIC, TrtllmGpqa, parse
 from perfgate.scenarios.scenario import (
@@ -71,15 +71,15 @@ def test_two_scores_are_none() -> None:
 
 class TestEvaluator:
     def test_one_call(self) -> None:
-        (step,) = TrtllmGpqa().steps(V3, BUILD, TASK, Places(on_paper=True))
+        (step,) = TrtllmGpqa().steps(V3, BUILD, TASK, Locations(on_paper=True))
         assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
         assert "gpqa_llmapi.py" in " ".join(step.command.argv)
         with pytest.raises(InputError, match="accuracy, nothing else"):
-            TrtllmGpqa().steps(V3, BUILD, Smoke("x", ("Hi",)), Places(on_paper=True))
+            TrtllmGpqa().steps(V3, BUILD, Smoke("x", ("Hi",)), Locations(on_paper=True))
 
     def test_needs_the_questions(self) -> None:
         with pytest.raises(InputError, match="licence"):
-            TrtllmGpqa().steps(V3, BUILD, TASK, Places(source=Path("/src")))
+            TrtllmGpqa().steps(V3, BUILD, TASK, Locations(source=Path("/src")))
 
     def test_its_log_holds_the_score(self, tmp_path: Path) -> None:
         bar, _, rest = PRINTED.partition("Finished")

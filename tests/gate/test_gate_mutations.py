@@ -13,7 +13,7 @@ from reference_table import check_reference_table
 
 from perfgate.gate import multiplicity, noise, performance, scale, sweep
 from perfgate.gate import sequential_test as looks
-from perfgate.gate.sequential_test import Comparison, Look
+from perfgate.gate.sequential_test import BaselineLevel, Look
 from perfgate.gate.verdict import Judgement, Verdict
 
 PASS, REGRESSION, INCONCLUSIVE = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE
@@ -26,7 +26,7 @@ def test_the_gate_as_it_is_has_nothing_wrong() -> None:
 # Each changes one thing by patching, as a slip of the pen might.
 
 Patch = pytest.MonkeyPatch
-_judge, _look, _sign = looks.judge, Comparison.look, scale._sign
+_judge, _look, _sign = looks.judge, BaselineLevel.look, scale._sign
 _t_quantile, _pooled, _badness = noise.t_quantile, noise.pooled, scale.badness
 _judge_on_scale = performance.judge_on_scale
 
@@ -40,21 +40,21 @@ def sign_forgotten(patch: Patch) -> None:
 
 
 def bounds_swapped(patch: Patch) -> None:
-    def look(self: Comparison, new: Sequence[float]) -> Look:
+    def look(self: BaselineLevel, new: Sequence[float]) -> Look:
         swapped = replace(self.rule, alpha=self.rule.beta, beta=self.rule.alpha)
         return _look(replace(self, rule=swapped), new)
 
-    patch.setattr(Comparison, "look", look)
+    patch.setattr(BaselineLevel, "look", look)
 
 
 def _deciding(
-    confirmed: Callable[[Comparison, Sequence[float]], bool],
+    confirmed: Callable[[BaselineLevel, Sequence[float]], bool],
     excluded: Callable[[Look, float], bool] = lambda look, margin: look.high < margin,
-) -> Callable[[Comparison, Sequence[float], float], tuple[Verdict, Look]]:
+) -> Callable[[BaselineLevel, Sequence[float], float], tuple[Verdict, Look]]:
     """The sequence of looks with another idea of what excludes a loss, or confirms one."""
 
     def decide(
-        comparison: Comparison, runs: Sequence[float], margin: float
+        comparison: BaselineLevel, runs: Sequence[float], margin: float
     ) -> tuple[Verdict, Look]:
         for count in range(1, len(runs) + 1):
             look = comparison.look(runs[:count])
@@ -67,7 +67,7 @@ def _deciding(
     return decide
 
 
-def _as_it_is(comparison: Comparison, runs: Sequence[float]) -> bool:
+def _as_it_is(comparison: BaselineLevel, runs: Sequence[float]) -> bool:
     return comparison.look(runs[1:]).low > 0
 
 
@@ -151,11 +151,11 @@ def first_run_used_twice(patch: Patch) -> None:
 
 
 def spread_of_the_new_runs_pooled(patch: Patch) -> None:
-    def look(self: Comparison, new: Sequence[float]) -> Look:
+    def look(self: BaselineLevel, new: Sequence[float]) -> Look:
         spread = _pooled(self.noise.sigma, self.noise.dof, [list(new)])
         return _look(replace(self, noise=spread), new)
 
-    patch.setattr(Comparison, "look", look)
+    patch.setattr(BaselineLevel, "look", look)
 
 
 def prior_ignored(patch: Patch) -> None:
@@ -167,7 +167,7 @@ def spread_of_the_baseline_ignored(patch: Patch) -> None:
 
 
 def budget_ignored(patch: Patch) -> None:
-    def judge(comparison: Comparison, *others: object) -> Judgement:
+    def judge(comparison: BaselineLevel, *others: object) -> Judgement:
         larger = replace(comparison.rule, max_runs=99)
         return _judge(replace(comparison, rule=larger), *others)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ from clusters import Cluster
 
 from perfgate.core.command import Command
 from perfgate.core.paths import repository
-from perfgate.launchers.base import Wanted
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -35,9 +35,9 @@ def two_hosts(by: str = "mpirun", **fields: object) -> Scenario:
     return replace(local_scenario(), hardware=Hardware("H200", 4, 2), launch=launch)
 
 
-def wanted(scenario: Scenario, folder: Path, told: list[str] | None = None) -> Wanted:
+def request(scenario: Scenario, folder: Path, told: list[str] | None = None) -> PlacementRequest:
     """A fresh start of the scenario; `told` is filled with what is told."""
-    return Wanted(scenario, folder, 60.0, [].append if told is None else told.append)
+    return PlacementRequest(scenario, folder, 60.0, [].append if told is None else told.append)
 
 
 def python(code: str) -> Command:

@@ -6,7 +6,7 @@ import pytest
 from mpi_hosts import two_hosts
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.launchers.base import launcher
 from perfgate.launchers.mpirun.argv import by_mpirun, started_by
 from perfgate.launchers.mpirun.job import of_rank
@@ -59,8 +59,8 @@ def test_every_documented_launch_is_the_same_ranks(
 ) -> None:
     monkeypatch.setenv("PERFGATE_PROGRAM_MPIRUN", "true")
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "env")
-    places = Places(hosts=("n1", "n2"))
-    wrapped = by_mpirun(SERVE, two_hosts(by), places, 2233)
+    locations = Locations(hosts=("n1", "n2"))
+    wrapped = by_mpirun(SERVE, two_hosts(by), locations, 2233)
     env = wrapped.argv.index("-n") + 2
     assert wrapped.argv[1:env] == (
         *("-H", "n1:2,n2:2", "-mca", "plm_rsh_args", "-p 2233", "--allow-run-as-root"),

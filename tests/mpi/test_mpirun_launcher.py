@@ -30,20 +30,20 @@ from mpi_hosts import (
     on_host,
     orteds,
     python,
+    request,
     two_hosts,
-    wanted,
 )
 
 from perfgate.campaign.serving import run_to_end, wait_until_ready
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.mpirun.launcher import MpirunLauncher, open_mpi_version
-from perfgate.launchers.mpirun.ssh import Reach
+from perfgate.launchers.mpirun.ssh import HostQuery
 from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.scenario import Scenario
 
@@ -68,7 +68,7 @@ def unseen() -> Iterator[Path]:
 def begin(placement: Placement, folder: Path, command: Command = SLEEPS) -> Job:
     """Ranks on both hosts, all of them there."""
     scenario = two_hosts()
-    job = placement.start(placement.launched(command, scenario, Places()), folder, "server")
+    job = placement.start(placement.launched(command, scenario, Locations()), folder, "server")
     eventually(lambda: len(job.stdout.read_text().splitlines()) >= 5)
     return job
 
@@ -89,7 +89,7 @@ class TestStarted:
             (Command(("/no/such/program",)), 132),
         )
         with (
-            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement,
+            MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
             ExitStack() as stack,
         ):
             jobs = [
@@ -121,7 +121,7 @@ class TestStarted:
             stdout="told.json",
         )
         with (
-            MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement,
+            MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement,
             placement.start(command, tmp_path, "one") as job,
         ):
             eventually(lambda: (tmp_path / "told.json").read_text().endswith("\n"))
@@ -141,8 +141,8 @@ class TestStarted:
         ends = {"PERFGATE_TEST_ENDS": "1"}
         scenario = two_hosts("mpirun", pass_on=ends, output="bench_log")
         program = python("import os; print('the program, in rank', os.environ['PMIX_RANK'])")
-        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
-            command = placement.launched(program, scenario, Places())
+        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+            command = placement.launched(program, scenario, Locations())
             with placement.start(command, tmp_path, "benchmark") as job:
                 assert job.wait(total_s=60).status == 0
         assert sorted(job.stdout.read_text().splitlines()) == [
@@ -158,7 +158,7 @@ class TestStarted:
     def test_port_cpu_time_and_evidence_are_those_of_the_host(
         self, hosts: Cluster, scenario: Scenario, tmp_path: Path
     ) -> None:
-        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
             assert placement.host == hosts.nodes["n1"]
             port = placement.free_port()
             code = (
@@ -183,7 +183,7 @@ class TestStarted:
         self, scenario: Scenario, tmp_path: Path
     ) -> None:
         site = replace(SITE, clients="beside")
-        with MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement:
+        with MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement:
             client = python("import os; print(os.uname().nodename)")
             with placement.start_client(client, tmp_path, "client") as job:
                 assert job.wait(total_s=60).status == 0
@@ -198,7 +198,7 @@ class TestStarted:
             "time.sleep(3600)"
         )
         with (
-            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement,
+            MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
             placement.start(python(code), tmp_path, "server") as job,
         ):
             eventually(lambda: "here" in job.stdout.read_text())
@@ -206,7 +206,7 @@ class TestStarted:
         assert job.stdout.read_text() == "here\nwell\n"
 
     def test_each_host_tells_whether_it_is_fit(self, scenario: Scenario, tmp_path: Path) -> None:
-        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
             told: Any = placement.doctor()
         assert told["machine"]["host"] == "n1"
         assert {"fit", "checks"} <= set(told)
@@ -215,7 +215,7 @@ class TestStarted:
 class TestEnds:
     def test_one_rank_killed_ends_all(self, hosts: Cluster, tmp_path: Path) -> None:
         told: list[str] = []
-        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path, told)) as placement:
+        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path, told)) as placement:
             with begin(placement, tmp_path) as job:
                 rank = next(
                     one for one in hosted(hosts) if one.environ().get("OMPI_COMM_WORLD_RANK") == "2"
@@ -231,7 +231,7 @@ class TestEnds:
         self, hosts: Cluster, tmp_path: Path
     ) -> None:
         told: list[str] = []
-        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path, told)) as placement:
+        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path, told)) as placement:
             with begin(placement, tmp_path) as job:
                 (orted,) = orteds(hosts, "n2")
                 orted.kill()
@@ -246,7 +246,7 @@ class TestEnds:
         assert [line for line in told if "processes were left, and are ended" in line]
 
     def test_a_killed_mpirun_leaves_nothing(self, hosts: Cluster, tmp_path: Path) -> None:
-        with MpirunLauncher(SITE).placed(wanted(two_hosts(), tmp_path)) as placement:
+        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path)) as placement:
             with begin(placement, tmp_path) as job:
                 os.kill(job.pid, signal.SIGKILL)
                 error = failure_of(job, placement)
@@ -257,7 +257,7 @@ class TestEnds:
         start = MpirunLauncher(replace(SITE, hosts=("n1", "n4", "n3")))
         try:
             with (
-                start.placed(wanted(two_hosts(), tmp_path / "one")) as placement,
+                start.placed(request(two_hosts(), tmp_path / "one")) as placement,
                 begin(placement, tmp_path / "one") as job,
             ):
                 pid = (hosts.state / "run" / "sshd.n4.pid").read_text()
@@ -271,11 +271,11 @@ class TestEnds:
                     placement.require()
         finally:
             up(hosts.state, SLURM_WITH_SSHD="1")
-        with start.placed(wanted(two_hosts(), tmp_path / "two")) as placement:
+        with start.placed(request(two_hosts(), tmp_path / "two")) as placement:
             assert placement.facts["mpirun"]["hosts"] == ["n1", "n3"]  # type: ignore[index,call-overload]
         few = replace(two_hosts(), hardware=replace(two_hosts().hardware, gpus=6, nodes=3))
         with pytest.raises(RunError, match="n4 failed in this session"):
-            start.placed(wanted(few, tmp_path / "three")).__enter__()
+            start.placed(request(few, tmp_path / "three")).__enter__()
 
 
 class TestPlaced:
@@ -287,7 +287,7 @@ class TestPlaced:
         monkeypatch.setenv("PERFGATE_LEASES", str(locks))
         launch = MpirunLauncher(replace(SITE, ssh_port=PORT + 1))
         with pytest.raises(RunError) as caught:
-            launch.placed(wanted(scenario, tmp_path)).__enter__()
+            launch.placed(request(scenario, tmp_path)).__enter__()
         assert caught.value.failure == "mpi"
         assert "Connection refused" in str(caught.value)
         assert "ssh_port" in str(caught.value)
@@ -295,7 +295,7 @@ class TestPlaced:
         assert (locks / f"host-{hosts.nodes['n1']}").read_text() == ""
 
     def test_words_arrive_as_they_are_though_ssh_has_a_shell_on_the_other_side(self) -> None:
-        reach = Reach(SITE, PORT)
+        reach = HostQuery(SITE, PORT)
         words = ("a b", "'c'", '"d"', "$HOME", "; exit 1", "*", "")
         echo = python("import json, sys; print(json.dumps(sys.argv[1:]))").argv
         assert json.loads(reach.ask(reach.host("n1"), (*echo, *words), 30.0)) == [*words]
@@ -305,11 +305,11 @@ class TestPlaced:
     ) -> None:
         unknown = replace(SITE, hosts=("no-such-host.invalid", "n2"))
         told: list[str] = []
-        with MpirunLauncher(unknown).placed(wanted(scenario, tmp_path / "a", told)) as placement:
+        with MpirunLauncher(unknown).placed(request(scenario, tmp_path / "a", told)) as placement:
             assert placement.facts["mpirun"]["hosts"] == ["n2"]  # type: ignore[index,call-overload]
         assert "Could not resolve hostname" in told[0]
         with pytest.raises(RunError, match="Could not resolve hostname"):
-            MpirunLauncher(unknown).placed(wanted(two_hosts(), tmp_path / "b")).__enter__()
+            MpirunLauncher(unknown).placed(request(two_hosts(), tmp_path / "b")).__enter__()
 
     def test_hosts_are_those_of_the_environment_where_the_site_names_none(
         self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -317,25 +317,25 @@ class TestPlaced:
         launch = MpirunLauncher(MpirunSite(ssh_port=PORT))
         monkeypatch.delenv("PERFGATE_HOSTS", raising=False)
         with pytest.raises(InputError, match="not all hosts are known"):
-            launch.placed(wanted(scenario, tmp_path)).__enter__()
+            launch.placed(request(scenario, tmp_path)).__enter__()
         monkeypatch.setenv("PERFGATE_HOSTS", "n3, n3")
-        with launch.placed(wanted(scenario, tmp_path)) as placement:
+        with launch.placed(request(scenario, tmp_path)) as placement:
             assert placement.facts["mpirun"]["hosts"] == ["n3"]  # type: ignore[index,call-overload]
         with pytest.raises(InputError, match="2 different hosts"):
-            launch.placed(wanted(two_hosts(), tmp_path)).__enter__()
+            launch.placed(request(two_hosts(), tmp_path)).__enter__()
 
     def test_a_host_that_does_not_see_the_folder_is_told(
         self, scenario: Scenario, unseen: Path
     ) -> None:
         with pytest.raises(RunError) as caught:
-            MpirunLauncher(SITE).placed(wanted(scenario, unseen)).__enter__()
+            MpirunLauncher(SITE).placed(request(scenario, unseen)).__enter__()
         assert caught.value.failure == "config_error"
         assert f"n1 does not see {unseen}" in str(caught.value)
         assert "same path on every host" in str(caught.value)
 
     def test_this_machine_needs_no_ssh(self, scenario: Scenario, tmp_path: Path) -> None:
         site = MpirunSite(hosts=("localhost",), rsh_agent="false")
-        with MpirunLauncher(site).placed(wanted(scenario, tmp_path)) as placement:
+        with MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement:
             assert placement.host == "127.0.0.1"
             with placement.start(SLEEPS, tmp_path, "server") as job:
                 eventually(lambda: "here" in job.stdout.read_text())
@@ -348,7 +348,7 @@ class TestPlaced:
     ) -> None:
         monkeypatch.setenv("SLURM_JOB_ID", "7")
         with pytest.raises(InputError, match="--launcher slurm"):
-            MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)).__enter__()
+            MpirunLauncher(SITE).placed(request(scenario, tmp_path)).__enter__()
 
     def test_another_mpi_is_refused(self) -> None:
         with pytest.raises(InputError, match="not the mpirun of Open MPI"):
@@ -359,10 +359,10 @@ class TestPlaced:
         told: list[str] = []
 
         def third() -> None:
-            with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path / "3", told)) as placement:
+            with MpirunLauncher(SITE).placed(request(scenario, tmp_path / "3", told)) as placement:
                 names.append(str(placement.facts["mpirun"]))
 
-        with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path / "1")) as first:
+        with MpirunLauncher(SITE).placed(request(scenario, tmp_path / "1")) as first:
             with ExitStack() as stack:
                 other = threading.Thread(target=third)
                 start = MpirunLauncher(SITE)
@@ -370,7 +370,7 @@ class TestPlaced:
                 second = threading.Event(), threading.Event()
 
                 def have() -> None:
-                    with start.placed(wanted(scenario, tmp_path / "2")) as placement:
+                    with start.placed(request(scenario, tmp_path / "2")) as placement:
                         names.append(str(placement.facts["mpirun"]))
                         second[0].set()
                         second[1].wait(60)
@@ -394,11 +394,11 @@ class TestPlaced:
 
         def second() -> None:
             try:
-                MpirunLauncher(one).placed(wanted(scenario, tmp_path / "2")).__enter__()
+                MpirunLauncher(one).placed(request(scenario, tmp_path / "2")).__enter__()
             except RunError as error:
                 caught.append(error)
 
-        with MpirunLauncher(one).placed(wanted(scenario, tmp_path / "1")):
+        with MpirunLauncher(one).placed(request(scenario, tmp_path / "1")):
             other = threading.Thread(target=second)
             other.start()
             other.join(60)
@@ -409,13 +409,13 @@ class TestPlaced:
 def test_the_embedded_default_serves_from_a_host(scenario: Scenario, tmp_path: Path) -> None:
     engine = LlamaCpp()
     try:
-        build = engine.build(Places())
-        gguf_model.locate(scenario, Places())
+        build = engine.build(Locations())
+        gguf_model.locate(scenario, Locations())
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
-    with MpirunLauncher(SITE).placed(wanted(scenario, tmp_path)) as placement:
+    with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
         endpoint = Endpoint(placement.host, placement.free_port(), scenario.model.name)
-        command = engine.serve(scenario, build, endpoint, Places())
+        command = engine.serve(scenario, build, endpoint, Locations())
         with placement.start(command, tmp_path, "server") as server:
             wait_until_ready(server, engine, endpoint, scenario.limits.start_s)
             body = {"prompt": "One, two, three,", "max_tokens": 4, "temperature": 0}

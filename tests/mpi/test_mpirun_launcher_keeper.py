@@ -21,7 +21,7 @@ from mpi_hosts import (
     local_scenario,
     on_host,
     orteds,
-    wanted,
+    request,
 )
 
 from perfgate.launchers.mpirun.launcher import KEEPER, KEEPER_S, MpirunLauncher, _give_back
@@ -93,7 +93,7 @@ def test_what_nobody_was_left_to_end_is_ended_by_the_next_start(
         eventually(lambda: not on_host(hosts, "n1"))
     assert len(on_host(hosts, "n2")) == RANKS_EACH, in_words(on_host(hosts, "n2"))
     start = MpirunLauncher(replace(SITE, hosts=("n2",)))
-    with start.placed(wanted(local_scenario(), tmp_path / "two")):
+    with start.placed(request(local_scenario(), tmp_path / "two")):
         assert not on_host(hosts, "n2"), in_words(on_host(hosts, "n2"))
 
 

@@ -6,11 +6,11 @@ from typing import Any
 from building import SCENARIO
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 
 BENCH = Command(("trtllm-bench", "throughput"), files={"config.yml": "a: 1\n"})
-PAPER = Places(on_paper=True)
+PAPER = Locations(on_paper=True)
 
 
 def launched(by: Any, **fields: Any) -> Scenario:

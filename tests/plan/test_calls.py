@@ -9,7 +9,7 @@ import pytest
 from building import SCENARIO
 
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.secrets import is_secret
 from perfgate.core.steps import ROLES, Step
 from perfgate.engines.base import Endpoint, EngineBuild
@@ -29,7 +29,7 @@ from perfgate.scenarios.scenario import (
 )
 
 SUITE = Path(__file__).parents[2] / "scenarios"
-PAPER = Places(on_paper=True)
+PAPER = Locations(on_paper=True)
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
 NAME = "deepseek-ai/DeepSeek-R1"
 ANYWHERE = "0.0.0.0"  # noqa: S104

@@ -9,7 +9,7 @@ from launching import PAPER, launched
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.container import contained, container_of, entered
 from perfgate.scenarios.scenario import Container
@@ -31,7 +31,7 @@ def test_is_spelled_as_documented_but_for_the_terminal() -> None:
 def test_a_run_mounts_this_machines_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("PERFGATE_PROGRAM_DOCKER", "true")
-    words = contained(SERVE, BOX, Places(models=Path("/models")), port=8123).argv
+    words = contained(SERVE, BOX, Locations(models=Path("/models")), port=8123).argv
     mounts = {words[at + 1] for at, word in enumerate(words) if word == "-v"}
     assert mounts == {"/home/ada/.cache:/root/.cache:rw", "/models:/models", ".:/workspace"}
     assert words[words.index("-p") + 1] == "8123:8123"

@@ -6,7 +6,7 @@ import pytest
 from launching import BENCH, PAPER, launched
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.plan.wrapping import wrapped
 
 
@@ -49,12 +49,12 @@ def test_a_secret_is_named_but_its_value_not_written() -> None:
 
 
 def test_a_run_works_as_root_too() -> None:
-    argv = wrapped(BENCH, launched("mpirun"), Places(hosts=("n1", "n2"))).argv
+    argv = wrapped(BENCH, launched("mpirun"), Locations(hosts=("n1", "n2"))).argv
     assert "--allow-run-as-root" in argv
     assert "n1:8,n2:8" in argv
 
 
 def test_a_run_needs_to_know_its_hosts() -> None:
     with pytest.raises(InputError, match=r"PERFGATE_HOSTS: not all nodes are known") as caught:
-        wrapped(BENCH, launched("mpirun"), Places())
+        wrapped(BENCH, launched("mpirun"), Locations())
     assert "found: nothing" in str(caught.value)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from launching import BENCH, PAPER, launched
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Hardware
 
@@ -47,7 +47,7 @@ def test_a_run_has_everything_in_the_logs_of_its_step(monkeypatch: pytest.Monkey
     for name in ("SBATCH", "TRTLLM_LLMAPI_LAUNCH"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "true")
     monkeypatch.delenv("PERFGATE_CONTAINER_IMAGE", raising=False)
-    job = wrapped(BENCH, SCENARIO, Places()).files["benchmark.slurm"]
+    job = wrapped(BENCH, SCENARIO, Locations()).files["benchmark.slurm"]
     assert "#SBATCH --output=benchmark.out\n#SBATCH --error=benchmark.err\n" in job
     assert "bench_%j" not in job
 
@@ -64,7 +64,7 @@ def test_a_run_that_is_ended_ends_its_job(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
     monkeypatch.delenv("PERFGATE_PROGRAM_SBATCH", raising=False)
-    made = wrapped(BENCH, SCENARIO, Places())
+    made = wrapped(BENCH, SCENARIO, Locations())
     for name, content in made.files.items():
         (tmp_path / name).write_text(content)
     with subprocess.Popen(made.argv, cwd=tmp_path, start_new_session=True) as running:
@@ -85,7 +85,7 @@ def test_the_status_of_the_job_is_that_of_the_run(
     (tmp_path / "sbatch").chmod(0o755)
     monkeypatch.setenv("PERFGATE_PROGRAM_SBATCH", str(tmp_path / "sbatch"))
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
-    made = wrapped(BENCH, SCENARIO, Places())
+    made = wrapped(BENCH, SCENARIO, Locations())
     (tmp_path / "submit.sh").write_text(made.files["submit.sh"])
     assert subprocess.run(made.argv, cwd=tmp_path, check=False).returncode == status
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from launching import BENCH, PAPER, launched
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Container
 
@@ -40,21 +40,23 @@ def test_a_registry_is_set_apart_as_enroot_needs_it() -> None:
 
 
 def test_a_run_leaves_the_output_to_the_launcher_and_the_nodes_to_slurm() -> None:
-    argv = wrapped(BENCH, launched("srun", output="bench.log", time_limit="2:00:00"), Places()).argv
+    argv = wrapped(
+        BENCH, launched("srun", output="bench.log", time_limit="2:00:00"), Locations()
+    ).argv
     assert not [word for word in argv if word == "-w" or word.startswith("--output")]
     assert "--time=2:00:00" in argv
-    assert "-w" in wrapped(BENCH, launched("srun"), Places(hosts=("n1", "n2"))).argv
+    assert "-w" in wrapped(BENCH, launched("srun"), Locations(hosts=("n1", "n2"))).argv
 
 
 def test_a_run_is_in_a_container_only_where_the_site_names_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = replace(launched("srun"), container=Container(IMAGE))
-    assert "--container" not in " ".join(wrapped(BENCH, scenario, Places()).argv)
+    assert "--container" not in " ".join(wrapped(BENCH, scenario, Locations()).argv)
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "/images/trtllm.sqsh")
     monkeypatch.setenv("PERFGATE_CONTAINER_MOUNTS", "/scratch,/home/ada:/root")
     command = replace(BENCH, env={"TRTLLM_ENABLE_PDL": "1"})
-    words = wrapped(command, scenario, Places(models=Path("/models"))).argv
+    words = wrapped(command, scenario, Locations(models=Path("/models"))).argv
     assert words[words.index("--gres=gpu:8") + 1 :] == (
         "--container-image=/images/trtllm.sqsh",
         "--container-mounts=/scratch,/home/ada:/root,./:/workspace,/models:/models",
@@ -67,6 +69,6 @@ def test_what_the_site_mounts_is_not_mounted_twice(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "image")
     monkeypatch.setenv("PERFGATE_CONTAINER_WORKDIR", "/scratch")
     monkeypatch.setenv("PERFGATE_CONTAINER_MOUNTS", "/scratch,/data/models:/models:ro")
-    words = wrapped(BENCH, launched("srun"), Places(models=Path("/models"))).argv
+    words = wrapped(BENCH, launched("srun"), Locations(models=Path("/models"))).argv
     assert "--container-mounts=/scratch,/data/models:/models:ro" in words
     assert words[words.index("--container-workdir") + 1] == "/scratch"

@@ -7,7 +7,7 @@ from building import SCENARIO
 from launching import BENCH, PAPER, launched
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Hardware
 
@@ -42,10 +42,10 @@ def test_refuses_gpus_that_do_not_spread_evenly(by: str, hardware: Hardware) -> 
 
 @pytest.mark.parametrize("by", ["mpirun", "srun"])
 def test_takes_as_many_hosts_as_there_are_nodes(by: str) -> None:
-    three = Places(on_paper=True, hosts=("n1", "n2", "n3"))
+    three = Locations(on_paper=True, hosts=("n1", "n2", "n3"))
     words = " ".join(wrapped(BENCH, launched(by), three).argv)
     assert "n1" in words
     assert "n2" in words
     assert "n3" not in words
     with pytest.raises(InputError, match="set PERFGATE_HOSTS to the nodes"):
-        wrapped(BENCH, launched(by), Places(on_paper=True, hosts=("n1",)))
+        wrapped(BENCH, launched(by), Locations(on_paper=True, hosts=("n1",)))

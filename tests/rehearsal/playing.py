@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.rehearsal.setup import parse_fault, stage
 from perfgate.scenarios.files import load_scenarios
@@ -49,8 +49,8 @@ class Stage:
     version: str | None
 
     @property
-    def places(self) -> Places:
-        return Places(
+    def locations(self) -> Locations:
+        return Locations(
             models=self.folder / "models",
             datasets=self.folder / "datasets",
             source=self.folder / "source",

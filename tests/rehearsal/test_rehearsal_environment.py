@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.rehearsal.environment import Scene
+from perfgate.rehearsal.environment import RehearsalEnvironment
 
 
 def test_every_variable_gets_its_old_value_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_MODELS", "/models")
     monkeypatch.delenv("PERFGATE_REHEARSAL", raising=False)
-    scene = Scene()
+    scene = RehearsalEnvironment()
     scene.enter({"PERFGATE_MODELS": "/stage/models", "PERFGATE_REHEARSAL": "/stage/play.json"})
     assert os.environ["PERFGATE_MODELS"] == "/stage/models"
     scene.leave()
@@ -21,7 +21,7 @@ def test_every_variable_gets_its_old_value_back(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_stage_that_was_built_is_taken_down_but_for_the_play(tmp_path: Path) -> None:
-    scene = Scene()
+    scene = RehearsalEnvironment()
     scene.build(tmp_path / "stage", [], None, "slow:8%")
     assert (tmp_path / "stage" / "bin").is_dir()
     scene.leave()
@@ -31,6 +31,6 @@ def test_a_stage_that_was_built_is_taken_down_but_for_the_play(tmp_path: Path) -
 def test_an_unknown_fault_leaves_the_environment_alone(tmp_path: Path) -> None:
     before = dict(os.environ)
     with pytest.raises(InputError, match="oom"):
-        Scene().build(tmp_path / "stage", [], None, "bad-luck")
+        RehearsalEnvironment().build(tmp_path / "stage", [], None, "bad-luck")
     assert dict(os.environ) == before
     assert not (tmp_path / "stage").exists()

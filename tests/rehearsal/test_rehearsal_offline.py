@@ -61,7 +61,7 @@ def play(
         env.setenv(variable, value)
     scenario, what, program = scenarios()[name], what_of(name), PROGRAMS[name]()
     label = what.task if isinstance(what, AccuracyTask) else what.label
-    steps = program.steps(scenario, stage.build(scenario), what, stage.places)
+    steps = program.steps(scenario, stage.build(scenario), what, stage.locations)
     for step in steps:
         ended = stage.step(step.command, folder, name, label, start)
     try:

@@ -30,8 +30,8 @@ HOST = "127.0.0.1"
 def serving(stage: Stage, name: str, folder: Path) -> Iterator[Endpoint]:
     """The scenario's server, as perfgate calls it."""
     scenario, engine = scenarios()[name], TensorRTLLM()
-    endpoint = Endpoint(HOST, free_port(HOST), engine.served_model(scenario, stage.places))
-    command = engine.serve(scenario, stage.build(scenario), endpoint, stage.places)
+    endpoint = Endpoint(HOST, free_port(HOST), engine.served_model(scenario, stage.locations))
+    command = engine.serve(scenario, stage.build(scenario), endpoint, stage.locations)
     folder.mkdir(parents=True)
     for file, content in command.files.items():
         (folder / file).write_text(content)
@@ -79,7 +79,7 @@ def load(
     assert isinstance(program, Client)
     point = scenario.points()[0]
     tokenizer = str(stage.folder / "models")
-    target = Target(endpoint, tokenizer, stage.places)
+    target = Target(endpoint, tokenizer, stage.locations)
     folder.mkdir()
     command = program.command(target, scenario.workload, point, folder)
     ended = stage.run(command.argv, folder, name, point.label)
@@ -96,7 +96,7 @@ def evaluate(
 ) -> tuple[Ended, Measurement | RunError]:
     task = scenarios()[SERVED].accuracy[0]
     folder.mkdir()
-    command = LmEval().command(Target(endpoint, "tokenizer", stage.places), task, folder)
+    command = LmEval().command(Target(endpoint, "tokenizer", stage.locations), task, folder)
     ended = stage.run(command.argv, folder, SERVED, task.task, start)
     try:
         return ended, LmEval().parse(task, folder)

@@ -128,27 +128,27 @@ def test_the_interpreter_tells_the_played_versions(
 
 
 def test_every_model_is_as_its_scenario_wants_it(tmp_path: Path) -> None:
-    places = staged(tmp_path).places
+    locations = staged(tmp_path).locations
     for scenario in scenarios().values():
         if scenario.engine.name == "tensorrt-llm":
-            assert model_facts(scenario, places)["source"] != "hub"
+            assert model_facts(scenario, locations)["source"] != "hub"
     weights = scenarios()[WEIGHED].model.weights
     assert weights is not None
-    facts = model_facts(scenarios()[WEIGHED], places)
+    facts = model_facts(scenarios()[WEIGHED], locations)
     assert facts["shards"] == weights.shards
     taken = sum(path.stat().st_blocks for path in tmp_path.rglob("*")) * 512
     assert taken < 50 * 2**20  # what looks like hundreds of gigabytes takes no space
 
 
 def test_every_dataset_is_as_the_clients_want_it(tmp_path: Path) -> None:
-    places = staged(tmp_path).places
-    assert sharegpt(places).is_file()
-    assert gpqa_diamond(places).is_file()
+    locations = staged(tmp_path).locations
+    assert sharegpt(locations).is_file()
+    assert gpqa_diamond(locations).is_file()
     for scenario in scenarios().values():
         load = scenario.workload
         if load is None or load.dataset != "real":
             continue
-        lines = real_dataset(scenario, places).read_text().splitlines()
+        lines = real_dataset(scenario, locations).read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         lengths = [len(row["input_ids"]) for row in rows]
         assert sum(lengths) / len(lengths) == load.isl

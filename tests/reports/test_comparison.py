@@ -9,7 +9,7 @@ from sides_made import measurement, run, throughputs
 from perfgate.reports.comparison import SCHEMA_VERSION, SYNTHETIC, markdown, plain, text
 from perfgate.verdicts.comparison.comparison import Comparison, compare
 from perfgate.verdicts.comparison.inputs import read_side
-from perfgate.verdicts.comparison.probe import Asked
+from perfgate.verdicts.comparison.probe import ComparisonOptions
 
 VALUES = {"output_throughput": 100.0, "ttft_p99_ms": 50.0}
 
@@ -21,7 +21,7 @@ def made(tmp_path: Path, factor: float = 1.0, **changes: object) -> Comparison:
         tmp_path / "b",
         [measurement(new, 1, **changes), measurement(new, 2, **changes)],
     )
-    return compare(read_side(a), read_side(b), Asked())
+    return compare(read_side(a), read_side(b), ComparisonOptions())
 
 
 class TestText:
@@ -118,7 +118,7 @@ def test_json_has_all_of_it(tmp_path: Path) -> None:
 def test_nothing_in_common(tmp_path: Path, show) -> None:  # type: ignore[no-untyped-def]
     a = throughputs(tmp_path / "a", 100.0)
     b = throughputs(tmp_path / "b", 100.0, scenario="other")
-    found = compare(read_side(a), read_side(b), Asked())
+    found = compare(read_side(a), read_side(b), ComparisonOptions())
     shown = show(found)
     assert "only in A, not compared: small-serve-c1" in shown
     assert "only in B, not compared: other-c1" in shown

@@ -8,7 +8,7 @@ import pytest
 from clusters import Cluster, running
 
 from perfgate.core.paths import repository
-from perfgate.launchers.base import Wanted
+from perfgate.launchers.base import PlacementRequest
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 
@@ -27,11 +27,11 @@ def scenario() -> Scenario:
 
 
 @pytest.fixture
-def wanted(
+def request(
     tmp_path: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, scenario: Scenario
-) -> Wanted:
+) -> PlacementRequest:
     """A start of the embedded default's, asked for by a client of the cluster."""
     for name in [name for name in os.environ if name.startswith(("SLURM", "SBATCH"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SLURM_CONF", slurm.env["SLURM_CONF"])
-    return Wanted(scenario, tmp_path / "start", 60.0, lambda _: None)
+    return PlacementRequest(scenario, tmp_path / "start", 60.0, lambda _: None)

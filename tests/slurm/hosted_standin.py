@@ -7,7 +7,7 @@ from pathlib import Path
 from standin import StandinEngine
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import Scenario
 
@@ -16,10 +16,14 @@ _serve = StandinEngine.serve
 
 
 def serve(
-    self: StandinEngine, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+    self: StandinEngine,
+    scenario: Scenario,
+    build: EngineBuild,
+    endpoint: Endpoint,
+    locations: Locations,
 ) -> Command:
     """As the stand-in's own, at the endpoint's address."""
-    command = _serve(self, scenario, build, endpoint, places)
+    command = _serve(self, scenario, build, endpoint, locations)
     return replace(command, argv=(sys.executable, str(SERVER), endpoint.host, *command.argv[1:]))
 
 

@@ -15,8 +15,8 @@ from perfgate.campaign.serving import run_to_end
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES
-from perfgate.launchers.base import Exit, Wanted, launcher
-from perfgate.launchers.nodes.remote_job import Step, first_end
+from perfgate.launchers.base import Exit, PlacementRequest, launcher
+from perfgate.launchers.nodes.remote_job import RemoteJob, first_end
 from perfgate.launchers.site import SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.calls import job_facts
 from perfgate.launchers.slurm.facts import (
@@ -214,7 +214,7 @@ class _Silent:
     ("told", "meant"), [(0, 0), (7, 7), (128, 128), (137, -9), (143, -15), (255, 255), (None, None)]
 )
 def test_a_tasks_signal_is_told_as_a_signal(told: int | None, meant: int | None) -> None:
-    ended = Step(_Ended(told), _Silent()).poll()  # type: ignore[arg-type]
+    ended = RemoteJob(_Ended(told), _Silent()).poll()  # type: ignore[arg-type]
     assert ended is not None
     assert ended.status == meant
 
@@ -242,16 +242,16 @@ class TestOnTheCluster:
             (Command(("/no/such/program",)), 2),
         ],
     )
-    def test_statuses(self, wanted: Wanted, command: Command, status: int) -> None:
+    def test_statuses(self, request: PlacementRequest, command: Command, status: int) -> None:
         with (
-            SlurmLauncher().placed(wanted) as placement,
-            placement.start(command, wanted.folder, "one") as job,
+            SlurmLauncher().placed(request) as placement,
+            placement.start(command, request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == status
         facts = job_facts(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
         assert facts.state == "CANCELLED"
 
-    def test_what_a_program_prints_and_writes_is_here(self, wanted: Wanted) -> None:
+    def test_what_a_program_prints_and_writes_is_here(self, request: PlacementRequest) -> None:
         command = dataclasses.replace(
             python("import os; print(open('in').read(), os.environ['A'], os.uname().nodename)"),
             files={"in": "text"},
@@ -259,14 +259,14 @@ class TestOnTheCluster:
             stdout="told.txt",
         )
         with (
-            SlurmLauncher().placed(wanted) as placement,
-            placement.start(command, wanted.folder, "one") as job,
+            SlurmLauncher().placed(request) as placement,
+            placement.start(command, request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == 0
-        assert (wanted.folder / "told.txt").read_text() in [f"text a b n{n}\n" for n in range(5)]
+        assert (request.folder / "told.txt").read_text() in [f"text a b n{n}\n" for n in range(5)]
 
-    def test_port_and_cpu_time_are_those_of_the_node(self, wanted: Wanted) -> None:
-        with SlurmLauncher().placed(wanted) as placement:
+    def test_port_and_cpu_time_are_those_of_the_node(self, request: PlacementRequest) -> None:
+        with SlurmLauncher().placed(request) as placement:
             port = placement.free_port()
             code = (
                 "import socket, time\n"
@@ -275,27 +275,31 @@ class TestOnTheCluster:
                 "while time.process_time() < end: pass\n"
                 "time.sleep(60)"
             )
-            with placement.start(python(code), wanted.folder, "server") as job:
+            with placement.start(python(code), request.folder, "server") as job:
                 eventually(lambda: job.listens(port))
                 assert not job.listens(port + 1)
                 eventually(lambda: 0.5 <= job.cpu_seconds() < 5)
 
     def test_a_node_that_does_not_see_the_folder_is_told(
-        self, wanted: Wanted, unseen: Path
+        self, request: PlacementRequest, unseen: Path
     ) -> None:
-        nowhere = replace(wanted, folder=unseen)
+        nowhere = replace(request, folder=unseen)
         with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
             placement.free_port()
         assert caught.value.failure == "boot_failed"
         assert "does the node see the run folder?" in str(caught.value)
 
     def test_a_node_of_an_allocation_that_does_not_see_the_folder_is_told(
-        self, wanted: Wanted, slurm: Cluster, unseen: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        request: PlacementRequest,
+        slurm: Cluster,
+        unseen: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        nowhere = replace(wanted, folder=unseen)
+        nowhere = replace(request, folder=unseen)
         with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
             placement.free_port()
         slurm.run(("scancel", job))
@@ -304,8 +308,10 @@ class TestOnTheCluster:
         assert f"does not see {unseen}" in str(caught.value)
         assert "same path on every node" in str(caught.value)
 
-    def test_a_place_that_is_lost_is_not_there(self, wanted: Wanted, slurm: Cluster) -> None:
-        with SlurmLauncher().placed(wanted) as placement:
+    def test_a_place_that_is_lost_is_not_there(
+        self, request: PlacementRequest, slurm: Cluster
+    ) -> None:
+        with SlurmLauncher().placed(request) as placement:
             placement.require()
             job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
             slurm.run(("scancel", job))
@@ -315,15 +321,15 @@ class TestOnTheCluster:
         assert caught.value.failure == "job_cancelled"
 
     def test_what_a_step_leaves_behind_in_an_allocation_ends(
-        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
         stray = Command(("sh", "-c", "setsid sleep 4321 </dev/null >/dev/null 2>&1 & echo $!"))
         with (
-            SlurmLauncher().placed(wanted) as placement,
-            placement.start(stray, wanted.folder, "one") as step,
+            SlurmLauncher().placed(request) as placement,
+            placement.start(stray, request.folder, "one") as step,
         ):
             step.wait(total_s=30)
             pid = int(step.stdout.read_text())
@@ -333,66 +339,70 @@ class TestOnTheCluster:
         slurm.run(("scancel", job))
         slurm.wait_for(job)
 
-    def test_a_documented_srun_reaches_all_nodes_of_the_job(self, wanted: Wanted) -> None:
-        two = replace(wanted, scenario=replace(wanted.scenario, hardware=Hardware("none", 0, 2)))
+    def test_a_documented_srun_reaches_all_nodes_of_the_job(
+        self, request: PlacementRequest
+    ) -> None:
+        two = replace(request, scenario=replace(request.scenario, hardware=Hardware("none", 0, 2)))
         ranks = Command(("srun", "-N", "2", "--ntasks", "2", "--ntasks-per-node=1", "hostname"))
         with (
             SlurmLauncher().placed(two) as placement,
-            placement.start(ranks, wanted.folder, "one") as job,
+            placement.start(ranks, request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == 0
         nodes = placement.facts["slurm"]["nodes"]  # type: ignore[index,call-overload]
         assert sorted(job.stdout.read_text().split()) == nodes
         assert len(nodes) == 2
 
-    def test_a_program_over_its_memory_is_told_as_such(self, wanted: Wanted) -> None:
+    def test_a_program_over_its_memory_is_told_as_such(self, request: PlacementRequest) -> None:
         eater = python("import time; eaten = bytearray(6 * 10**8); time.sleep(30)")
         with (
-            SlurmLauncher(SlurmSite(memory="100M")).placed(wanted) as placement,
-            placement.start(eater, wanted.folder, "one") as job,
+            SlurmLauncher(SlurmSite(memory="100M")).placed(request) as placement,
+            placement.start(eater, request.folder, "one") as job,
             pytest.raises(RunError) as caught,
         ):
-            run_to_end(job, None, wanted.scenario.limits)
+            run_to_end(job, None, request.scenario.limits)
         assert caught.value.failure == "oom"
 
     def test_an_allocation_that_is_too_small_is_told(
-        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = slurm.submit("sleep 60")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        two = replace(wanted, scenario=replace(wanted.scenario, hardware=Hardware("none", 0, 2)))
+        two = replace(request, scenario=replace(request.scenario, hardware=Hardware("none", 0, 2)))
         with pytest.raises(InputError, match="allocation is too small"):
             SlurmLauncher().placed(two).__enter__()
         slurm.run(("scancel", job))
         slurm.wait_for(job)
         with pytest.raises(RunError) as caught:
-            SlurmLauncher().placed(wanted).__enter__()
+            SlurmLauncher().placed(request).__enter__()
         assert caught.value.failure == "job_cancelled"
 
-    def test_a_bad_node_is_not_asked_for_again(self, wanted: Wanted, slurm: Cluster) -> None:
+    def test_a_bad_node_is_not_asked_for_again(
+        self, request: PlacementRequest, slurm: Cluster
+    ) -> None:
         start = SlurmLauncher(SlurmSite())
-        with start.placed(wanted) as placement:
+        with start.placed(request) as placement:
             node = placement.facts["slurm"]["nodes"][0]  # type: ignore[index,call-overload]
             slurm.run(("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"))
             cause = placement.explained(RunError("killed", "it ended"))
         assert cause.failure == "node_failed"
         slurm.resume(str(node))
-        again = replace(wanted, folder=wanted.folder.parent / "again")
+        again = replace(request, folder=request.folder.parent / "again")
         with start.placed(again) as placement:
             assert placement.facts["slurm"]["nodes"] != [node]  # type: ignore[index,call-overload]
 
     def test_the_environment_goes_before_the_site_file(
-        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         site = SlurmSite(options=("--comment=the site's # own",), time_margin_s=600)
         monkeypatch.setenv("SBATCH_TIMELIMIT", "7")
-        with SlurmLauncher(site).placed(wanted) as placement:
+        with SlurmLauncher(site).placed(request) as placement:
             job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
             line = slurm.run(("scontrol", "show", "job", job, "-o")).stdout
         assert "TimeLimit=00:07:00" in line
         assert "Comment=the site's # own" in line
-        assert (wanted.folder / SCRIPT).read_text().startswith("#!/bin/sh\n#SBATCH --time=11\n")
+        assert (request.folder / SCRIPT).read_text().startswith("#!/bin/sh\n#SBATCH --time=11\n")
 
 
 def _is_zombie(pid: int) -> bool:

@@ -14,11 +14,11 @@ from clusters import Cluster, eventually
 from starts import allocation, nodes_of
 
 from perfgate.core.errors import RunError
-from perfgate.launchers.base import Wanted
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.nodes import Asked, free_nodes
-from perfgate.machine.leases import Owner
+from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
+from perfgate.machine.leases import LeaseOwner
 from perfgate.machine.leases.inheritance import kept_open
 from perfgate.scenarios.scenario import Hardware
 
@@ -36,20 +36,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def asked(
     count: int, limit_s: float = 30.0, tell: Callable[[str], None] = lambda _: None, run: str = "a"
-) -> Asked:
-    return Asked("7", NODES, (), count, Owner(run, "some-scenario"), limit_s, tell)
+) -> NodeRequest:
+    return NodeRequest("7", NODES, (), count, LeaseOwner(run, "some-scenario"), limit_s, tell)
 
 
 class Other:
     """Another start, in a thread of its own."""
 
-    def __init__(self, what: Asked) -> None:
+    def __init__(self, what: NodeRequest) -> None:
         self.taken: tuple[str, ...] = ()
         self.end = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(what,))
         self._thread.start()
 
-    def _run(self, what: Asked) -> None:
+    def _run(self, what: NodeRequest) -> None:
         with free_nodes(what) as self.taken:
             assert self.end.wait(60)
 
@@ -64,7 +64,7 @@ def others() -> Iterator[ExitStack]:
         yield stack
 
 
-def started(others: ExitStack, what: Asked) -> Other:
+def started(others: ExitStack, what: NodeRequest) -> Other:
     one = Other(what)
     others.callback(one.stop)
     return one
@@ -142,9 +142,9 @@ def test_what_still_runs_keeps_its_node(folder: Path) -> None:
 def test_the_nodes_of_a_dead_owner_are_free(folder: Path) -> None:
     code = (
         "import time\n"
-        "from perfgate.launchers.slurm.nodes import Asked, free_nodes\n"
-        "from perfgate.machine.leases import Owner\n"
-        f"asked = Asked('7', {NODES}, (), 3, Owner('dead', 'x'), 30.0, print)\n"
+        "from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes\n"
+        "from perfgate.machine.leases import LeaseOwner\n"
+        f"asked = NodeRequest('7', {NODES}, (), 3, LeaseOwner('dead', 'x'), 30.0, print)\n"
         "with free_nodes(asked):\n"
         "    print('has them', flush=True)\n"
         "    time.sleep(60)\n"
@@ -160,20 +160,20 @@ def test_the_nodes_of_a_dead_owner_are_free(folder: Path) -> None:
 @pytest.mark.slow
 class TestOnTheCluster:
     def test_two_starts_in_one_allocation_have_different_nodes(
-        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with allocation(slurm, "-N2") as job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
-            second = replace(wanted, folder=wanted.folder.parent / "second")
+            second = replace(request, folder=request.folder.parent / "second")
             # Each is a worker of its own, so a thread of its own; here one after the other.
             found: list[list[str]] = []
 
-            def start(one: Wanted) -> None:
+            def start(one: PlacementRequest) -> None:
                 with SlurmLauncher().placed(one) as placement:
                     found.append(nodes_of(placement))
                     eventually(lambda: len(found) == 2)
 
-            workers = [threading.Thread(target=start, args=(one,)) for one in (wanted, second)]
+            workers = [threading.Thread(target=start, args=(one,)) for one in (request, second)]
             for worker in workers:
                 worker.start()
             for worker in workers:
@@ -182,16 +182,16 @@ class TestOnTheCluster:
         assert found[0] != found[1]
 
     def test_a_start_waits_for_another_in_its_allocation(
-        self, wanted: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told: list[str] = []
-        two = replace(wanted.scenario, hardware=Hardware("none", 0, 2))
+        two = replace(request.scenario, hardware=Hardware("none", 0, 2))
         with allocation(slurm, "-N2") as job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
-            second = replace(wanted, scenario=two, folder=wanted.folder.parent / "second")
+            second = replace(request, scenario=two, folder=request.folder.parent / "second")
             waits = SlurmLauncher(SlurmSite(pending_limit_s=1.0))
             placed = waits.placed(replace(second, tell=told.append))
-            with SlurmLauncher().placed(wanted), pytest.raises(RunError) as caught:
+            with SlurmLauncher().placed(request), pytest.raises(RunError) as caught:
                 placed.__enter__()
         assert caught.value.failure == "pending_too_long"
-        assert str(wanted.folder) in told[0]
+        assert str(request.folder) in told[0]

@@ -21,7 +21,7 @@ from clusters import Cluster, eventually
 from roads import PATIENCE_S, Road, make_road
 from starts import allocation, nodes_of, nothing_is_left, python
 
-from perfgate.launchers.base import Placement, Wanted
+from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.scenarios.scenario import Hardware
@@ -42,9 +42,9 @@ def road(tmp_path: Path, slurm: Cluster) -> Iterator[Road]:
 
 
 @pytest.fixture
-def two_nodes(wanted: Wanted) -> Wanted:
+def two_nodes(request: PlacementRequest) -> PlacementRequest:
     """A start that needs two nodes of four GPUs each."""
-    return replace(wanted, scenario=replace(wanted.scenario, hardware=Hardware("B200", 8, 2)))
+    return replace(request, scenario=replace(request.scenario, hardware=Hardware("B200", 8, 2)))
 
 
 def watches(place: Path) -> list[psutil.Process]:
@@ -136,7 +136,7 @@ def test_a_watch_that_is_killed_is_a_note_and_the_verdict_stands(road: Road) -> 
 
 
 def test_each_node_of_a_start_is_watched_beside_the_server_that_has_its_gpus(
-    two_nodes: Wanted, slurm: Cluster
+    two_nodes: PlacementRequest, slurm: Cluster
 ) -> None:
     with SlurmLauncher().placed(two_nodes) as placement, works(placement, two_nodes.folder) as busy:
         began = psutil.cpu_times()
@@ -161,7 +161,7 @@ def test_each_node_of_a_start_is_watched_beside_the_server_that_has_its_gpus(
 
 @pytest.mark.parametrize("within", ["a job of its own", "an allocation"])
 def test_a_measurement_that_fails_leaves_no_watch(
-    two_nodes: Wanted, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, within: str
+    two_nodes: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, within: str
 ) -> None:
     def fail() -> None:
         assert len(watches(two_nodes.folder)) == 2

@@ -4,7 +4,7 @@ from standin import StandinEngine
 
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import Program
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.scenarios.scenario import Scenario
@@ -16,15 +16,15 @@ PROGRAM = Program("stand-in-engine", "stand-in-engine", "its image", of_engine=T
 class BoxedEngine(StandinEngine):
     name = "stand-in-boxed"
 
-    def build(self, places: Places) -> EngineBuild:
-        argv = (*places.find(PROGRAM), "--version")
-        answer = places.ask(argv, 60, of_engine=True)
+    def build(self, locations: Locations) -> EngineBuild:
+        argv = (*locations.find(PROGRAM), "--version")
+        answer = locations.ask(argv, 60, of_engine=True)
         if not answer.is_good:
             raise MissingProgram(f"the stand-in tells no version: {answer.trouble}")
         return EngineBuild(self.name, answer.stdout.strip(), answer.stdout.strip())
 
     def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
-        command = super().serve(scenario, build, endpoint, places)
-        return Command((*places.find(PROGRAM), *command.argv[2:]))
+        command = super().serve(scenario, build, endpoint, locations)
+        return Command((*locations.find(PROGRAM), *command.argv[2:]))

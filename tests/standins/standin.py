@@ -8,7 +8,7 @@ from pathlib import Path
 from perfgate.clients.base import Client, Offline, Target, client
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.core.programs import Program
@@ -37,14 +37,14 @@ class StandinEngine(Engine):
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         pass
 
-    def build(self, places: Places) -> EngineBuild:
+    def build(self, locations: Locations) -> EngineBuild:
         return EngineBuild("stand-in", "1.0", "1.0")
 
-    def served_model(self, scenario: Scenario, places: Places) -> str:
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:
         return scenario.model.name
 
     def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         threads = str(scenario.engine.settings.cpu_threads)
         port = str(endpoint.port)
@@ -54,10 +54,10 @@ class StandinEngine(Engine):
             env=UNTRACED,
         )
 
-    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
         return str(cache)
 
-    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         return {"sha256": "0" * 64}
 
 
@@ -67,7 +67,7 @@ class MissingEngine(StandinEngine):
 
     name = "missing"
 
-    def build(self, places: Places) -> EngineBuild:
+    def build(self, locations: Locations) -> EngineBuild:
         Program("missing", "no-such-program-anywhere", "nothing").find()
         raise MissingProgram("unreachable")
 
@@ -86,7 +86,7 @@ def read(folder: Path) -> dict[str, Json]:
 class StandinClient(Client):
     name = "stand-in"
 
-    def version(self, build: EngineBuild, places: Places) -> str:
+    def version(self, build: EngineBuild, locations: Locations) -> str:
         return "1.0"
 
     def command(
@@ -120,7 +120,7 @@ class StandinOffline(Offline):
         scenario: Scenario,
         build: EngineBuild,
         what: Measurable,
-        places: Places,
+        locations: Locations,
     ) -> tuple[Step, ...]:
         program = (sys.executable, str(HERE / "standin_offline.py"))
         requests = what.requests if isinstance(what, LoadPoint) else len(scenario.model.name)
@@ -144,7 +144,7 @@ class StandinOffline(Offline):
 class StandinEvaluator(Evaluator):
     name = "stand-in"
 
-    def version(self, build: EngineBuild, places: Places) -> str:
+    def version(self, build: EngineBuild, locations: Locations) -> str:
         return "1.0"
 
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:

@@ -63,7 +63,7 @@ else:
     import standin
 
     from perfgate.core.command import Command
-    from perfgate.core.locations import Places
+    from perfgate.core.locations import Locations
     from perfgate.engines.base import Endpoint, EngineBuild
     from perfgate.scenarios.scenario import Scenario
 
@@ -75,9 +75,9 @@ else:
         scenario: Scenario,
         build: EngineBuild,
         endpoint: Endpoint,
-        places: Places,
+        locations: Locations,
     ) -> Command:
-        command = _served(self, scenario, build, endpoint, places)
+        command = _served(self, scenario, build, endpoint, locations)
         if FAULT == "port-stolen-always" or (FAULT == "port-stolen" and not _thieves):
             _thieves.append(socket.create_server((endpoint.host, endpoint.port)))
         python, *server = command.argv

@@ -1,4 +1,4 @@
-"""Ending: exit status of a run from its records, waivers that do not hold included."""
+"""RunConclusion: exit status of a run from its records, waivers that do not hold included."""
 
 import datetime
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import building
 
 from perfgate.baselines.waivers import Waiver
-from perfgate.suite.run_conclusion import Ending, ending
+from perfgate.suite.run_conclusion import RunConclusion, conclude
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
 
@@ -24,8 +24,10 @@ def records(*outcomes: Outcome) -> list[dict[str, Any]]:
     ]
 
 
-def end(found: list[dict[str, Any]], *waivers: Waiver, failed: tuple[str, ...] = ()) -> Ending:
-    return ending(
+def end(
+    found: list[dict[str, Any]], *waivers: Waiver, failed: tuple[str, ...] = ()
+) -> RunConclusion:
+    return conclude(
         found,
         failed,
         scenarios=[building.SCENARIO],

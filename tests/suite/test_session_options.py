@@ -1,4 +1,4 @@
-"""Asked: what the command line asks for, read when it is needed; a wrong option is told."""
+"""Session options: what the command line asks for, read when needed; a wrong option is told."""
 
 from contextlib import closing
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.runs.records import RunFolder
-from perfgate.suite.session_options import Asked
+from perfgate.suite.session_options import SessionOptions
 
 DEFAULTS = {
     "--rehearse": False,
@@ -21,10 +21,10 @@ DEFAULTS = {
 }
 
 
-def asked(deadline: str | None = None, **changes: Any) -> Asked:
+def asked(deadline: str | None = None, **changes: Any) -> SessionOptions:
     """Options by their names, underscores for hyphens; all others are not given."""
     given = DEFAULTS | {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
-    return Asked(given.get, deadline)
+    return SessionOptions(given.get, deadline)
 
 
 def test_the_time_of_a_worker_ends_when_that_of_the_main_process_does() -> None:

@@ -15,7 +15,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy, Hardware
-from perfgate.verdicts.judgement import Judged, Reference, judge, with_waivers
+from perfgate.verdicts.judgement import ProbeJudgement, Reference, judge, with_waivers
 
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(
@@ -195,7 +195,7 @@ def test_a_result_without_a_gating_metric_is_an_error() -> None:
 ANCHOR = entry([104.0] * 5, ttft_median_ms=[50.0] * 5)
 
 
-def anchored(anchor: Entry, *pairs: tuple[float, float]) -> Judged:
+def anchored(anchor: Entry, *pairs: tuple[float, float]) -> ProbeJudgement:
     return judge(PROBE, Reference(BASELINE, anchor=anchor), new(*pairs), FACTS, Rule())
 
 

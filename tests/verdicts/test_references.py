@@ -11,7 +11,7 @@ import pytest
 
 from perfgate import baselines
 from perfgate.engines.base import EngineBuild
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.documented import Documented, DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
 from perfgate.scenarios.scenario import Scenario, Source
@@ -33,7 +33,7 @@ def references(
         fingerprint=lambda probe, machine: {"content": "a"},
     )
     documented = Documented(scenario.id, source, values) if values else None
-    return References(cast(Tools, tools), building.MACHINE, "auto", lambda _: documented)
+    return References(cast(Toolchain, tools), building.MACHINE, "auto", lambda _: documented)
 
 
 def documented_of(scenario: Scenario, probe: Probe, **values: DocumentedValue) -> set[str]:
@@ -125,8 +125,8 @@ def test_documents_are_cited_by_commit_or_version() -> None:
 
 def test_the_level_of_the_slider_is_a_fact_of_speed_alone() -> None:
     tools = SimpleNamespace(fingerprint=lambda probe, machine: {"content": probe.label})
-    boosted = References(cast(Tools, tools), building.MACHINE, "auto", vboost=0)
-    plain = References(cast(Tools, tools), building.MACHINE, "auto")
+    boosted = References(cast(Toolchain, tools), building.MACHINE, "auto", vboost=0)
+    plain = References(cast(Toolchain, tools), building.MACHINE, "auto")
     (point,) = load_probes(ONE_POINT)
     assert boosted.fingerprint(point) == {"content": point.label, "vboost": "0"}
     assert plain.fingerprint(point) == {"content": point.label}

@@ -11,7 +11,7 @@ from perfgate.core.metrics import lookup
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.noise import Noise
 from perfgate.gate.rule import Rule
-from perfgate.gate.sequential_test import Comparison, judge
+from perfgate.gate.sequential_test import BaselineLevel, judge
 from perfgate.gate.verdict import Verdict
 from perfgate.verdicts.start_effort import AnswersTest, SpeedTest, decide, expected, starts_of_probe
 
@@ -38,7 +38,7 @@ def test_the_simulated_rule_is_the_gates(
     losses: list[float], n_base: int, margin: float, most: int, environment: float
 ) -> None:
     test = a_test(n_base, margin, most, environment_sigma=environment)
-    comparison = Comparison(
+    comparison = BaselineLevel(
         METRIC,
         centre=0.0,
         n_base=n_base,

@@ -14,7 +14,7 @@ from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy
-from perfgate.verdicts.judgement import Judged
+from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_outcome, sweep_probes
 
@@ -120,8 +120,8 @@ def test_without_a_comparable_curve_nothing_is_claimed(
 def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None:
     asked: list[int] = []
     answers = [
-        Judged(Verdict.INCONCLUSIVE, needs_more_runs=True),
-        Judged(Verdict.PASS, (building.judgement(verdict=Verdict.PASS, runs_used=2),)),
+        ProbeJudgement(Verdict.INCONCLUSIVE, needs_more_runs=True),
+        ProbeJudgement(Verdict.PASS, (building.judgement(verdict=Verdict.PASS, runs_used=2),)),
     ]
 
     def outcome(probe: Probe) -> Outcome:
@@ -141,5 +141,7 @@ def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None
 def test_a_point_that_failed_fails_the_curve_with_its_cause() -> None:
     error = RunError("oom", "out of memory")
     failed = building.outcome(verdict=Verdict.ERROR, error=error, judgements=(), folder=Path("/r"))
-    found = sweep_outcome(SWEEP, lambda _: failed, lambda: Judged(Verdict.PASS), lambda _: False)
+    found = sweep_outcome(
+        SWEEP, lambda _: failed, lambda: ProbeJudgement(Verdict.PASS), lambda _: False
+    )
     assert (found.verdict, found.error) == (Verdict.ERROR, error)

@@ -125,7 +125,7 @@ class Baseline:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenBaseline:
     """The baseline to compare with.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Measured noise: what a calibration found out about one scenario on one machine, as a file.
+"""Calibrated noise: what a calibration found out about one scenario on one machine, as a file.
 
 ``baselines/noise/<hardware>/<scenario>.json`` is committed by a person; a scenario that measures
 its own reference has its file in the machine's own store. The gate takes the noise from there,

@@ -1,11 +1,11 @@
-"""Choosing: which baseline a build is compared with, and why that one. Pure but for git."""
+"""Choice: which baseline a build is compared with, and why that one. Pure but for git."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from packaging.version import InvalidVersion, Version
 
-from perfgate.baselines.baseline import SELF, Baseline, Chosen
+from perfgate.baselines.baseline import SELF, Baseline, ChosenBaseline
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.verdict import counted
@@ -13,7 +13,7 @@ from perfgate.gate.verdict import counted
 
 def choose(
     baselines: Iterable[Baseline], build: EngineBuild, repo: EngineRepo | None = None
-) -> Chosen | None:
+) -> ChosenBaseline | None:
     """The baseline to compare `build` with; None if there is none.
 
     That of the same commit; else the nearest ancestor's in `repo`; else the newest that is not
@@ -109,8 +109,8 @@ def _nearest_newer(newer: Sequence[Baseline]) -> Baseline:
 
 def _chosen(
     baseline: Baseline, why: str, everything: list[Baseline], repo: EngineRepo | None
-) -> Chosen:
-    return Chosen(baseline, why, tuple(_window(baseline, everything, repo)))
+) -> ChosenBaseline:
+    return ChosenBaseline(baseline, why, tuple(_window(baseline, everything, repo)))
 
 
 def _window(

@@ -1,4 +1,4 @@
-"""Changes: what differs between two baselines, probe by probe and metric by metric."""
+"""Difference: what differs between two baselines, probe by probe and metric by metric."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

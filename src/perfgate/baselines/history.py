@@ -12,7 +12,7 @@ from perfgate.core.metrics import lookup
 
 
 @dataclass(frozen=True)
-class Value:
+class MetricHistory:
     """One metric of one probe in one baseline.
 
     Attributes:
@@ -32,7 +32,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Step:
+class HistoryEntry:
     """One baseline of the history.
 
     Attributes:
@@ -43,7 +43,7 @@ class Step:
 
     baseline: Baseline
     is_anchor: bool
-    values: tuple[Value, ...]
+    values: tuple[MetricHistory, ...]
 
     @property
     def starts(self) -> int:
@@ -53,7 +53,7 @@ class Step:
 
 def history(
     store: Store, hardware: str, scenario: str, metrics: Collection[str] | None = None
-) -> tuple[Step, ...]:
+) -> tuple[HistoryEntry, ...]:
     """The baselines of `scenario`, oldest first; empty if there is none.
 
     Args:
@@ -78,7 +78,7 @@ def history(
             for label, entry in sorted(one.entries.items())
             for value in _values(label, entry, _entry(before, label), anchor, metrics)
         )
-        steps.append(Step(one, anchor is not None and one.engine == anchor.engine, values))
+        steps.append(HistoryEntry(one, anchor is not None and one.engine == anchor.engine, values))
     return tuple(steps)
 
 
@@ -93,11 +93,11 @@ def _values(
     before: Entry | None,
     anchor: Baseline | None,
     metrics: Collection[str] | None,
-) -> list[Value]:
+) -> list[MetricHistory]:
     since_before = _changes(label, before, entry)
     since_anchor = _changes(label, anchor.entries.get(label) if anchor else None, entry)
     return [
-        Value(
+        MetricHistory(
             label,
             metric,
             fmean(entry.values(metric)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from perfgate.baselines.baseline import Baseline, Change, Chosen, Entry
+from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.performance import judge_performance
@@ -11,7 +11,7 @@ from perfgate.gate.verdict import Verdict
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 
 
-def losses_of(found: Baseline, before: Chosen | None) -> list[str]:
+def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
     """Where the candidate lost, as its run judged it or, where that could not judge, as it is now.
 
     A run that had nothing to compare with proves nothing; if a baseline has come since, a loss
@@ -35,7 +35,7 @@ def losses_of(found: Baseline, before: Chosen | None) -> list[str]:
     return losses
 
 
-def change_of(found: Baseline, before: Chosen | None, losses: Sequence[str]) -> Change:
+def change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
     """What accepting the candidate changes, given where it lost."""
     if losses:
         return "regression"
@@ -54,7 +54,7 @@ def change_of(found: Baseline, before: Chosen | None, losses: Sequence[str]) -> 
     return "improvement" if better else "none"
 
 
-def _comparable(label: str, entry: Entry, before: Chosen | None) -> Entry | None:
+def _comparable(label: str, entry: Entry, before: ChosenBaseline | None) -> Entry | None:
     """What came before and has equal facts; a newer build did not come before."""
     old = before.entry(label) if before and not before.is_newer else None
     return None if old is None or old.differences(entry.fingerprint) else old

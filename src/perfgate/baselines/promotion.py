@@ -11,7 +11,7 @@ from perfgate.baselines import (
     Anchor,
     Baseline,
     Change,
-    Chosen,
+    ChosenBaseline,
     Retired,
     Store,
     read,
@@ -44,7 +44,7 @@ class Promotion:
     file: Path
     written: bool
     change: Change
-    before: Chosen | None
+    before: ChosenBaseline | None
     probes: tuple[ProbeChanges, ...]
     notes: tuple[str, ...] = ()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfgate.baselines import anchor as anchors
 from perfgate.baselines import choice as choosing
-from perfgate.baselines.baseline import NOBODY, Baseline, Chosen
+from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, write
 from perfgate.core.errors import InputError
@@ -63,7 +63,7 @@ class Store:
 
     def choose(
         self, hardware: str, scenario: str, build: EngineBuild, repo: EngineRepo | None = None
-    ) -> Chosen | None:
+    ) -> ChosenBaseline | None:
         """The baseline to compare `build` with; None if there is none.
 
         That of the same commit; else, with a clone of the engine, that of the nearest ancestor;
@@ -75,7 +75,7 @@ class Store:
         """
         return choosing.choose(self.of_scenario(hardware, scenario), build, repo)
 
-    def anchor(self, hardware: str, scenario: str, build: EngineBuild) -> Chosen | None:
+    def anchor(self, hardware: str, scenario: str, build: EngineBuild) -> ChosenBaseline | None:
         """What small losses add up against; None if there is nothing.
 
         The baseline that a person pinned; else that of the newest final release. Neither of a
@@ -94,13 +94,13 @@ class Store:
                 raise anchors.missing(pinned, self.path(hardware, scenario, "any").parent)
             if baseline.retired is None and not choosing.is_newer(baseline, build):
                 why = f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}"
-                return Chosen(baseline, why, (baseline,))
+                return ChosenBaseline(baseline, why, (baseline,))
             why_not = "was retired" if baseline.retired else "is newer than the build"
             lapsed = f"; the pinned one, {pinned.commit}, {why_not}"
         release = choosing.newest_release(found, build)
         if release is None:
             return None
-        return Chosen(release, f"newest final release{lapsed}", (release,))
+        return ChosenBaseline(release, f"newest final release{lapsed}", (release,))
 
     def pinned(self, hardware: str, scenario: str) -> anchors.Anchor | None:
         """The anchor that a person pinned.

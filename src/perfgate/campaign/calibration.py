@@ -1,4 +1,4 @@
-"""Calibrating: make the fresh starts of a calibration and measure on each, again and again.
+"""Calibration: make the fresh starts of a calibration and measure on each, again and again.
 
 Uses what a campaign uses (fresh starts, launchers, the run folder), so every program call, log and
 number is in the run folder and nothing outlives it. Judges nothing.
@@ -11,14 +11,14 @@ from dataclasses import asdict, dataclass, field, replace
 from perfgate.baselines.calibrated_noise import ProbeNoise
 from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread, outlying, spread
 from perfgate.campaign.disturbance_guard import measure_guarded
-from perfgate.campaign.fresh_start import FreshStart, Place, fresh_start
+from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.metrics import METRICS
 from perfgate.gate.verdict import counted
 from perfgate.machine.conditions.watch import Watch
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.records import now
 from perfgate.scenarios.probe import Probe, load_probes
@@ -71,7 +71,7 @@ def chosen_probes(scenario: Scenario, labels: Sequence[str] | None) -> tuple[Pro
 
 
 def measure(
-    probes: Sequence[Probe], tools: Tools, session: Session, starts: int, repeats: int
+    probes: Sequence[Probe], tools: Toolchain, session: Session, starts: int, repeats: int
 ) -> Collected:
     """Make `starts` fresh starts and measure every probe `repeats` times on each.
 
@@ -156,7 +156,7 @@ def _spreads(probe: Probe, found: Collected, starts: Sequence[int]) -> Iterator[
 def _start(
     number: int,
     probes: Sequence[Probe],
-    tools: Tools,
+    tools: Toolchain,
     session: Session,
     repeats: int,
     progress: Progress,
@@ -169,7 +169,7 @@ def _start(
     told = []
     with ExitStack() as stack:
         lease = stack.enter_context(leased(scenario, session, progress.note))
-        place = Place(session.launcher, folder, session.cache, number, progress.note, lease)
+        place = StartSetup(session.launcher, folder, session.cache, number, progress.note, lease)
         watch = stack.enter_context(watch_start(scenario, session, lease))
         with progress.step("start", f"start {number}"):
             start = stack.enter_context(fresh_start(scenario, tools, place, probes))
@@ -196,7 +196,7 @@ def _once(
     start: FreshStart,
     probe: Probe,
     repeat: int,
-    tools: Tools,
+    tools: Toolchain,
     session: Session,
     watch: Watch | None,
 ) -> tuple[Mapping[str, float], tuple[str, ...]]:

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.campaign.campaign_state import Findings, Role
+from perfgate.campaign.campaign_state import CampaignState, StartRole
 from perfgate.campaign.disturbance_guard import measure_guarded
-from perfgate.campaign.fresh_start import Place, fresh_start
+from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.injection import inject
 from perfgate.campaign.preflight_check import look_at, require_alike
-from perfgate.campaign.probe_state import ProbeState, Ready, ends_the_start, not_measured
+from perfgate.campaign.probe_state import ProbeState, ReadyStart, ends_the_start, not_measured
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.errors import PerfgateError, as_run_error
@@ -27,13 +27,13 @@ from perfgate.core.failures import FAILURES
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import Judged
+from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe
@@ -48,7 +48,7 @@ class Campaign:
     """The measurements of one scenario; made when the first outcome is asked for."""
 
     def __init__(
-        self, scenario: Scenario, probes: Sequence[Probe], tools: Tools, session: Session
+        self, scenario: Scenario, probes: Sequence[Probe], tools: Toolchain, session: Session
     ) -> None:
         self.scenario = scenario
         self.tools = tools
@@ -61,10 +61,10 @@ class Campaign:
             repo=session.repo,
             vboost=level_for(scenario, session),
         )
-        self._found = Findings(scenario, probes, self._references, session)
+        self._found = CampaignState(scenario, probes, self._references, session)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id
-        self._starts: list[Role] = []
+        self._starts: list[StartRole] = []
         self._disturbed_starts = 0
         self._lost_starts = 0
         self._spent_s = 0.0
@@ -87,7 +87,7 @@ class Campaign:
         self._run_once()
         return self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
 
-    def curve(self, sweep: SweepProbe) -> Judged:
+    def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
         self._run_once()
         judged = self._found.curve(sweep)
@@ -130,16 +130,16 @@ class Campaign:
             if self._found.any_open and self._may_start():
                 schedule.append("new")
 
-    def _schedule(self) -> list[Role]:
+    def _schedule(self) -> list[StartRole]:
         """Reference starts, where they are due, around the first start of the new build."""
         if not any(self._references.are_due(probe) for probe in self._found.states):
             return ["new"]
         starts = self.scenario.gate.reference_starts
-        first: list[Role] = ["reference"] * (starts // 2)
-        rest: list[Role] = ["reference"] * (starts - starts // 2)
+        first: list[StartRole] = ["reference"] * (starts // 2)
+        rest: list[StartRole] = ["reference"] * (starts - starts // 2)
         return [*first, "new", *rest]
 
-    def _engine_starts(self, role: Role) -> int:
+    def _engine_starts(self, role: StartRole) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
         offline = [self.tools.is_offline(probe) for probe in self._found.waiting_for(role)]
         return sum(offline) + (not all(offline))
@@ -174,13 +174,13 @@ class Campaign:
             notes.append(told)
         return tuple(notes)
 
-    def _tell_plan(self, roles: Sequence[Role]) -> None:
+    def _tell_plan(self, roles: Sequence[StartRole]) -> None:
         steps = []
         for role in roles:
             steps += ["start", *(probe.label for probe in self._found.waiting_for(role))]
         self._progress.plan(steps)
 
-    def _make_start(self, role: Role, probes: Sequence[Probe] | None = None) -> bool:
+    def _make_start(self, role: StartRole, probes: Sequence[Probe] | None = None) -> bool:
         """One fresh start, and on it `probes`, or every probe that needs it.
 
         Returns:
@@ -207,11 +207,13 @@ class Campaign:
                 stack.callback(account.end, began)
                 self.account.synthetic |= lease.synthetic
                 check = partial(self._look_at, lease)
-                place = Place(session.launcher, folder, session.cache, number, tell, lease, check)
+                place = StartSetup(
+                    session.launcher, folder, session.cache, number, tell, lease, check
+                )
                 before = stack.enter_context(watch_start(scenario, session, lease))
                 with self._progress.step("start", f"start {number} ({role})"):
                     start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
-                ready = Ready(start, before, (time.monotonic() - began) / len(probes))
+                ready = ReadyStart(start, before, (time.monotonic() - began) / len(probes))
                 account.ready_s = time.monotonic() - began if serves else None
                 for done, probe in enumerate(probes, start=1):
                     state = states[probe]
@@ -236,7 +238,7 @@ class Campaign:
             self._disturbed_starts += disturbed
         return disturbed
 
-    def _measure(self, ready: Ready, probe: Probe, role: Role) -> bool:
+    def _measure(self, ready: ReadyStart, probe: Probe, role: StartRole) -> bool:
         """Measure one probe; tells whether it was disturbed, so that it is not used."""
         state, start = self._found.states[probe], ready.start
         number = start.place.number

@@ -1,4 +1,4 @@
-"""Findings: what a campaign has measured, probe by probe, and what that amounts to so far."""
+"""Campaign state: what a campaign has measured, probe by probe, and what that amounts to so far."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,15 +21,15 @@ from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import Judged, judge, with_waivers
+from perfgate.verdicts.judgement import ProbeJudgement, judge, with_waivers
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve
 
-Role = Literal["reference", "new"]
+StartRole = Literal["reference", "new"]
 
 
-class Findings:
+class CampaignState:
     """What is known of each probe of one scenario.
 
     Attributes:
@@ -66,7 +66,7 @@ class Findings:
         most = min(self._scenario.gate.max_starts, self._session.rule.max_runs)
         return replace(self._session.rule, max_runs=most)
 
-    def waiting_for(self, role: Role) -> list[Probe]:
+    def waiting_for(self, role: StartRole) -> list[Probe]:
         """The probes that a start of this role would serve."""
         if role == "new":
             return [probe for probe, state in self.states.items() if state.open]
@@ -117,7 +117,9 @@ class Findings:
             state.error = RunError(
                 "incomplete", "not measured: other probes' failures used up the starts"
             )
-        judged = state.judged or Judged(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
+        judged = state.judged or ProbeJudgement(
+            Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
+        )
         if probe.is_load and (fault := self._broken_answers()):
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
@@ -137,7 +139,7 @@ class Findings:
             observed=() if state.error else judged.observed,
         )
 
-    def curve(self, sweep: SweepProbe) -> Judged:
+    def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
         fault = self._broken_answers()
         if any(self.states[probe].is_dropped for probe in sweep.probes):
@@ -167,12 +169,14 @@ class Findings:
         if state.error is not None or not state.measured:
             return
         if probe.is_smoke:
-            state.judged = Judged(Verdict.PASS, reason=answered(state.measurements[-1]))
+            state.judged = ProbeJudgement(Verdict.PASS, reason=answered(state.measurements[-1]))
             return
         try:
             state.comparison = self._references.comparison(probe, state.own_reference)
             if self._reference_is_too_disturbed(probe, state):
-                state.judged = Judged(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
+                state.judged = ProbeJudgement(
+                    Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
+                )
                 return
             judged = judge(
                 probe,
@@ -189,7 +193,7 @@ class Findings:
         due = self._references.are_due(probe) and bool(state.disturbed)
         return due and len(state.own_reference) < FEWEST_TO_MEASURE_NOISE
 
-    def _waived(self, label: str, judged: Judged) -> Judged:
+    def _waived(self, label: str, judged: ProbeJudgement) -> ProbeJudgement:
         return with_waivers(
             judged,
             lambda judgements: waive(

@@ -1,4 +1,4 @@
-"""Suite: what one pytest process knows of the suite: scenarios, run folder, campaigns.
+"""Campaigns: those of one pytest process, one for each scenario, and their tests.
 
 The plugin tells it what pytest found; nothing here knows pytest.
 """
@@ -11,12 +11,12 @@ from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.groups import Groups
 from perfgate.campaign.injection import inject
 from perfgate.campaign.session import Session
-from perfgate.core import locations as places
 from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateError
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.performance import rule_for
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.toolchain import BuildOverride, Tools, needs_server, tools_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.runs.start_counts import Account
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -30,7 +30,7 @@ Selected = Probe | ClaimProbe | SweepProbe
 _STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
 
-class Suite:
+class Campaigns:
     """The campaigns of one process, one per scenario, each with the probes selected in it.
 
     Args:
@@ -230,9 +230,9 @@ class Suite:
         """
         return self._tools(scenario).build
 
-    def _tools(self, scenario: Scenario) -> Tools:
+    def _tools(self, scenario: Scenario) -> Toolchain:
         build = self._build_of(scenario)
-        where = self.session.launcher.places(places.here(), scenario, build.version)
+        where = self.session.launcher.locations(Locations.of_environment(), scenario, build.version)
         if self.session.synthetic and where.inside is not None:
             raise InputError(
                 "a rehearsal's stand-ins are not in a container",
@@ -242,7 +242,7 @@ class Suite:
                 hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
                 "--launcher local",
             )
-        return tools_for(scenario, where, build)
+        return toolchain_for(scenario, where, build)
 
     def _build_of(self, scenario: Scenario) -> BuildOverride:
         """What is said of the build; a rehearsal plays the document's release if nothing is."""
@@ -264,11 +264,11 @@ def _out_of_reach(scenario: Scenario) -> str | None:
     return f"a server that {launch.by} starts may listen on any node: use --launcher slurm"
 
 
-def _verify(tools: Tools) -> None:
+def _verify(tools: Toolchain) -> None:
     """Ask the installed programs for every option of the plan, before any GPU time.
 
     Raises:
         InputError: an option that a program lacks.
     """
-    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
-    tools.engine.verify(tools.build, commands, tools.places)
+    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
+    tools.engine.verify(tools.build, commands, tools.locations)

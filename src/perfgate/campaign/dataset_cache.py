@@ -1,4 +1,4 @@
-"""Kept files: what a step makes that depends on its call alone is made once and used again.
+"""Dataset cache: what a step makes that depends on its call alone is made once and used again.
 
 Tokenizing 100,000 synthetic prompts takes minutes, and every fresh start asks for the same ones.
 """

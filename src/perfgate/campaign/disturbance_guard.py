@@ -1,4 +1,4 @@
-"""Guarding: measurements that know what disturbed them, so that a disturbed one is not judged."""
+"""Disturbance guard: measurements know what disturbed them; a disturbed one is not judged."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext

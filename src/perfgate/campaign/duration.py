@@ -1,4 +1,4 @@
-"""Estimating: how long a group will take, before it begins: as `perfgate plan` says, else as like
+"""Duration: how long a group will take, before it begins: as `perfgate plan` says, else as like
 ones took in this run, else no less than its limit for a start.
 """
 
@@ -10,13 +10,13 @@ from perfgate.campaign.budget import Estimate
 from perfgate.campaign.forecast import PlannedScenario, Planner
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError
-from perfgate.plan.toolchain import BuildOverride, Tools
+from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
 
 def estimate(
-    tools: Tools,
+    tools: Toolchain,
     probes: Sequence[Probe],
     session: Session,
     groups: Sequence[Mapping[str, Any]],
@@ -50,7 +50,7 @@ def estimate(
     return Estimate(tools.scenario.limits.start_s, known=False)
 
 
-def _planned(tools: Tools, session: Session) -> PlannedScenario | None:
+def _planned(tools: Toolchain, session: Session) -> PlannedScenario | None:
     """The scenario as `perfgate plan` plans it; None: it cannot, which the campaign will tell."""
     build = tools.build
     planner = Planner(session.machine, BuildOverride(build.version, build.commit), session.repo)

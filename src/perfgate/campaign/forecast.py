@@ -1,4 +1,4 @@
-"""Planning: what a selection of scenarios will be compared with, and how long it will take.
+"""Forecast: what a selection of scenarios will be compared with, and how long it will take.
 
 Runs nothing and needs no GPU. Facts of the machine that would measure are not known here, so every
 comparison holds only if they match the baseline's.
@@ -15,18 +15,18 @@ from perfgate.baselines.calibrated_noise import Calibrated, stored_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Places, here
+from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.rule import Rule, rule_for
 from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import Machine
-from perfgate.plan.toolchain import BuildOverride, Tools, tools_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Smoke
 from perfgate.verdicts.detectability import Prospect, prospects
 from perfgate.verdicts.judgement import Reference
-from perfgate.verdicts.references import Comparison, References, measures_itself
+from perfgate.verdicts.references import ProbeReference, References, measures_itself
 from perfgate.verdicts.start_effort import Effort, expected
 from perfgate.verdicts.sweeps import sweep_probes
 
@@ -202,13 +202,13 @@ class Planner:
     def _scenario(self, scenario: Scenario, rule: Rule) -> PlannedScenario:
         under_test = self._under_test(scenario)
         build = under_test.build
-        tools = tools_for(
-            scenario, Places(on_paper=True), BuildOverride(build.version, build.commit)
+        tools = toolchain_for(
+            scenario, Locations(on_paper=True), BuildOverride(build.version, build.commit)
         )
         references = References(tools, self._machine, "auto", repo=self._repo)
         calibrated = stored_noise(scenario)
         sigmas = calibrated.sigmas(scenario) if calibrated else {}
-        compared: dict[Probe, Comparison] = {
+        compared: dict[Probe, ProbeReference] = {
             probe: replace(references.comparison(probe), noise=sigmas.get(probe.label, {}))
             for probe in all_probes(scenario)
         }
@@ -263,14 +263,14 @@ class Planner:
         name = scenario.engine.name
         if name not in self._installed:
             try:
-                on_paper = tools_for(scenario, Places(on_paper=True))
-                self._installed[name] = on_paper.engine.build(here())
+                on_paper = toolchain_for(scenario, Locations(on_paper=True))
+                self._installed[name] = on_paper.engine.build(Locations.of_environment())
             except MissingProgram:
                 self._installed[name] = None
         return self._installed[name]
 
 
-def _words(probe: Probe, comparison: Comparison) -> str:
+def _words(probe: Probe, comparison: ProbeReference) -> str:
     if probe.is_smoke:
         return "passes when it answers"
     if comparison.entry is not None:
@@ -284,7 +284,7 @@ def _words(probe: Probe, comparison: Comparison) -> str:
     return "no baseline: this run would only measure"
 
 
-def _seconds(probe: Probe, entry: Entry | None, tools: Tools) -> Seconds:
+def _seconds(probe: Probe, entry: Entry | None, tools: Toolchain) -> Seconds:
     """One measurement of a probe, as its baseline's runs took, else as the limits allow."""
     known = [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
     served = not tools.is_offline(probe)
@@ -297,7 +297,7 @@ def _seconds(probe: Probe, entry: Entry | None, tools: Tools) -> Seconds:
     return Seconds(limits.total_s, at_most=True)
 
 
-def _start(tools: Tools, compared: Mapping[Probe, Reference]) -> Seconds:
+def _start(tools: Toolchain, compared: Mapping[Probe, Reference]) -> Seconds:
     """The engine's own start, where no probe's seconds hold it."""
     known = [
         run.seconds

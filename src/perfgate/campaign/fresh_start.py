@@ -19,9 +19,9 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
-from perfgate.launchers.base import Job, Launcher, Placement, Wanted
+from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
 from perfgate.machine.leases import Lease
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
 
@@ -40,7 +40,7 @@ def _unchecked(placement: Placement) -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class StartSetup:
     """Where a start happens.
 
     Attributes:
@@ -76,8 +76,8 @@ class FreshStart:
     """
 
     scenario: Scenario
-    tools: Tools
-    place: Place
+    tools: Toolchain
+    place: StartSetup
     placement: Placement
     server: Job | None = None
     target: Target | None = None
@@ -183,10 +183,10 @@ class FreshStart:
         probe: Probe,
         folder: Path,
     ) -> Measurement:
-        steps = program.steps(self.scenario, self.tools.build, what, self.tools.places)
+        steps = program.steps(self.scenario, self.tools.build, what, self.tools.locations)
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
-        command = self.placement.launched(steps[-1].command, self.scenario, self.tools.places)
+        command = self.placement.launched(steps[-1].command, self.scenario, self.tools.locations)
         marked = self._marked(command, probe)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
@@ -205,7 +205,7 @@ class FreshStart:
             made_once(step, folder, self.place.cache / "datasets", run)
 
 
-def _marked(command: Command, scenario: Scenario, probe: str, place: Place) -> Command:
+def _marked(command: Command, scenario: Scenario, probe: str, place: StartSetup) -> Command:
     """The command whose processes say in their environment what they were started for."""
     marks = {
         "PERFGATE_SCENARIO": scenario.id,
@@ -241,7 +241,7 @@ def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[
 
 @contextmanager
 def fresh_start(
-    scenario: Scenario, tools: Tools, place: Place, probes: Sequence[Probe]
+    scenario: Scenario, tools: Toolchain, place: StartSetup, probes: Sequence[Probe]
 ) -> Iterator[FreshStart]:
     """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
@@ -252,7 +252,9 @@ def fresh_start(
     limits = scenario.limits
     seconds = limits.start_s + len(probes) * limits.total_s
     with (
-        place.launcher.placed(Wanted(scenario, place.folder, seconds, place.tell)) as placement,
+        place.launcher.placed(
+            PlacementRequest(scenario, place.folder, seconds, place.tell)
+        ) as placement,
         ExitStack() as running,
     ):
         place.check(placement)
@@ -265,11 +267,15 @@ def fresh_start(
 
 
 def _serving(
-    scenario: Scenario, tools: Tools, place: Place, placement: Placement, running: ExitStack
+    scenario: Scenario,
+    tools: Toolchain,
+    place: StartSetup,
+    placement: Placement,
+    running: ExitStack,
 ) -> FreshStart:
     """A start with a server that is ready; `running` stops it."""
-    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.places)
-    served = tools.engine.served_model(scenario, tools.places)
+    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.locations)
+    served = tools.engine.served_model(scenario, tools.locations)
     for left in reversed(range(_TRIES_OF_PORTS)):
         endpoint = Endpoint(placement.host, placement.free_port(), served)
         try:
@@ -285,17 +291,21 @@ def _serving(
             running.close()
         else:
             break
-    target = Target(endpoint, tokenizer, tools.places)
+    target = Target(endpoint, tokenizer, tools.locations)
     return FreshStart(scenario, tools, place, placement, server, target)
 
 
 def _server(
-    scenario: Scenario, tools: Tools, place: Place, placement: Placement, endpoint: Endpoint
+    scenario: Scenario,
+    tools: Toolchain,
+    place: StartSetup,
+    placement: Placement,
+    endpoint: Endpoint,
 ) -> Job:
     """The started server, which may not be ready yet."""
     bound = replace(endpoint, host=placement.binds)
-    command = tools.engine.serve(scenario, tools.build, bound, tools.places)
-    launched = placement.launched(command, scenario, tools.places)
+    command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
+    launched = placement.launched(command, scenario, tools.locations)
     return placement.start(_marked(launched, scenario, "", place), place.folder, "server")
 
 

@@ -5,7 +5,7 @@ A group is one scenario's campaign in one session. Pure bookkeeping.
 
 from collections.abc import Collection, Mapping
 
-from perfgate.campaign.resume import Kept
+from perfgate.campaign.resume import KeptResults
 
 
 class Groups:
@@ -16,8 +16,10 @@ class Groups:
         kept: what a resumed run keeps: those tests have ended before, those groups are finished.
     """
 
-    def __init__(self, needs: Mapping[str, Collection[str]], kept: Kept | None = None) -> None:
-        kept = kept or Kept()
+    def __init__(
+        self, needs: Mapping[str, Collection[str]], kept: KeptResults | None = None
+    ) -> None:
+        kept = kept or KeptResults()
         self._waiting: dict[str, set[str]] = {}
         self._counted: dict[str, set[str]] = {}
         for test, scenarios in needs.items():

@@ -1,4 +1,4 @@
-"""Preflighting: the look at the place of a campaign's first start, before anything starts there."""
+"""Preflight check: the look at the place of a campaign's first start, before it is made."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ from perfgate.core.errors import RunError
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Gpu, Machine
 from perfgate.machine.leases import Lease
-from perfgate.machine.preflight import Check, Report, Where, look, refuse_unfit
-from perfgate.plan.toolchain import Tools
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
+from perfgate.plan.toolchain import Toolchain
 
 
 @dataclass(frozen=True)
-class Looked:
+class PreflightResult:
     """A place that was looked at.
 
     Attributes:
@@ -23,7 +23,7 @@ class Looked:
     """
 
     machine: Machine
-    report: Report
+    report: PreflightReport
 
     def plain(self) -> dict[str, object]:
         """As a record has it."""
@@ -35,7 +35,9 @@ class Looked:
         }
 
 
-def look_at(placement: Placement, tools: Tools, session: Session, lease: Lease) -> Looked:
+def look_at(
+    placement: Placement, tools: Toolchain, session: Session, lease: Lease
+) -> PreflightResult:
     """Look at a place, here or on other nodes, and write down what was found.
 
     Raises:
@@ -44,12 +46,12 @@ def look_at(placement: Placement, tools: Tools, session: Session, lease: Lease) 
     scenario = tools.scenario
     told = placement.doctor()
     if told is None:
-        where = Where(
+        where = PreflightTarget(
             run_folder=session.run.path,
             leased=lease.gpus or None,
             runtime=session.launcher.runtime,
         )
-        looked = Looked(session.machine, look(scenario, tools, session.machine, where))
+        looked = PreflightResult(session.machine, look(scenario, tools, session.machine, where))
     else:
         looked = _of_nodes(told)
     session.run.record(
@@ -78,8 +80,8 @@ def require_alike(machine: Machine, first: Machine) -> None:
     )
 
 
-def _of_nodes(told: Mapping[str, Any]) -> Looked:
+def _of_nodes(told: Mapping[str, Any]) -> PreflightResult:
     """What `perfgate doctor` of the nodes said, as values."""
     machine = {**told["machine"], "gpus": tuple(Gpu(**gpu) for gpu in told["machine"]["gpus"])}
     checks = tuple(Check(**check) for check in told["checks"])
-    return Looked(Machine(**machine), Report(checks, told.get("told", {})))
+    return PreflightResult(Machine(**machine), PreflightReport(checks, told.get("told", {})))

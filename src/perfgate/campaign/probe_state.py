@@ -11,14 +11,14 @@ from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.judgement import Judged
-from perfgate.verdicts.references import Comparison
+from perfgate.verdicts.judgement import ProbeJudgement
+from perfgate.verdicts.references import ProbeReference
 
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyStart:
     """A fresh start that is ready to be measured.
 
     Attributes:
@@ -46,8 +46,8 @@ class ProbeState:
     measured: dict[int, Measurement] = field(default_factory=dict)
     own_reference: list[BaselineRun] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
-    judged: Judged | None = None
-    comparison: Comparison | None = None
+    judged: ProbeJudgement | None = None
+    comparison: ProbeReference | None = None
     error: RunError | None = None
     folder: Path | None = None
     is_dropped: bool = False
@@ -69,7 +69,7 @@ def why_not_used(disturbed: Sequence[str]) -> str:
     return f"disturbed, so not used: {'; '.join(disturbed)}"
 
 
-def of_broken_answers(judged: Judged, fault: str) -> Judged:
+def of_broken_answers(judged: ProbeJudgement, fault: str) -> ProbeJudgement:
     """A speed that proves nothing, since what was produced so fast is not worth having."""
     if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
         return judged
@@ -77,9 +77,9 @@ def of_broken_answers(judged: Judged, fault: str) -> Judged:
     return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
 
 
-def not_worth_measuring(fault: str) -> Judged:
+def not_worth_measuring(fault: str) -> ProbeJudgement:
     """A speed that was not measured, since the answers were found to be broken before."""
-    return of_broken_answers(Judged(Verdict.PASS), f"not measured, {fault}")
+    return of_broken_answers(ProbeJudgement(Verdict.PASS), f"not measured, {fault}")
 
 
 def ends_the_start(probe: Probe, error: RunError) -> bool:

@@ -1,4 +1,4 @@
-"""Resuming: what a resumed run keeps of its session before, and whether this session may go on
+"""Resume: what a resumed run keeps of its session before, and whether this session may go on
 with that run at all. Pure: reads nothing, writes nothing.
 
 A group is one scenario's campaign in one session; its record is written when the last test that
@@ -22,7 +22,7 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptResults:
     """What a resumed run keeps of its earlier session; nothing where none is resumed.
 
     Attributes:
@@ -67,7 +67,7 @@ class Kept:
         ]
 
 
-def kept_of(lines: Sequence[Line]) -> Kept:
+def kept_of(lines: Sequence[Line]) -> KeptResults:
     """What a run's standing lines keep, if it is resumed."""
     groups = {line["scenario"]: line for line in lines if line["record"] == "group"}
     counted = {test for group in groups.values() for test in group["tests"]}
@@ -84,7 +84,7 @@ def kept_of(lines: Sequence[Line]) -> Kept:
         and line["role"] == "new"
         and not line.get("disturbed")
     )
-    return Kept(groups, ends, measurements)
+    return KeptResults(groups, ends, measurements)
 
 
 def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) -> Outcome:

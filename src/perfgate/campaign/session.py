@@ -8,7 +8,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
-from perfgate.campaign.resume import Kept
+from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
 from perfgate.gate.performance import Rule
 from perfgate.launchers.base import Launcher
@@ -57,5 +57,5 @@ class Session:
     pool: GpuPool | None = None
     lease_wait_s: float = LEASE_WAIT_S
     budget: Budget | None = None
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptResults = field(default_factory=KeptResults)
     vboost: int | None = None

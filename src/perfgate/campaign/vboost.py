@@ -1,4 +1,4 @@
-"""Boosting: ``--vboost LEVEL``, the slider of a start's GPUs at one level for as long as it lasts.
+"""vboost: ``--vboost LEVEL``, the slider of a start's GPUs at one level for as long as it lasts.
 
 Which starts that is for, and what cannot be had. Setting and putting back: `preflight.boost`.
 """

@@ -9,7 +9,7 @@ from perfgate.cli.baseline_tables import add_format, print_table, signed
 from perfgate.cli.output import print_json
 
 if TYPE_CHECKING:
-    from perfgate.baselines.history import Step
+    from perfgate.baselines.history import HistoryEntry
 
 _STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")
 _VALUE_COLUMNS = ("probe", "metric", "unit", "version", "commit", "mean", "since before", "anchor")
@@ -30,7 +30,7 @@ def _history(arguments: argparse.Namespace) -> int:
     from perfgate.core.errors import InputError
 
     store = suite_store()
-    places = sorted(
+    locations = sorted(
         {
             one.parent.parent.name
             for one in store.list()
@@ -38,7 +38,7 @@ def _history(arguments: argparse.Namespace) -> int:
             and arguments.hardware in (None, one.parent.parent.name)
         }
     )
-    if not places:
+    if not locations:
         known = sorted({one.parent.name for one in store.list()})
         raise InputError(
             "no baseline of this scenario",
@@ -46,7 +46,7 @@ def _history(arguments: argparse.Namespace) -> int:
             expected=f"one of {', '.join(known)}" if known else "at least one baseline",
         )
     metrics = _primary_metrics(arguments.scenario)
-    found = {place: history(store, place, arguments.scenario, metrics) for place in places}
+    found = {place: history(store, place, arguments.scenario, metrics) for place in locations}
     if arguments.format == "json":
         print_json({place: [_plain_step(step) for step in steps] for place, steps in found.items()})
         return 0
@@ -73,7 +73,7 @@ def _primary_metrics(scenario: str) -> Collection[str] | None:
     return next((one.gate.metrics for one in found if one.id == scenario), None)
 
 
-def _step_row(step: "Step") -> tuple[str, ...]:
+def _step_row(step: "HistoryEntry") -> tuple[str, ...]:
     one = step.baseline
     marks = []
     if step.is_anchor:
@@ -93,7 +93,7 @@ def _step_row(step: "Step") -> tuple[str, ...]:
     )
 
 
-def _value_rows(steps: "Sequence[Step]") -> list[tuple[str, ...]]:
+def _value_rows(steps: "Sequence[HistoryEntry]") -> list[tuple[str, ...]]:
     """Sorted by probe and metric, so that each is a series to read down."""
     from perfgate.core.metrics import lookup
     from perfgate.reports.outcome_text import number
@@ -115,7 +115,7 @@ def _value_rows(steps: "Sequence[Step]") -> list[tuple[str, ...]]:
     ]
 
 
-def _plain_step(step: "Step") -> dict[str, object]:
+def _plain_step(step: "HistoryEntry") -> dict[str, object]:
     one = step.baseline
     return {
         "file": str(one.file),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perfgate.baselines.calibrated_noise import Calibrated
     from perfgate.campaign.session import Session
     from perfgate.core.measurement import Json
-    from perfgate.plan.toolchain import Tools
+    from perfgate.plan.toolchain import Toolchain
     from perfgate.scenarios.probe import Probe
 
 FAILED = 1
@@ -143,19 +143,21 @@ def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]
         return None, [f"what was stored could not be read: {error.problem}"]
 
 
-def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tuple[Tools, Session]":
+def _prepare(
+    probes: "tuple[Probe, ...]", arguments: argparse.Namespace
+) -> "tuple[Toolchain, Session]":
     """The programs, asked whether they can do it, and a session whose folder is not yet made."""
-    from perfgate.campaign.campaigns import Suite
+    from perfgate.campaign.campaigns import Campaigns
     from perfgate.campaign.session import LEASE_WAIT_S, Session
-    from perfgate.core import locations as places
     from perfgate.core.errors import InputError
+    from perfgate.core.locations import Locations
     from perfgate.core.paths import repository
     from perfgate.gate.rule import Rule
     from perfgate.launchers.base import launcher
     from perfgate.machine.hardware import detect
     from perfgate.machine.leases import GpuPool
     from perfgate.plan.calls import commands_to_verify
-    from perfgate.plan.toolchain import BuildOverride, tools_for
+    from perfgate.plan.toolchain import BuildOverride, toolchain_for
     from perfgate.runs.records import RunFolder
 
     stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
@@ -169,7 +171,7 @@ def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tup
         pool=GpuPool.of_machine(),
         lease_wait_s=LEASE_WAIT_S,
     )
-    unable = Suite(session).unable(probes[0])
+    unable = Campaigns(session).unable(probes[0])
     if unable is not None:
         raise InputError(
             "this machine cannot run the scenario",
@@ -177,15 +179,15 @@ def _prepare(probes: "tuple[Probe, ...]", arguments: argparse.Namespace) -> "tup
             hint="`perfgate doctor` names what it can run",
         )
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    where = start_with.places(places.here(), probes[0].scenario, override.version)
-    tools = tools_for(probes[0].scenario, where, override)
+    where = start_with.locations(Locations.of_environment(), probes[0].scenario, override.version)
+    tools = toolchain_for(probes[0].scenario, where, override)
     tools.require()
-    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
-    tools.engine.verify(tools.build, commands, tools.places)
+    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
+    tools.engine.verify(tools.build, commands, tools.locations)
     return tools, session
 
 
-def _repeats(arguments: argparse.Namespace, tools: "Tools", probes: "tuple[Probe, ...]") -> int:
+def _repeats(arguments: argparse.Namespace, tools: "Toolchain", probes: "tuple[Probe, ...]") -> int:
     """Measurements of each point on each start.
 
     Raises:
@@ -248,7 +250,7 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 
 def _measure(
-    probes: "tuple[Probe, ...]", tools: "Tools", session: "Session", starts: int, repeats: int
+    probes: "tuple[Probe, ...]", tools: "Toolchain", session: "Session", starts: int, repeats: int
 ) -> "tuple[Calibrated, list[str]]":
     from perfgate.baselines.calibrated_noise import Calibrated
     from perfgate.campaign.calibration import measure, noise_of

@@ -65,9 +65,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from perfgate.reports.comparison import markdown, plain, status_of, text
     from perfgate.verdicts.comparison.comparison import compare
     from perfgate.verdicts.comparison.inputs import read_side
-    from perfgate.verdicts.comparison.probe import Asked
+    from perfgate.verdicts.comparison.probe import ComparisonOptions
 
-    asked = Asked(
+    asked = ComparisonOptions(
         _bands(arguments.band),
         frozenset(_words("--across", arguments.across)),
         tuple(_words("--probe", arguments.probe)),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from perfgate.machine.hardware import Machine
-    from perfgate.machine.preflight import Check, Report
+    from perfgate.machine.preflight import Check, PreflightReport
     from perfgate.scenarios.scenario import Scenario
 
 _WIDTH = 70
@@ -153,15 +153,15 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
 
 
 def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
-    from perfgate.core import locations as places
+    from perfgate.core.locations import Locations
     from perfgate.launchers.base import launcher
     from perfgate.machine.hardware import detect
-    from perfgate.machine.preflight import Where, look
-    from perfgate.plan.toolchain import tools_for
+    from perfgate.machine.preflight import PreflightTarget, look
+    from perfgate.plan.toolchain import toolchain_for
 
     machine = detect()
     start_with = launcher[arguments.launcher]()
-    where = Where(
+    where = PreflightTarget(
         run_folder=arguments.run_dir,
         reach=arguments.reach,
         on_node=arguments.on_node,
@@ -169,7 +169,9 @@ def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
         runtime=start_with.runtime,
         by_slurm=arguments.launcher == "slurm",
     )
-    tools = tools_for(scenario, start_with.places(places.here(), scenario, None))
+    tools = toolchain_for(
+        scenario, start_with.locations(Locations.of_environment(), scenario, None)
+    )
     report = look(scenario, tools, machine, where)
     if arguments.try_vboost is not None:
         report = replace(report, checks=(*report.checks, _vboost(arguments.try_vboost, report)))
@@ -189,7 +191,7 @@ def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
     return 1 if report.of("failed") else 0
 
 
-def _vboost(level: int, report: "Report") -> "Check":
+def _vboost(level: int, report: "PreflightReport") -> "Check":
     """Whether a run could have the slider at `level`; it is back where it was when this returns."""
     from perfgate.core.errors import InputError, MissingProgram, RunError
     from perfgate.machine.preflight import Check
@@ -211,7 +213,7 @@ def _vboost(level: int, report: "Report") -> "Check":
     return Check("vboost", "ok", f"was set to {level}, seen, and put back to {was}", expected)
 
 
-def _print(report: "Report") -> None:
+def _print(report: "PreflightReport") -> None:
     """All checks in a table; below it what is not well, and how to mend it."""
     print_table(
         ("check", "outcome", "found"),
@@ -247,13 +249,13 @@ def _in_table(check: "Check") -> str:
 
 def _why_not(scenario: "Scenario", machine: "Machine") -> str | None:
     from perfgate.core.errors import PerfgateError
-    from perfgate.plan.toolchain import tools_for
+    from perfgate.plan.toolchain import toolchain_for
 
     lacking = machine.lacks(scenario.hardware, scenario.launch)
     if lacking:
         return lacking
     try:
-        tools_for(scenario).require()
+        toolchain_for(scenario).require()
     except PerfgateError as error:
         return " ".join(str(error).split())
     return None

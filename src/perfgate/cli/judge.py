@@ -19,7 +19,7 @@ from perfgate.cli.output import add_format, print_json
 
 if TYPE_CHECKING:
     from perfgate.gate.verdict import Judgement
-    from perfgate.verdicts.numbers import Question
+    from perfgate.verdicts.numbers import NumberTest
 
 _INPUT = Path("<standard input>")
 _NEED_METRIC = ("baseline", "new", "band", "sigma", "alpha", "beta", "max_runs", "questions")
@@ -61,11 +61,11 @@ def _run(arguments: argparse.Namespace) -> int:
     return _status([judgement.verdict.value])
 
 
-def _asked(arguments: argparse.Namespace) -> "Question":
+def _asked(arguments: argparse.Namespace) -> "NumberTest":
     """The question that the options ask, read as if it were a line."""
     from perfgate.core.errors import InputError
     from perfgate.verdicts.number_lines import COUNTS, RATES
-    from perfgate.verdicts.numbers import Question
+    from perfgate.verdicts.numbers import NumberTest
 
     for name in ("baseline", "new"):
         if getattr(arguments, name) is None:
@@ -81,7 +81,7 @@ def _asked(arguments: argparse.Namespace) -> "Question":
         for name in names
         if (text := getattr(arguments, name)) is not None
     }
-    return Question(arguments.metric, baseline, new, **given)
+    return NumberTest(arguments.metric, baseline, new, **given)
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:

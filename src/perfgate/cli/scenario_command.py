@@ -64,28 +64,28 @@ def load(folder: Path | None) -> "tuple[Scenario, ...]":
 
 
 def _command(arguments: argparse.Namespace) -> int:
-    from perfgate.core.locations import Places, here
+    from perfgate.core.locations import Locations
     from perfgate.plan import calls as plan
     from perfgate.plan.container import container_of
     from perfgate.plan.script import Readiness, script
 
-    places = here() if arguments.here else Places(on_paper=True)
+    locations = Locations.of_environment() if arguments.here else Locations(on_paper=True)
     chosen = shaped(load(arguments.scenarios), arguments.id, arguments.shape)
     made = []
     for scenario in chosen:
         build = build_of(scenario, arguments.engine_version)
         if arguments.container:
             box = container_of(scenario, build)
-            steps = plan.contained_steps(scenario, build, places, box)
+            steps = plan.contained_steps(scenario, build, locations, box)
         else:
-            steps = plan.steps(scenario, build, places)
+            steps = plan.steps(scenario, build, locations)
         made.append((scenario, build, steps))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]
         print_json(plain[0] if len(plain) == 1 else plain)
         return 0
     for scenario, build, steps in made:
-        ready = Readiness(plan.health_url(scenario, build, places), scenario.limits.start_s)
+        ready = Readiness(plan.health_url(scenario, build, locations), scenario.limits.start_s)
         print(script(scenario, build, steps, ready), end="")
     return 0
 
@@ -116,12 +116,12 @@ def shaped(
 
 def build_of(scenario: "Scenario", version: str | None) -> "EngineBuild":
     """The engine's build: the release asked for, else the document's, else the installed one."""
-    from perfgate.core import locations as places
+    from perfgate.core.locations import Locations
     from perfgate.engines.base import EngineBuild, engine
 
     version = version or scenario.source.engine_version
     if version is None:
-        return engine[scenario.engine.name]().build(places.here())
+        return engine[scenario.engine.name]().build(Locations.of_environment())
     return EngineBuild(scenario.engine.name, version, version)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from perfgate.engines.base import EngineBuild
     from perfgate.launchers.site import SlurmSite
     from perfgate.launchers.slurm.script import RenderedJob
-    from perfgate.plan.toolchain import Tools
+    from perfgate.plan.toolchain import Toolchain
     from perfgate.scenarios.scenario import Scenario
 
 _FOLDER = Path("<RUN>")  # of the start's files; a run knows its own
@@ -88,22 +88,22 @@ def _steps(
     scenario: "Scenario", build: "EngineBuild", site: "SlurmSite"
 ) -> "Iterator[tuple[Step, tuple[str, ...]]]":
     """Each program call, and how it is started in the job."""
-    from perfgate.core.locations import Places
+    from perfgate.core.locations import Locations
     from perfgate.engines.base import Endpoint
     from perfgate.launchers.slurm.ranks import as_ranks
     from perfgate.launchers.slurm.script import calls_srun, gres_of, srun_argv, within_job
     from perfgate.plan import calls as plan
-    from perfgate.plan.toolchain import BuildOverride, tools_for
+    from perfgate.plan.toolchain import BuildOverride, toolchain_for
 
-    places = Places(on_paper=True)
-    tools = tools_for(scenario, places, BuildOverride(build.version, build.commit))
+    locations = Locations(on_paper=True)
+    tools = toolchain_for(scenario, locations, BuildOverride(build.version, build.commit))
     nodes = [f"<NODE{number}>" for number in range(1, scenario.hardware.nodes + 1)]
-    endpoint = Endpoint(nodes[0], plan.LISTEN.port, tools.engine.served_model(scenario, places))
+    endpoint = Endpoint(nodes[0], plan.LISTEN.port, tools.engine.served_model(scenario, locations))
     alone = replace(scenario, launch=None)  # launched here, as the slurm launcher does
-    for step in plan.steps(alone, build, places, endpoint):
+    for step in plan.steps(alone, build, locations, endpoint):
         command, folder = step.command, _FOLDER / (step.probe or "")
         if _has_engine(step, tools):
-            command = as_ranks(command, scenario, places, site, nodes)
+            command = as_ranks(command, scenario, locations, site, nodes)
             step = replace(step, command=command)
             contained: tuple[str, ...] | None = tuple(command.env)
             gres = gres_of(site, scenario.hardware)
@@ -126,7 +126,7 @@ def _steps(
             yield step, (*before, *command.argv)
 
 
-def _has_engine(step: "Step", tools: "Tools") -> bool:
+def _has_engine(step: "Step", tools: "Toolchain") -> bool:
     """Whether its program has the engine inside."""
     from perfgate.scenarios.probe import all_probes
 
@@ -134,7 +134,7 @@ def _has_engine(step: "Step", tools: "Tools") -> bool:
     return step.role == "server" or (step.role != "prepare_dataset" and step.probe in offline)
 
 
-def _comes_with_engine(step: "Step", tools: "Tools") -> bool:
+def _comes_with_engine(step: "Step", tools: "Toolchain") -> bool:
     load = tools.scenario.workload
     if step.role == "client" and load is not None:
         return bool(getattr(tools.clients[load.client], "of_engine", False))

@@ -9,7 +9,7 @@ from perfgate.clients import aiperf_results
 from perfgate.clients.base import Client, Target, client
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import AIPERF
 from perfgate.engines.base import EngineBuild
@@ -25,9 +25,9 @@ class AIPerf(Client):
 
     name = "aiperf"
 
-    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`."""
-        answer = places.ask((*places.find(AIPERF), "--version"), _VERSION_WITHIN_S)
+        answer = locations.ask((*locations.find(AIPERF), "--version"), _VERSION_WITHIN_S)
         words = answer.stdout.split()
         if not answer.is_good or not words:
             raise MissingProgram(f"aiperf does not tell its version: {answer.trouble}")
@@ -43,7 +43,7 @@ class AIPerf(Client):
         """
         isl, osl = aiperf_results.lengths(workload)
         endpoint_type = "completions" if workload.api == "completions" else "chat"
-        argv = [*target.places.find(AIPERF), "profile", "--model", target.endpoint.model]
+        argv = [*target.locations.find(AIPERF), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
         argv += ["--streaming"] if workload.streaming else []
         argv += ["--tokenizer", target.tokenizer]
@@ -62,7 +62,7 @@ class AIPerf(Client):
             # No more processes than needed: they may share the machine with the server.
             argv += ["--workers-max", "1", "--record-processors", "1"]
         argv += ["--ui", "none", "--no-gpu-telemetry", "--no-server-metrics"]
-        results = folder if target.places.on_paper else folder.resolve()
+        results = folder if target.locations.on_paper else folder.resolve()
         argv += ["--export-level", "summary", "--output-artifact-dir", str(results)]
         # AIPerf refuses a tokenizer's folder in offline mode and takes any non-empty value as "on".
         env = {"HF_HUB_OFFLINE": "", "TRANSFORMERS_OFFLINE": "", "DO_NOT_TRACK": "1"}

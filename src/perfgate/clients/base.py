@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.registry import Registry
 from perfgate.core.steps import Step
@@ -27,12 +27,12 @@ class Target:
     Attributes:
         endpoint: the server.
         tokenizer: folder of the served model's tokenizer, or its public name.
-        places: where programs are.
+        locations: where programs are.
     """
 
     endpoint: Endpoint
     tokenizer: str
-    places: Places = field(default_factory=Places)
+    locations: Locations = field(default_factory=Locations)
 
 
 class Offline(ABC):
@@ -40,7 +40,7 @@ class Offline(ABC):
 
     name: str
 
-    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """The program's version: that of the engine's build, as it comes with the engine."""
         return build.version
 
@@ -50,7 +50,7 @@ class Offline(ABC):
         scenario: Scenario,
         build: EngineBuild,
         what: Measurable,
-        places: Places,
+        locations: Locations,
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
 
@@ -80,7 +80,7 @@ class Client(ABC):
     of_engine = False
 
     @abstractmethod
-    def version(self, build: EngineBuild, places: Places) -> str:
+    def version(self, build: EngineBuild, locations: Locations) -> str:
         """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:

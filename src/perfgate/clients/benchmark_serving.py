@@ -10,7 +10,7 @@ from perfgate.clients import serving_client as serving
 from perfgate.clients.base import Client, Target, client
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import BENCHMARK_SERVING
 from perfgate.engines.base import EngineBuild
@@ -26,7 +26,7 @@ class BenchmarkServing(Client):
     name = CLIENT
     of_engine = True
 
-    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`; it is part of TensorRT-LLM."""
         return build.version
 
@@ -50,7 +50,7 @@ class BenchmarkServing(Client):
                 expected="0",
             )
         chat = workload.api == "chat"
-        argv = [*target.places.find(BENCHMARK_SERVING), "--model", target.endpoint.model]
+        argv = [*target.locations.find(BENCHMARK_SERVING), "--model", target.endpoint.model]
         argv += ["--backend", "openai-chat" if chat else "openai"]
         argv += ["--endpoint", "/v1/chat/completions"] if chat else []
         if workload.dataset == "sharegpt":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import DATASETS, Places
+from perfgate.core.locations import DATASETS, Locations
 from perfgate.scenarios.scenario import Scenario
 
 ON_PAPER = Path("YOUR_DATASET.jsonl")
@@ -43,7 +43,7 @@ class _Request:
     output: int
 
 
-def real_dataset(scenario: Scenario, places: Places) -> Path:
+def real_dataset(scenario: Scenario, locations: Locations) -> Path:
     """The person's own prompts for a scenario that must not be run with generated ones.
 
     Looked for as ``<scenario-id>.jsonl``, then ``real-<isl>-<osl>.jsonl``, in the folder that
@@ -52,14 +52,14 @@ def real_dataset(scenario: Scenario, places: Places) -> Path:
     Raises:
         InputError: it is not there, has too few or broken lines, or was generated.
     """
-    if places.on_paper:
+    if locations.on_paper:
         return ON_PAPER
     load = scenario.workload
     needed = max((point.requests for point in scenario.points()), default=0)
     names = [f"{scenario.id}.jsonl"]
     if load is not None and load.isl and load.osl:
         names.append(f"real-{load.isl}-{load.osl}.jsonl")
-    path = _find(names, places, f"{_FORMAT}; {_REAL_WHY}")
+    path = _find(names, locations, f"{_FORMAT}; {_REAL_WHY}")
     requests = list(_requests(path))
     if len(requests) < needed:
         raise InputError(
@@ -80,15 +80,15 @@ def real_dataset(scenario: Scenario, places: Places) -> Path:
     return path
 
 
-def sharegpt(places: Places) -> Path:
+def sharegpt(locations: Locations) -> Path:
     """The ShareGPT conversations that serving benchmarks draw prompts from.
 
     Raises:
         InputError: the file is not there, or stops in the middle.
     """
-    if places.on_paper:
+    if locations.on_paper:
         return Path(SHAREGPT)
-    path = _find([SHAREGPT], places, _SHAREGPT_FROM)
+    path = _find([SHAREGPT], locations, _SHAREGPT_FROM)
     with path.open("rb") as stream:
         stream.seek(max(0, path.stat().st_size - 64))
         end = stream.read().rstrip()
@@ -104,15 +104,15 @@ def sharegpt(places: Places) -> Path:
     return path
 
 
-def gpqa_diamond(places: Places) -> Path:
+def gpqa_diamond(locations: Locations) -> Path:
     """The questions of GPQA diamond.
 
     Raises:
         InputError: the file is not there, or is another one.
     """
-    if places.on_paper:
+    if locations.on_paper:
         return Path(GPQA_DIAMOND)
-    path = _find([GPQA_DIAMOND], places, _GPQA_FROM)
+    path = _find([GPQA_DIAMOND], locations, _GPQA_FROM)
     with path.open(encoding="utf-8", newline="", errors="replace") as stream:
         table = csv.reader(stream)
         columns = next(table, [])
@@ -129,8 +129,8 @@ def gpqa_diamond(places: Places) -> Path:
     return path
 
 
-def _find(names: list[str], places: Places, hint: str) -> Path:
-    if places.datasets is None:
+def _find(names: list[str], locations: Locations, hint: str) -> Path:
+    if locations.datasets is None:
         raise InputError(
             "this scenario needs a dataset of your own",
             field=DATASETS,
@@ -139,11 +139,11 @@ def _find(names: list[str], places: Places, hint: str) -> Path:
             hint=hint,
         )
     for name in names:
-        if (places.datasets / name).is_file():
-            return places.datasets / name
+        if (locations.datasets / name).is_file():
+            return locations.datasets / name
     raise InputError(
         "this scenario needs a dataset of your own",
-        file=places.datasets,
+        file=locations.datasets,
         found="no such file",
         expected=" or ".join(names),
         hint=hint,

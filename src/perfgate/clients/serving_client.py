@@ -7,7 +7,7 @@ from perfgate.clients import datasets, serving_report, serving_text
 from perfgate.clients.base import Target
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import lines_of
-from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, Report
+from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -53,7 +53,7 @@ def sharegpt(target: Target) -> list[str]:
     Raises:
         InputError: the person's file is missing.
     """
-    path = datasets.sharegpt(target.places)
+    path = datasets.sharegpt(target.locations)
     return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
 
 
@@ -96,7 +96,7 @@ def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Me
     return Measurement(measured.metrics, {**measured.facts, **asked})
 
 
-def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Report:
+def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:
     path = folder / result_name(point)
     if path.is_file():
         try:

@@ -63,7 +63,7 @@ _NOT_STREAMED_MS = -1000.0
 
 
 @dataclass(frozen=True)
-class Report:
+class ServingReport:
     """A report as it stands, not yet compared with what was asked.
 
     Attributes:
@@ -119,7 +119,7 @@ def is_of_vllm(fields: Mapping[str, Any]) -> bool:
     return bool({"failed", "endpoint_type", "label"} & set(fields))
 
 
-def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Report:
+def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> ServingReport:
     """Read a decoded result.
 
     Args:
@@ -157,7 +157,7 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Report
     facts["streaming"] = streaming
     if unknown:
         facts["unknown_labels"] = list(unknown)
-    return Report(completed_metrics(metrics), facts)
+    return ServingReport(completed_metrics(metrics), facts)
 
 
 def _acceptance(fields: Mapping[str, Any]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from perfgate.clients.report_lines import Line, last_line, number, positive
 from perfgate.clients.serving_report import (
     FROM_STREAM,
-    Report,
+    ServingReport,
     completed_metrics,
     require_complete,
 )
@@ -77,7 +77,7 @@ def is_of_vllm(lines: tuple[Line, ...]) -> bool:
     return any(line.text.startswith(("Peak output token", "Peak concurrent")) for line in lines)
 
 
-def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> Report:
+def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> ServingReport:
     """Read the one table in these lines.
 
     Args:
@@ -102,7 +102,7 @@ def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> Report:
     found.facts["streaming"] = streaming
     if found.unknown:
         found.facts["unknown_labels"] = [*dict.fromkeys(found.unknown)]
-    return Report(completed_metrics(found.metrics), found.facts, _TWO_DIGITS)
+    return ServingReport(completed_metrics(found.metrics), found.facts, _TWO_DIGITS)
 
 
 def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:

@@ -11,9 +11,9 @@ from perfgate.clients.base import Offline, client
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_asked import require_asked
-from perfgate.clients.trtllm_bench_report import CLIENT, Report
+from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
@@ -34,7 +34,7 @@ class TrtllmBench(Offline):
         scenario: Scenario,
         build: EngineBuild,
         what: Measurable,
-        places: Places,
+        locations: Locations,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, LoadPoint) or scenario.workload is None:
@@ -42,9 +42,9 @@ class TrtllmBench(Offline):
         kind = scenario.workload.dataset
         prepared: tuple[Step, ...] = ()
         if kind == "real":
-            prompts = str(datasets.real_dataset(scenario, places))
+            prompts = str(datasets.real_dataset(scenario, locations))
         elif kind == "synthetic":
-            step = dataset.prepare(scenario, build, what.requests, places)
+            step = dataset.prepare(scenario, build, what.requests, locations)
             prepared, prompts = (step,), str(step.produces)
         else:
             raise InputError(
@@ -53,7 +53,7 @@ class TrtllmBench(Offline):
                 found=kind,
                 expected="synthetic or real",
             )
-        command = bench.throughput(scenario, build, what, prompts, places)
+        command = bench.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
     def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:
@@ -70,7 +70,7 @@ class TrtllmBench(Offline):
         return Measurement(measured.metrics, {**measured.facts, **asked})
 
 
-def _report(folder: Path) -> Report:
+def _report(folder: Path) -> BenchReport:
     path = folder / REPORT
     if path.is_file():
         return trtllm_bench_json.parse(_decoded(path))

@@ -15,7 +15,7 @@ from perfgate.clients.trtllm_bench_report import (
     PERCENTILES,
     PERFORMANCE,
     STREAMING,
-    Report,
+    BenchReport,
     require_whole_streaming,
 )
 from perfgate.core.errors import RunError
@@ -54,7 +54,7 @@ def is_report(fields: object) -> bool:
     return isinstance(fields, dict) and {"performance", "request_info"} <= set(fields)
 
 
-def parse(fields: Mapping[str, Any]) -> Report:
+def parse(fields: Mapping[str, Any]) -> BenchReport:
     """Read a decoded report.
 
     Raises:
@@ -88,7 +88,7 @@ def parse(fields: Mapping[str, Any]) -> Report:
     facts |= {"energy": dict(energy)} if (energy := _optional(fields, "energy")) else {}
     unknown = [*_unknown(performance, PERFORMANCE), *_unknown(streaming, STREAMING)]
     facts |= {"unknown_labels": list(unknown)} if unknown else {}
-    return Report(metrics, facts)
+    return BenchReport(metrics, facts)
 
 
 def _section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -38,7 +38,7 @@ EXTREMES = {"minimum": "min", "maximum": "max"}
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchReport:
     """A report as it stands, not yet compared with what was asked.
 
     Attributes:

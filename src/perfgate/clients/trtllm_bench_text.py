@@ -18,7 +18,7 @@ from perfgate.clients.trtllm_bench_report import (
     PERCENTILES,
     PERFORMANCE,
     STREAMING,
-    Report,
+    BenchReport,
     require_whole_streaming,
 )
 from perfgate.core.errors import RunError
@@ -103,7 +103,7 @@ def is_report(lines: Sequence[Line]) -> bool:
     return any(_title(line) in (*_OPENING, OVERVIEW) for line in lines)
 
 
-def parse(lines: tuple[Line, ...]) -> Report:
+def parse(lines: tuple[Line, ...]) -> BenchReport:
     """Read the one report in these lines.
 
     Raises:
@@ -130,7 +130,7 @@ def parse(lines: tuple[Line, ...]) -> Report:
     _take_groups(found)
     if found.unknown:
         found.facts["unknown_labels"] = [*dict.fromkeys(found.unknown)]
-    return Report(found.metrics, _facts(found), _FOUR_DIGITS)
+    return BenchReport(found.metrics, _facts(found), _FOUR_DIGITS)
 
 
 def _title(line: Line) -> str | None:

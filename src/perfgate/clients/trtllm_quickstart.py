@@ -14,7 +14,7 @@ from perfgate.clients.base import Offline, client
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, lines_of
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
@@ -40,12 +40,12 @@ class TrtllmQuickstart(Offline):
         scenario: Scenario,
         build: EngineBuild,
         what: Measurable,
-        places: Places,
+        locations: Locations,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, Smoke):
             raise InputError(f"{self.name} is a smoke test, nothing else", found=repr(what)[:120])
-        command = examples.quickstart(scenario, build, what, places)
+        command = examples.quickstart(scenario, build, what, locations)
         return (Step("benchmark", command, probe=what.label),)
 
     def parse(

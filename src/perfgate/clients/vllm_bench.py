@@ -9,7 +9,7 @@ from perfgate.clients import serving_client as serving
 from perfgate.clients.base import Client, Target, client
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import VLLM
 from perfgate.engines.base import EngineBuild
@@ -25,9 +25,9 @@ class VllmBench(Client):
 
     name = CLIENT
 
-    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`; the client's own, whatever engine it measures."""
-        answer = places.ask((*places.find(VLLM), "--version"), _VERSION_WITHIN_S)
+        answer = locations.ask((*locations.find(VLLM), "--version"), _VERSION_WITHIN_S)
         if not answer.is_good:
             raise MissingProgram(f"vllm does not tell its version: {answer.trouble}")
         words = answer.stdout.split()
@@ -48,7 +48,7 @@ class VllmBench(Client):
             InputError: prompts that this client does not make.
         """
         chat = workload.api == "chat"
-        argv = [*target.places.find(VLLM), "bench", "serve", "--model", target.endpoint.model]
+        argv = [*target.locations.find(VLLM), "bench", "serve", "--model", target.endpoint.model]
         argv += ["--backend", "openai-chat" if chat else "openai"]
         argv += ["--endpoint", "/v1/chat/completions" if chat else "/v1/completions"]
         if workload.dataset == "sharegpt":

@@ -1,12 +1,13 @@
-"""Places: where programs, models, sources and datasets are, on this machine or on paper.
+"""Locations: where programs, models, sources and datasets are, on this machine or on paper.
 
-Commands are rendered with places, so that the command a person prints and the one a run starts
+Commands are rendered with locations, so that the command a person prints and the one a run starts
 come from the same code.
 """
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from perfgate.core.errors import InputError
 from perfgate.core.program_query import Answer, Inside, ask_here
@@ -19,7 +20,7 @@ HOSTS = "PERFGATE_HOSTS"
 
 
 @dataclass(frozen=True)
-class Places:
+class Locations:
     """Where things are.
 
     Attributes:
@@ -37,6 +38,21 @@ class Places:
     source: Path | None = None
     hosts: tuple[str, ...] = ()
     inside: Inside | None = None
+
+    @classmethod
+    def of_environment(cls) -> Self:
+        """Those that the environment names.
+
+        Raises:
+            InputError: a variable names a folder that does not exist.
+        """
+        hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
+        return cls(
+            models=_folder(MODELS),
+            datasets=_folder(DATASETS),
+            source=_folder(TENSORRT_LLM_SOURCE),
+            hosts=tuple(hosts),
+        )
 
     def find(self, program: Program) -> tuple[str, ...]:
         """The argv prefix that calls `program`.
@@ -65,21 +81,6 @@ class Places:
         if self.inside is not None and of_engine:
             return self.inside.ask(argv, seconds)
         return ask_here(argv, seconds)
-
-
-def here() -> Places:
-    """The places that the environment names.
-
-    Raises:
-        InputError: a variable names a folder that does not exist.
-    """
-    hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
-    return Places(
-        models=_folder(MODELS),
-        datasets=_folder(DATASETS),
-        source=_folder(TENSORRT_LLM_SOURCE),
-        hosts=tuple(hosts),
-    )
 
 
 def _folder(variable: str) -> Path | None:

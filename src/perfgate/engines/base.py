@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.registry import Registry
 from perfgate.scenarios.scenario import Scenario
@@ -53,11 +53,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def build(self, places: Places) -> EngineBuild:
+    def build(self, locations: Locations) -> EngineBuild:
         """Ask the installed program what it is.
 
         Args:
-            places: where the program is.
+            locations: where the program is.
 
         Raises:
             MissingProgram: the program is not installed.
@@ -65,11 +65,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def served_model(self, scenario: Scenario, places: Places) -> str:
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it."""
 
     def verify(  # noqa: B027
-        self, build: EngineBuild, commands: Sequence[Command], places: Places
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> None:
         """Ask the installed programs whether they know every option of `commands`.
 
@@ -82,16 +82,16 @@ class Engine(ABC):
 
     @abstractmethod
     def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """The command that serves the scenario's model on `endpoint`."""
 
     @abstractmethod
-    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
         """A folder with the model's tokenizer (made once under `cache` if need be), or its name."""
 
     @abstractmethod
-    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """What identifies the model's weights; ``sha256`` is always among it.
 
         Raises:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import LLAMA_CPP_PYTHON
 from perfgate.scenarios.scenario import Scenario
@@ -74,12 +74,12 @@ def known(scenario: Scenario) -> GgufModel:
     return model
 
 
-def locate(scenario: Scenario, places: Places) -> Path:
+def locate(scenario: Scenario, locations: Locations) -> Path:
     """The model's file: where its variable says, else in its package.
 
     Args:
         scenario: names the model.
-        places: where the interpreter is that has the package.
+        locations: where the interpreter is that has the package.
 
     Raises:
         InputError: the file is missing, cut short or no GGUF file.
@@ -90,7 +90,7 @@ def locate(scenario: Scenario, places: Places) -> Path:
     if setting:
         path = Path(setting).absolute()
     else:
-        path = _folder_seen_by(places.find(LLAMA_CPP_PYTHON), model.package) / model.file
+        path = _folder_seen_by(locations.find(LLAMA_CPP_PYTHON), model.package) / model.file
     _require_gguf(path, None if setting else model.size, model.variable)
     return path
 

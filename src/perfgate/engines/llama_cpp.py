@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import LLAMA_CPP_PYTHON
@@ -60,19 +60,20 @@ class LlamaCpp(Engine):
             known = "one of " + ", ".join(CACHE_TYPES)
             raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
 
-    def build(self, places: Places) -> EngineBuild:
+    def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`. The wheel names no commit; its version ends in llama.cpp's build."""
-        done = _asked(places, SERVER, "--version", limit_s=60)
+        done = _asked(locations, SERVER, "--version", limit_s=60)
         if not done.is_good:
             said = done.stderr.strip().splitlines()[-1:] or ["nothing"]
+            python = locations.find(LLAMA_CPP_PYTHON)[0]
             raise MissingProgram(
-                f"{places.find(LLAMA_CPP_PYTHON)[0]} cannot run llama.cpp: {said[0]}; install it "
+                f"{python} cannot run llama.cpp: {said[0]}; install it "
                 f"with `make setup-local`, or say where it is with {LLAMA_CPP_PYTHON.variable}"
             )
         version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)
 
-    def served_model(self, scenario: Scenario, places: Places) -> str:  # noqa: ARG002
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.served_model`."""
         return scenario.model.name
 
@@ -81,13 +82,13 @@ class LlamaCpp(Engine):
         scenario: Scenario,
         build: EngineBuild,  # noqa: ARG002
         endpoint: Endpoint,
-        places: Places,
+        locations: Locations,
     ) -> Command:
         """See `Engine.serve`."""
         settings = scenario.engine.settings
         slots = settings.max_batch_size or 1
-        argv = [*places.find(LLAMA_CPP_PYTHON), str(SERVER)]
-        argv += ["--model", str(gguf_model.locate(scenario, places)), "--alias", endpoint.model]
+        argv = [*locations.find(LLAMA_CPP_PYTHON), str(SERVER)]
+        argv += ["--model", str(gguf_model.locate(scenario, locations)), "--alias", endpoint.model]
         argv += ["--host", endpoint.host, "--port", str(endpoint.port), "--slots", str(slots)]
         if settings.max_seq_len is not None:
             # llama.cpp divides its context evenly among the slots.
@@ -100,17 +101,17 @@ class LlamaCpp(Engine):
             argv += ["--threads", str(settings.cpu_threads)]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
-    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
         """See `Engine.tokenizer`.
 
         Raises:
             RunError: class ``model_file``: the file has no tokenizer that can be translated.
         """
-        model = gguf_model.locate(scenario, places)
+        model = gguf_model.locate(scenario, locations)
         digest = gguf_model.sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
         if not (folder / "tokenizer.json").is_file():
-            done = _asked(places, TOKENIZER, str(model), str(folder), limit_s=120)
+            done = _asked(locations, TOKENIZER, str(model), str(folder), limit_s=120)
             if not done.is_good:
                 raise RunError(
                     "model_file",
@@ -119,9 +120,9 @@ class LlamaCpp(Engine):
                 )
         return str(folder)
 
-    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """See `Engine.model_facts`."""
-        model = gguf_model.locate(scenario, places)
+        model = gguf_model.locate(scenario, locations)
         return {
             "file": model.name,
             "bytes": model.stat().st_size,
@@ -130,14 +131,14 @@ class LlamaCpp(Engine):
         }
 
 
-def _asked(places: Places, script: Path, *arguments: str, limit_s: float) -> Answer:
+def _asked(locations: Locations, script: Path, *arguments: str, limit_s: float) -> Answer:
     """What a script says that the engine's interpreter runs; it may have failed.
 
     Raises:
         MissingProgram: it cannot be started, or does not end in time.
     """
-    argv = (*places.find(LLAMA_CPP_PYTHON), str(script), *arguments)
-    answer = places.ask(argv, limit_s, of_engine=LLAMA_CPP_PYTHON.of_engine)
+    argv = (*locations.find(LLAMA_CPP_PYTHON), str(script), *arguments)
+    answer = locations.ask(argv, limit_s, of_engine=LLAMA_CPP_PYTHON.of_engine)
     if answer.why:
         raise MissingProgram(f"{script.name} cannot be run: {answer.why}")
     return answer

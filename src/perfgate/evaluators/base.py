@@ -7,7 +7,7 @@ from pathlib import Path
 from perfgate.clients.base import Offline, Target
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.registry import Registry
 from perfgate.engines.base import EngineBuild
@@ -25,7 +25,7 @@ class Evaluator(ABC):
     of_engine = False
 
     @abstractmethod
-    def version(self, build: EngineBuild, places: Places) -> str:
+    def version(self, build: EngineBuild, locations: Locations) -> str:
         """The installed program's version: that of the engine's build, where it comes with it.
 
         Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfgate.clients.base import Target
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.paths import repository
 from perfgate.core.programs import LM_EVAL
@@ -46,11 +46,11 @@ class LmEval(Evaluator):
 
     name = "lm_eval"
 
-    def version(self, build: EngineBuild, places: Places) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
         code = "from importlib.metadata import version; print(version('lm_eval'))"
-        argv = (_interpreter(places.find(LM_EVAL)[0]), "-c", code)
-        answer = places.ask(argv, _VERSION_WITHIN_S)
+        argv = (_interpreter(locations.find(LM_EVAL)[0]), "-c", code)
+        answer = locations.ask(argv, _VERSION_WITHIN_S)
         if not answer.is_good:
             raise MissingProgram(f"lm_eval does not tell its version: {answer.trouble}")
         return answer.stdout.strip()
@@ -66,13 +66,13 @@ class LmEval(Evaluator):
             InputError: an extra field of the requests that lm_eval's command line cannot carry.
         """
         own = is_own(task)
-        results = folder if target.places.on_paper else folder.resolve()
+        results = folder if target.locations.on_paper else folder.resolve()
         # lm_eval puts what it does not know among these into the body of every request.
         body: dict[str, object] = {"temperature": task.temperature}
         if task.add_special_tokens is not None:
             body["add_special_tokens"] = task.add_special_tokens
         body |= task.extra_body
-        argv = [*target.places.find(LM_EVAL), "--model", "local-completions"]
+        argv = [*target.locations.find(LM_EVAL), "--model", "local-completions"]
         argv += ["--tasks", task.task, "--batch_size", str(task.batch_size)]
         argv += ["--gen_kwargs", _pairs(body), "--num_fewshot", str(task.fewshot)]
         argv += ["--model_args", _pairs(_model(target, task, own=own))]

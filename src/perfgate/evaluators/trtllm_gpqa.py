@@ -14,7 +14,7 @@ from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, lines_of, positive
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.core.steps import Step
@@ -41,13 +41,13 @@ class TrtllmGpqa(Offline):
         scenario: Scenario,
         build: EngineBuild,
         what: Measurable,
-        places: Places,
+        locations: Locations,
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
             raise InputError(f"{self.name} measures accuracy, nothing else", found=repr(what)[:120])
-        datasets.gpqa_diamond(places)
-        command = examples.gpqa(scenario, build, what, places)
+        datasets.gpqa_diamond(locations)
+        command = examples.gpqa(scenario, build, what, locations)
         return (Step("evaluator", command, probe=what.task),)
 
     def parse(

@@ -15,7 +15,7 @@ from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.noise import Noise
 from perfgate.gate.rule import Rule, rule_for
-from perfgate.gate.sequential_test import Comparison, judge
+from perfgate.gate.sequential_test import BaselineLevel, judge
 from perfgate.gate.verdict import Judgement, Verdict, counted
 
 __all__ = [
@@ -208,7 +208,7 @@ def judge_documented(
     known = scale.badness(found, [reference], "documented")
     values = scale.badness(found, new, "new")
     scale.check_unit(found, known, values)
-    comparison = Comparison(
+    comparison = BaselineLevel(
         found,
         centre=known[0],
         n_base=1,
@@ -248,7 +248,7 @@ def _compare(
     sigma: float | None,
     rule: Rule,
     measured_noise: bool,
-) -> tuple[Comparison, list[str]]:
+) -> tuple[BaselineLevel, list[str]]:
     prior = metric.family.sigma if sigma is None else noises.checked_sigma(sigma)
     if measured_noise:
         if len(values) < noises.FEWEST_TO_MEASURE_NOISE:
@@ -270,10 +270,10 @@ def _compare(
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
     noise = noises.pooled(prior, rule.prior_dof, [kept])
     against = counted(len(kept), "baseline run")
-    return Comparison(metric, fmean(kept), len(kept), noise, rule, against), notes
+    return BaselineLevel(metric, fmean(kept), len(kept), noise, rule, against), notes
 
 
-def _floor_note(comparison: Comparison, margin: float) -> list[str]:
+def _floor_note(comparison: BaselineLevel, margin: float) -> list[str]:
     most = comparison.rule.max_runs
     least = noises.smallest_detectable(
         comparison.noise,

@@ -1,4 +1,4 @@
-"""Looks: the sequential rule itself, on the log scale of `perfgate.gate.scale`.
+"""Sequential test: the rule itself, on the log scale of `perfgate.gate.scale`.
 
 Every further fresh start of the new build is one more look at its runs. The rule, its error rates
 and the reasons for its order: docs/verdicts.md, "The rule for performance".
@@ -36,7 +36,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BaselineLevel:
     """What new runs are compared with.
 
     Attributes:
@@ -82,7 +82,7 @@ class Comparison:
 
 
 def judge(
-    comparison: Comparison, new: Sequence[float], margin: float, notes: Sequence[str] = ()
+    comparison: BaselineLevel, new: Sequence[float], margin: float, notes: Sequence[str] = ()
 ) -> Judgement:
     """Look after each new run, in order, and stop at the first look that decides.
 
@@ -119,7 +119,9 @@ def judge(
     )
 
 
-def _decide(comparison: Comparison, runs: Sequence[float], margin: float) -> tuple[Verdict, Look]:
+def _decide(
+    comparison: BaselineLevel, runs: Sequence[float], margin: float
+) -> tuple[Verdict, Look]:
     count = 1
     while True:
         look = comparison.look(runs[:count])
@@ -133,7 +135,7 @@ def _decide(comparison: Comparison, runs: Sequence[float], margin: float) -> tup
         count += 1
 
 
-def _far_runs(comparison: Comparison, runs: Sequence[float]) -> list[str]:
+def _far_runs(comparison: BaselineLevel, runs: Sequence[float]) -> list[str]:
     """Notes of runs that lie far from the others; they are told and never dropped.
 
     A run is far if it lies beyond 4 sigma from the median of the others, and of all as well: of
@@ -160,12 +162,12 @@ def _far_runs(comparison: Comparison, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def _away(comparison: Comparison, distance: float) -> str:
+def _away(comparison: BaselineLevel, distance: float) -> str:
     change = scale.change(comparison.metric, distance)
     return f"{change:+.1%} ({abs(distance) / comparison.noise.sigma:.1f} sigma)"
 
 
-def _reason(verdict: Verdict, comparison: Comparison, look: Look, margin: float) -> str:
+def _reason(verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float) -> str:
     bounds = (look.low, look.high, margin)
     (best, worst, band), digits = _told_apart([scale.change(comparison.metric, x) for x in bounds])
     change = f"{scale.change(comparison.metric, look.loss):+.{digits}%}"

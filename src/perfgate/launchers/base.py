@@ -13,7 +13,7 @@ import psutil
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
@@ -190,7 +190,7 @@ class Job(ABC):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlacementRequest:
     """What a fresh start needs a place for.
 
     Attributes:
@@ -222,14 +222,14 @@ class Placement(ABC):
         """The address that its server listens on, where it is reached under another one."""
         return self.host
 
-    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """The engine's command as it is launched there: on one node itself, on several by ranks.
 
         Raises:
             InputError: the nodes are not known, or the GPUs do not spread evenly over them.
             MissingProgram: the launching program is not here.
         """
-        return wrapped(command, scenario, places)
+        return wrapped(command, scenario, locations)
 
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:
@@ -305,7 +305,7 @@ class Launcher(ABC):
     runtime: Runtime = "none"
     starts_by: tuple[Program, ...] = ()
 
-    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:  # noqa: ARG002
+    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:  # noqa: ARG002
         """Where programs are for this launcher, for commands and for questions about versions.
 
         Args:
@@ -316,7 +316,7 @@ class Launcher(ABC):
         return here
 
     @abstractmethod
-    def placed(self, wanted: Wanted) -> AbstractContextManager[Placement]:
+    def placed(self, request: PlacementRequest) -> AbstractContextManager[Placement]:
         """A place for one fresh start; nothing of it is left after the block.
 
         Raises:

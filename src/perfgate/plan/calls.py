@@ -14,7 +14,7 @@ from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import request_body
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.paths import machine_store
 from perfgate.core.programs import BENCHMARK_SERVING
 from perfgate.core.steps import Role, Step
@@ -22,7 +22,7 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.evaluators.base import Evaluator
 from perfgate.plan.container import contained, entered
-from perfgate.plan.toolchain import BuildOverride, Tools, tools_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import (
@@ -48,7 +48,7 @@ _ANYWHERE = ("0.0.0.0", "::")  # noqa: S104  where a server listens, not where i
 def steps(
     scenario: Scenario,
     build: EngineBuild,
-    places: Places,
+    locations: Locations,
     endpoint: Endpoint | None = None,
 ) -> tuple[Step, ...]:
     """All program calls of a scenario, launched as its document launches them.
@@ -60,7 +60,7 @@ def steps(
     Args:
         scenario: what is measured.
         build: the engine's release, whose spelling is used.
-        places: where things are, on this machine or on paper.
+        locations: where things are, on this machine or on paper.
         endpoint: where the server listens; None: where the document lets it listen.
 
     Raises:
@@ -68,29 +68,29 @@ def steps(
         MissingProgram: a program is not here (never on paper).
     """
     return tuple(
-        replace(call.step, command=wrapped(call.step.command, scenario, places))
+        replace(call.step, command=wrapped(call.step.command, scenario, locations))
         if call.has_engine
         else call.step
-        for call in _calls(scenario, build, places, endpoint)
+        for call in _calls(scenario, build, locations, endpoint)
     )
 
 
 def commands_to_verify(
-    scenario: Scenario, build: EngineBuild, places: Places
+    scenario: Scenario, build: EngineBuild, locations: Locations
 ) -> tuple[Command, ...]:
     """The commands of all steps as the programs themselves get them, launched by nothing.
 
     Raises:
         InputError: as `steps`.
     """
-    return tuple(call.step.command for call in _calls(scenario, build, places, None))
+    return tuple(call.step.command for call in _calls(scenario, build, locations, None))
 
 
-def endpoint_of(scenario: Scenario, build: EngineBuild, places: Places) -> Endpoint:
+def endpoint_of(scenario: Scenario, build: EngineBuild, locations: Locations) -> Endpoint:
     """Where the document lets the server listen, and what its model is called there."""
-    engine = _tools(scenario, build, places).engine
+    engine = _tools(scenario, build, locations).engine
     listen = scenario.listen or LISTEN
-    return Endpoint(listen.host, listen.port, engine.served_model(scenario, places))
+    return Endpoint(listen.host, listen.port, engine.served_model(scenario, locations))
 
 
 def as_found(endpoint: Endpoint) -> Endpoint:
@@ -98,16 +98,16 @@ def as_found(endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, host="localhost") if endpoint.host in _ANYWHERE else endpoint
 
 
-def health_url(scenario: Scenario, build: EngineBuild, places: Places) -> str:
+def health_url(scenario: Scenario, build: EngineBuild, locations: Locations) -> str:
     """What tells a client on the same machine whether the server is ready."""
-    tools = _tools(scenario, build, places)
-    return as_found(endpoint_of(scenario, build, places)).url + tools.engine.health_path
+    tools = _tools(scenario, build, locations)
+    return as_found(endpoint_of(scenario, build, locations)).url + tools.engine.health_path
 
 
 def contained_steps(
     scenario: Scenario,
     build: EngineBuild,
-    places: Places,
+    locations: Locations,
     container: Container,
 ) -> tuple[Step, ...]:
     """The same steps with the engine's programs in its release container.
@@ -119,17 +119,19 @@ def contained_steps(
         InputError: as `steps`.
     """
     # From outside, a server in a container is only reached if it listens on all its addresses.
-    endpoint = replace(endpoint_of(scenario, build, places), host=_ANYWHERE[0])
+    endpoint = replace(endpoint_of(scenario, build, locations), host=_ANYWHERE[0])
     # Programs are named as in the container, not as found here.
-    inside = replace(places, on_paper=True, source=places.source or IMAGE_SOURCES)
+    inside = replace(locations, on_paper=True, source=locations.source or IMAGE_SOURCES)
 
     def boxed(call: _Call) -> Step:
         command = call.step.command
         if call.has_engine or call.step.role == "prepare_dataset":
-            return replace(call.step, command=contained(command, container, places, endpoint.port))
+            return replace(
+                call.step, command=contained(command, container, locations, endpoint.port)
+            )
         if command.argv[: len(BENCHMARK_SERVING.bare())] == BENCHMARK_SERVING.bare():
             folder = RESULTS / (call.step.probe or "")
-            return replace(call.step, command=entered(command, container, places, folder))
+            return replace(call.step, command=entered(command, container, locations, folder))
         return call.step
 
     return tuple(boxed(call) for call in _calls(scenario, build, inside, endpoint))
@@ -143,14 +145,14 @@ class _Call:
     has_engine: bool = False
 
 
-def _tools(scenario: Scenario, build: EngineBuild, places: Places) -> Tools:
-    return tools_for(scenario, places, BuildOverride(build.version, build.commit))
+def _tools(scenario: Scenario, build: EngineBuild, locations: Locations) -> Toolchain:
+    return toolchain_for(scenario, locations, BuildOverride(build.version, build.commit))
 
 
 def _calls(
-    scenario: Scenario, build: EngineBuild, places: Places, endpoint: Endpoint | None
+    scenario: Scenario, build: EngineBuild, locations: Locations, endpoint: Endpoint | None
 ) -> list[_Call]:
-    tools = _tools(scenario, build, places)
+    tools = _tools(scenario, build, locations)
     tools.engine.check(scenario, build)
     offline = [probe for probe in all_probes(scenario) if tools.is_offline(probe)]
     served = [probe for probe in all_probes(scenario) if not tools.is_offline(probe)]
@@ -166,7 +168,7 @@ def _calls(
 
 
 def _offline(
-    probes: Sequence[Probe], tools: Tools, build: EngineBuild
+    probes: Sequence[Probe], tools: Toolchain, build: EngineBuild
 ) -> tuple[list[Step], list[_Call]]:
     """The steps that prepare, each once, and those that measure."""
     prepared: list[Step] = []
@@ -175,7 +177,7 @@ def _offline(
         program = tools.program_of(probe)
         if not isinstance(program, Offline):
             raise TypeError(f"{program} is not an offline program")
-        *before, last = program.steps(tools.scenario, build, probe.what, tools.places)
+        *before, last = program.steps(tools.scenario, build, probe.what, tools.locations)
         for step in (replace(one, probe=None) for one in before):
             same = [n for n, other in enumerate(prepared) if replace(other, probe=None) == step]
             if same:
@@ -188,10 +190,10 @@ def _offline(
 
 
 def _served(
-    probes: Sequence[Probe], tools: Tools, build: EngineBuild, endpoint: Endpoint | None
+    probes: Sequence[Probe], tools: Toolchain, build: EngineBuild, endpoint: Endpoint | None
 ) -> Iterator[_Call]:
     """The server, and what is asked of it."""
-    scenario, places = tools.scenario, tools.places
+    scenario, locations = tools.scenario, tools.locations
     if scenario.launch is not None and scenario.launch.by == "sbatch":
         raise InputError(
             "a submitted job cannot serve: nobody knows beforehand on which node",
@@ -201,20 +203,20 @@ def _served(
             expected="srun or mpirun",
         )
     if endpoint is None:
-        endpoint = endpoint_of(scenario, build, places)
-    server = tools.engine.serve(scenario, build, endpoint, places)
+        endpoint = endpoint_of(scenario, build, locations)
+    server = tools.engine.serve(scenario, build, endpoint, locations)
     yield _Call(Step("server", server), has_engine=True)
     endpoint = as_found(endpoint)
     tokenizer = endpoint.model
     if any(not probe.is_smoke for probe in probes):
-        tokenizer = tools.engine.tokenizer(scenario, machine_store() / "cache", places)
-    target = Target(endpoint, tokenizer, places)
+        tokenizer = tools.engine.tokenizer(scenario, machine_store() / "cache", locations)
+    target = Target(endpoint, tokenizer, locations)
     for probe in probes:
         for step in _asked(probe, tools, target):
             yield _Call(replace(step, probe=probe.label))
 
 
-def _asked(probe: Probe, tools: Tools, target: Target) -> Iterator[Step]:
+def _asked(probe: Probe, tools: Toolchain, target: Target) -> Iterator[Step]:
     """What one probe asks of the server."""
     program, what, load = tools.program_of(probe), probe.what, tools.scenario.workload
     if isinstance(what, Smoke):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import DOCKER
 from perfgate.core.secrets import is_secret
 from perfgate.engines.base import EngineBuild
@@ -49,7 +49,9 @@ def container_of(scenario: Scenario, build: EngineBuild) -> Container:
     return Container(f"{RELEASES}:{build.version}", name)
 
 
-def contained(command: Command, container: Container, places: Places, port: int = PORT) -> Command:
+def contained(
+    command: Command, container: Container, locations: Locations, port: int = PORT
+) -> Command:
     """`command` in a container of its own, gone when it ends.
 
     The working folder is mounted, so that files are found by their relative names; so are the
@@ -59,13 +61,13 @@ def contained(command: Command, container: Container, places: Places, port: int 
     Args:
         command: a command whose programs are named as in the container.
         container: image and name.
-        places: where Docker and the folders are.
+        locations: where Docker and the folders are.
         port: where a server in the container listens, open on this machine under the same number.
     """
-    cache = "~/.cache" if places.on_paper else str(Path("~/.cache").expanduser())
-    argv = [*places.find(DOCKER), "run", "--rm", "--ipc=host", "--gpus", "all"]
+    cache = "~/.cache" if locations.on_paper else str(Path("~/.cache").expanduser())
+    argv = [*locations.find(DOCKER), "run", "--rm", "--ipc=host", "--gpus", "all"]
     argv += ["-p", f"{port}:{port}", "-v", f"{cache}:/root/.cache:rw"]
-    for folder in (places.models, places.datasets, places.source):
+    for folder in (locations.models, locations.datasets, locations.source):
         if folder is not None:
             argv += ["-v", f"{folder}:{folder}"]
     argv += ["-v", f".:{WORKDIR}", "-w", WORKDIR]  # a relative source needs Docker 23
@@ -80,11 +82,13 @@ def contained(command: Command, container: Container, places: Places, port: int 
     return replace(command, argv=tuple(argv))
 
 
-def entered(command: Command, container: Container, places: Places, folder: PurePath) -> Command:
+def entered(
+    command: Command, container: Container, locations: Locations, folder: PurePath
+) -> Command:
     """`command` in the running container, in `folder` of the container's own working folder."""
     if container.name is None:
         raise ValueError("a container without a name cannot be entered")
-    argv = [*places.find(DOCKER), "exec", "-w", str(PurePosixPath(WORKDIR) / folder)]
+    argv = [*locations.find(DOCKER), "exec", "-w", str(PurePosixPath(WORKDIR) / folder)]
     argv += [*_variables(command.env.items()), container.name]
     return replace(command, argv=(*argv, *command.argv))
 

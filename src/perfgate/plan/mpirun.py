@@ -6,7 +6,7 @@ As in the DeepSeek-V3 example, sections "mpirun" and "DeepGEMM".
 from dataclasses import replace
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import MPIRUN
 from perfgate.core.secrets import is_secret
 from perfgate.plan.ranks import Ranks, of_each_rank, required_hosts_for
@@ -14,23 +14,23 @@ from perfgate.scenarios.scenario import Launch, Scenario
 
 
 def wrap(
-    command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, places: Places
+    command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, locations: Locations
 ) -> Command:
     """See `perfgate.plan.wrapping.wrapped`."""
     del scenario
-    hosts = required_hosts_for(ranks, places)
-    argv = [*places.find(MPIRUN)]
+    hosts = required_hosts_for(ranks, locations)
+    argv = [*locations.find(MPIRUN)]
     if launch.output is not None:
         argv += ["--output-filename", launch.output]
     argv += ["-H", ",".join(f"{host}:{ranks.per_node}" for host in hosts)]
     if launch.ssh_port is not None:
         argv += ["-mca", "plm_rsh_args", f"-p {launch.ssh_port}"]
-    if launch.ssh_port is not None or not places.on_paper:
+    if launch.ssh_port is not None or not locations.on_paper:
         # Documented with the SSH daemon of a container, where everybody is root: Open MPI refuses
         # root without it and ignores it for anybody else, so a run always has it.
         argv += ["--allow-run-as-root"]
     argv += ["-n", str(ranks.total), *_variables(command, launch)]
-    return replace(command, argv=(*argv, *of_each_rank(command, places)))
+    return replace(command, argv=(*argv, *of_each_rank(command, locations)))
 
 
 def _variables(command: Command, launch: Launch) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import HOSTS, Places
+from perfgate.core.locations import HOSTS, Locations
 from perfgate.core.programs import TRTLLM_LAUNCH
 from perfgate.scenarios.scenario import Scenario
 
@@ -40,7 +40,9 @@ def ranks_of(scenario: Scenario) -> Ranks:
     return Ranks(nodes, gpus // nodes)
 
 
-def of_each_rank(command: Command, places: Places, *, in_container: bool = False) -> list[str]:
+def of_each_rank(
+    command: Command, locations: Locations, *, in_container: bool = False
+) -> list[str]:
     """What every rank runs: the engine under ``trtllm-llmapi-launch``.
 
     It lets one rank run the program and has the others work for it (DeepSeek-V3 example,
@@ -48,35 +50,35 @@ def of_each_rank(command: Command, places: Places, *, in_container: bool = False
 
     Args:
         command: the engine's command.
-        places: where programs are.
+        locations: where programs are.
         in_container: the program is found in the container, not here.
     """
-    prefix = TRTLLM_LAUNCH.bare() if in_container else places.find(TRTLLM_LAUNCH)
+    prefix = TRTLLM_LAUNCH.bare() if in_container else locations.find(TRTLLM_LAUNCH)
     return [*prefix, *command.argv]
 
 
-def hosts_for(ranks: Ranks, places: Places) -> tuple[str, ...]:
+def hosts_for(ranks: Ranks, locations: Locations) -> tuple[str, ...]:
     """The nodes by name, as many as there must be: placeholders on paper, else none if unnamed.
 
     Raises:
         InputError: some are named, but too few.
     """
-    if not places.hosts:
-        if places.on_paper:
+    if not locations.hosts:
+        if locations.on_paper:
             return tuple(f"<HOST{number}>" for number in range(1, ranks.nodes + 1))
         return ()
-    if len(places.hosts) < ranks.nodes:
-        raise _too_few(places.hosts, ranks)
-    return places.hosts[: ranks.nodes]
+    if len(locations.hosts) < ranks.nodes:
+        raise _too_few(locations.hosts, ranks)
+    return locations.hosts[: ranks.nodes]
 
 
-def required_hosts_for(ranks: Ranks, places: Places) -> tuple[str, ...]:
+def required_hosts_for(ranks: Ranks, locations: Locations) -> tuple[str, ...]:
     """The same, for programs that find no nodes by themselves.
 
     Raises:
         InputError: too few are named, or none.
     """
-    hosts = hosts_for(ranks, places)
+    hosts = hosts_for(ranks, locations)
     if not hosts:
         raise _too_few(hosts, ranks)
     return hosts

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH
 from perfgate.plan.ranks import Ranks, of_each_rank
 from perfgate.plan.shell_text import call, exports
@@ -23,7 +23,7 @@ RANK_OUTPUT = "bench_%j_%t.srun.out"  # %j: the job's number, %t: the rank
 
 
 def wrap(
-    command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, places: Places
+    command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, locations: Locations
 ) -> Command:
     """See `perfgate.plan.wrapping.wrapped`.
 
@@ -34,33 +34,33 @@ def wrap(
         raise ValueError(f"{command.argv[0]} prints its result, which a job's ranks would mix")
     sizes = [f"--nodes={ranks.nodes}", f"--ntasks={ranks.total}"]
     sizes.append(f"--ntasks-per-node={ranks.per_node}")
-    container = container_options(command, scenario, places)
+    container = container_options(command, scenario, locations)
     job = _job(
-        [*sizes, *_job_options(scenario, launch, places)],
-        ["srun", *container, *_srun_options(launch, places), "bash", RANK],
+        [*sizes, *_job_options(scenario, launch, locations)],
+        ["srun", *container, *_srun_options(launch, locations), "bash", RANK],
     )
-    inner = of_each_rank(command, places, in_container=bool(container))
+    inner = of_each_rank(command, locations, in_container=bool(container))
     files = {**command.files, JOB: job, RANK: _rank(command, inner)}
-    argv = (*places.find(SBATCH), "--wait", *sizes, JOB)
-    if places.on_paper:
+    argv = (*locations.find(SBATCH), "--wait", *sizes, JOB)
+    if locations.on_paper:
         return replace(command, argv=argv, files=files)
     return replace(command, argv=("bash", SUBMIT), files={**files, SUBMIT: _submit(argv)})
 
 
-def _job_options(scenario: Scenario, launch: Launch, places: Places) -> list[str]:
+def _job_options(scenario: Scenario, launch: Launch, locations: Locations) -> list[str]:
     options = [] if launch.time_limit is None else [f"--time={launch.time_limit}"]
     options.append(f"--job-name={scenario.id}")
     # By default Slurm starts the job of a failed node again without a word, perhaps elsewhere.
     options.append("--no-requeue")
-    if not places.on_paper:
+    if not locations.on_paper:
         # In a run everything goes into the launcher's logs of the step, which the parsers read.
         options += ["--output=benchmark.out", "--error=benchmark.err", "--open-mode=append"]
     return options
 
 
-def _srun_options(launch: Launch, places: Places) -> list[str]:
+def _srun_options(launch: Launch, locations: Locations) -> list[str]:
     options = ["--mpi=pmix"]
-    if places.on_paper:
+    if locations.on_paper:
         options += ["--output", launch.output or RANK_OUTPUT]
     return options
 

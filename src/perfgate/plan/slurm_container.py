@@ -8,7 +8,7 @@ paper; in a run, image and mounts are the site's own, as its environment says.
 import os
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
 IMAGE = "PERFGATE_CONTAINER_IMAGE"
@@ -17,9 +17,9 @@ WORKDIR = "PERFGATE_CONTAINER_WORKDIR"
 DOCUMENTED_WORKDIR = "/workspace"
 
 
-def container_options(command: Command, scenario: Scenario, places: Places) -> list[str]:
+def container_options(command: Command, scenario: Scenario, locations: Locations) -> list[str]:
     """``--container-…`` of srun; none where there is no container."""
-    if places.on_paper:
+    if locations.on_paper:
         if scenario.container is None:
             return []
         image, workdir = _as_enroot_has_it(scenario.container.image), DOCUMENTED_WORKDIR
@@ -29,7 +29,7 @@ def container_options(command: Command, scenario: Scenario, places: Places) -> l
         if not image:
             return []
         workdir = os.environ.get(WORKDIR) or DOCUMENTED_WORKDIR
-        mounts = ",".join(_mounts(workdir, places))
+        mounts = ",".join(_mounts(workdir, locations))
     options = [f"--container-image={image}", f"--container-mounts={mounts}"]
     options += ["--container-workdir", workdir]
     if command.env:
@@ -44,13 +44,13 @@ def _as_enroot_has_it(image: str) -> str:
     return f"{registry}#{rest}" if slash and "." in registry else image
 
 
-def _mounts(workdir: str, places: Places) -> list[str]:
+def _mounts(workdir: str, locations: Locations) -> list[str]:
     """The site's mounts, the folder of the run, and the folders that files are named from."""
     site = [mount for mount in os.environ.get(MOUNTS, "").split(",") if mount]
     targets = {[*mount.split(":"), mount][1] for mount in site}
     # A source that begins with a dot is relative to srun's working folder.
     ours = {workdir: f"./:{workdir}"}
-    for folder in (places.models, places.datasets, places.source):
+    for folder in (locations.models, locations.datasets, locations.source):
         if folder is not None:
             ours[str(folder)] = f"{folder}:{folder}"
     return [*site, *(mount for target, mount in ours.items() if target not in targets)]

@@ -1,12 +1,11 @@
-"""Tools: the programs that one scenario needs, found and asked for their versions once."""
+"""Toolchain: the programs that one scenario needs, found and asked for their versions once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from perfgate.clients.base import Client, Offline, client
-from perfgate.core import locations as where
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
@@ -30,7 +29,7 @@ class BuildOverride:
 
 
 @dataclass(frozen=True)
-class Tools:
+class Toolchain:
     """Engine, clients and evaluators of one scenario.
 
     Attributes:
@@ -38,7 +37,7 @@ class Tools:
         engine: the engine under test.
         clients: name → what measures load or asks the first question.
         evaluators: name → what measures accuracy.
-        places: where things are.
+        locations: where things are.
         override: what a person says of the build.
     """
 
@@ -46,7 +45,7 @@ class Tools:
     engine: Engine
     clients: Mapping[str, Client | Offline] = field(default_factory=dict)
     evaluators: Mapping[str, Evaluator | Offline] = field(default_factory=dict)
-    places: Places = field(default_factory=Places)
+    locations: Locations = field(default_factory=Locations)
     override: BuildOverride = field(default_factory=BuildOverride)
 
     @cached_property
@@ -55,19 +54,19 @@ class Tools:
         said = self.override
         if said.version is not None:
             return EngineBuild(self.engine.name, said.version, said.commit or said.version)
-        found = self.engine.build(self.places)
+        found = self.engine.build(self.locations)
         return EngineBuild(found.name, found.version, said.commit or found.commit)
 
     @cached_property
     def model_facts(self) -> Mapping[str, Json]:
         """What identifies the model's weights."""
-        return self.engine.model_facts(self.scenario, self.places)
+        return self.engine.model_facts(self.scenario, self.locations)
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
         """Program name → version, of clients and evaluators."""
         programs = [*self.clients.values(), *self.evaluators.values()]
-        return {program.name: program.version(self.build, self.places) for program in programs}
+        return {program.name: program.version(self.build, self.locations) for program in programs}
 
     def program_of(self, probe: Probe) -> Client | Evaluator | Offline | None:
         """What measures the probe; None: perfgate itself asks the server."""
@@ -112,11 +111,11 @@ class Tools:
         return {**common, "client": told, **machine}
 
 
-def tools_for(
+def toolchain_for(
     scenario: Scenario,
-    places: Places | None = None,
+    locations: Locations | None = None,
     override: BuildOverride | None = None,
-) -> Tools:
+) -> Toolchain:
     """The tools that a scenario names.
 
     Raises:
@@ -127,17 +126,17 @@ def tools_for(
         clients.add(scenario.workload.client)
     if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
         clients.add(scenario.smoke.client)
-    return Tools(
+    return Toolchain(
         scenario,
         engine[scenario.engine.name](),
         {name: client[name]() for name in sorted(clients)},
         {name: evaluator[name]() for name in sorted({t.evaluator for t in scenario.accuracy})},
-        where.here() if places is None else places,
+        Locations.of_environment() if locations is None else locations,
         override or BuildOverride(),
     )
 
 
 def needs_server(scenario: Scenario) -> bool:
     """Whether anything of the scenario is measured on a running server."""
-    tools = tools_for(scenario, Places(on_paper=True))
+    tools = toolchain_for(scenario, Locations(on_paper=True))
     return not all(tools.is_offline(probe) for probe in all_probes(scenario))

@@ -6,14 +6,14 @@ One module per way, each from a `Command` to a `Command`. The launcher starts wh
 from collections.abc import Callable, Mapping
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.plan import mpirun, sbatch, srun
 from perfgate.plan.ranks import Ranks, ranks_of
 from perfgate.scenarios.scenario import Launch, Scenario
 
 __all__ = ["wrapped"]
 
-_Way = Callable[[Command, Scenario, Launch, Ranks, Places], Command]
+_Way = Callable[[Command, Scenario, Launch, Ranks, Locations], Command]
 
 _WAYS: Mapping[str, _Way] = {
     "mpirun": mpirun.wrap,
@@ -22,7 +22,7 @@ _WAYS: Mapping[str, _Way] = {
 }
 
 
-def wrapped(command: Command, scenario: Scenario, places: Places) -> Command:
+def wrapped(command: Command, scenario: Scenario, locations: Locations) -> Command:
     """The engine's command as the scenario's document launches it; itself without a launch.
 
     Only what runs on the scenario's GPUs is wrapped, servers and benchmarks; clients, evaluators
@@ -36,4 +36,4 @@ def wrapped(command: Command, scenario: Scenario, places: Places) -> Command:
     launch = scenario.launch
     if launch is None:
         return command
-    return _WAYS[launch.by](command, scenario, launch, ranks_of(scenario), places)
+    return _WAYS[launch.by](command, scenario, launch, ranks_of(scenario), locations)

@@ -10,8 +10,8 @@ from typing import Any
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_injection import befall_client
 from perfgate.rehearsal.http_requests import require_answer
-from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, here
+from perfgate.rehearsal.options import GivenOptions, released
+from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, here
 from perfgate.rehearsal.serving_report import (
     Served,
     heading,
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _save(given, served, cut=fault == "truncated")
 
 
-def measured(play: Play, given: Given, fault: str | None) -> Served:
+def measured(play: Playbook, given: GivenOptions, fault: str | None) -> Served:
     """What the run showed.
 
     Args:
@@ -84,7 +84,7 @@ def measured(play: Play, given: Given, fault: str | None) -> Served:
     )
 
 
-def _lines(play: Play, served: Served) -> list[str]:
+def _lines(play: Playbook, served: Served) -> list[str]:
     value = served.values
     lines = [heading()]
     if play.numbers >= _TOTALS_SHOWN_FROM:
@@ -111,7 +111,7 @@ def _lines(play: Play, served: Served) -> list[str]:
     return [*lines, *latency_rows(served, deviations=True)]
 
 
-def _save(given: Given, served: Served, *, cut: bool) -> None:
+def _save(given: GivenOptions, served: Served, *, cut: bool) -> None:
     model = given.text("--model")
     backend = given.text("--backend", "openai")
     limit = given.text("--max-concurrency")

@@ -18,12 +18,12 @@ def kv_cache_quantization(options: Mapping[str, Any], folder: str) -> str | None
         options: the YAML file's content.
         folder: the model's; empty: there is none.
     """
-    places = (
+    locations = (
         options.get("kv_cache_config") or {},
         options.get("pytorch_backend_config") or {},
         options,
     )
-    for place in places:
+    for place in locations:
         for name in ("dtype", "kv_cache_dtype"):
             said = place.get(name)
             if isinstance(said, str) and said != "auto":

@@ -1,4 +1,4 @@
-"""The scene of a rehearsal in one pytest process: its variables are set, and taken back at the end.
+"""The environment of a rehearsal in one pytest process: variables set, and put back at its end.
 
 The main process sets the stage and tells its variables to the workers of pytest-xdist.
 """
@@ -14,7 +14,7 @@ from perfgate.scenarios.scenario import Scenario
 SEED = 20  # the same rehearsal twice gives the same numbers
 
 
-class Scene:
+class RehearsalEnvironment:
     """The environment variables that put the stand-ins in place; none until `enter`."""
 
     def __init__(self) -> None:

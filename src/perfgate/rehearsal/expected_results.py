@@ -1,4 +1,4 @@
-"""Part: what is played of a scenario: documented values, and what to make up for the rest.
+"""Expected results of a scenario: documented values, and what to make up for the rest.
 
 The made-up part follows what the documents say of settings: MTP speeds up the single request,
 chunked context lowers the time per token and the throughput, an 8-bit KV cache and DeepGEMM raise

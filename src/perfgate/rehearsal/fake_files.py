@@ -1,4 +1,4 @@
-"""Props: folders of models, datasets and sources that look like the real ones from outside."""
+"""Fake files: folders of models, datasets and sources that look like the real ones from outside."""
 
 import csv
 import json
@@ -116,7 +116,7 @@ def _gpqa(path: Path) -> None:
 
 
 def sources(folder: Path) -> None:
-    """The example programs of a checkout, at their true places."""
+    """The example programs of a checkout, at their true locations."""
     for name, module in _SOURCES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Misfortune: let the fault of the play happen to the program that it belongs to."""
+"""Fault injection: let the fault of the rehearsal happen to the program that it belongs to."""
 
 import os
 import signal
@@ -7,10 +7,10 @@ import time
 from typing import NoReturn
 
 from perfgate.rehearsal.fault_lines import engine_lines
-from perfgate.rehearsal.playbook import Play
+from perfgate.rehearsal.playbook import Playbook
 
 
-def befall_engine(play: Play, host: str = "", port: str = "") -> None:
+def befall_engine(play: Playbook, host: str = "", port: str = "") -> None:
     """End the program that holds the engine, if that is the fault; else nothing happens.
 
     Args:
@@ -28,7 +28,7 @@ def befall_engine(play: Play, host: str = "", port: str = "") -> None:
     raise SystemExit(1)
 
 
-def befall_client(play: Play) -> str | None:
+def befall_client(play: Playbook) -> str | None:
     """Name of the fault that hits the measuring program; never returns when it is to hang."""
     name = play.struck("client")
     if name == "hang":

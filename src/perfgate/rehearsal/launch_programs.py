@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from perfgate.rehearsal.options import read_known
-from perfgate.rehearsal.playbook import Play, announce, end, here
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _JOB = "4711"
 # Where a rank finds its number: Open MPI's, and Slurm's with and without PMIx.
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     raise SystemExit(_PLAYED[program](play, rest))
 
 
-def mpirun(play: Play, argv: Sequence[str]) -> int:
+def mpirun(play: Playbook, argv: Sequence[str]) -> int:
     """``mpirun [options] command``."""
     env: dict[str, str] = {}
     output = None
@@ -111,7 +111,7 @@ def mpirun(play: Play, argv: Sequence[str]) -> int:
     return _as_shell(status)
 
 
-def srun(play: Play, argv: Sequence[str]) -> int:
+def srun(play: Playbook, argv: Sequence[str]) -> int:
     """``srun [options] command``."""
     options, left = _split("srun", argv, _SRUN)
     output = options.get("--output", options.get("-o"))
@@ -124,7 +124,7 @@ def srun(play: Play, argv: Sequence[str]) -> int:
     return _as_shell(status)
 
 
-def sbatch(play: Play, argv: Sequence[str]) -> int:
+def sbatch(play: Playbook, argv: Sequence[str]) -> int:
     """``sbatch [options] script``: the script's own options, then those of the command line."""
     options, left = _split("sbatch", argv, _SBATCH)
     if not left:
@@ -154,14 +154,14 @@ def sbatch(play: Play, argv: Sequence[str]) -> int:
     return 0
 
 
-def llmapi_launch(play: Play, argv: Sequence[str]) -> int:
+def llmapi_launch(play: Playbook, argv: Sequence[str]) -> int:
     """``trtllm-llmapi-launch command``: the first rank runs it, the others have nothing to do."""
     if any(os.environ.get(name, "0") != "0" for name in _RANK):
         return 0
     return _as_shell(_run(play, Wrapped(tuple(argv))))
 
 
-def docker(play: Play, argv: Sequence[str]) -> int:
+def docker(play: Playbook, argv: Sequence[str]) -> int:
     """``docker run [options] image command`` and ``docker exec [options] name command``."""
     verb, rest = (argv[0], argv[1:]) if argv else ("", argv)
     if verb == "run":
@@ -176,7 +176,7 @@ def docker(play: Play, argv: Sequence[str]) -> int:
     return 0
 
 
-def _docker_run(play: Play, argv: Sequence[str]) -> int:
+def _docker_run(play: Playbook, argv: Sequence[str]) -> int:
     options, left = _split("docker run", argv, _DOCKER_RUN)
     if not left:
         print('docker: "docker run" requires at least 1 argument.', file=sys.stderr)
@@ -220,7 +220,7 @@ def _split(
     return {name: given.text(name) for name in given.values}, list(argv[count:])
 
 
-def _run(play: Play, wrapped: Wrapped) -> int:
+def _run(play: Playbook, wrapped: Wrapped) -> int:
     """Run a command with the stand-ins first on its PATH; -N when signal N killed it."""
     if not wrapped.argv:
         return 0

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from perfgate.rehearsal.playbook import Play
+from perfgate.rehearsal.playbook import Playbook
 
 
-def read_options(play: Play, name: str) -> dict[str, Any]:
+def read_options(play: Playbook, name: str) -> dict[str, Any]:
     """The options in file `name`; none without a file.
 
     Ends the program as pydantic does where a release that forbids unknown keys finds one.

@@ -14,7 +14,7 @@ from perfgate.core.metrics import accuracy_name
 from perfgate.rehearsal.fault_injection import befall_client
 from perfgate.rehearsal.http_requests import complete
 from perfgate.rehearsal.options import read_known
-from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, end, here
+from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
 
 VERSION = "0.4.9.1"
 _PROGRAM = "lm_eval"
@@ -91,7 +91,7 @@ def _ask(model: dict[str, Any]) -> None:
 
 
 def _right(
-    play: Play, task: str, questions: int, done: int, *, zero: bool
+    play: Playbook, task: str, questions: int, done: int, *, zero: bool
 ) -> dict[str, list[bool]]:
     """Filter → which questions were answered right."""
     found = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from perfgate.rehearsal.playbook import Play, end
+from perfgate.rehearsal.playbook import Playbook, end
 from perfgate.rehearsal.release_tables import Option
 
 Style = Literal["click", "argparse"]
@@ -15,7 +15,7 @@ _GONE = ("--dataset", "--tp_size", "--model_dir", "--data_dir")
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenOptions:
     """What stood on the command line.
 
     Attributes:
@@ -66,7 +66,7 @@ class Syntax:
         spelled = {word: option for option in self.options.values() for word in option.spellings}
         object.__setattr__(self, "_spelled", spelled)
 
-    def read(self, argv: Sequence[str]) -> Given:
+    def read(self, argv: Sequence[str]) -> GivenOptions:
         """Read `argv`; prints the help page, or what is wrong with it, and ends the program.
 
         Args:
@@ -97,7 +97,7 @@ class Syntax:
             values[option.name] = tuple(taken)
         if self.drifted and values:
             self.refuse(next(reversed(values)))
-        return Given(values, tuple(words), tuple(left))
+        return GivenOptions(values, tuple(words), tuple(left))
 
     def refuse(self, name: str) -> NoReturn:
         """End with what the real program prints for an option it does not know."""
@@ -105,7 +105,7 @@ class Syntax:
             self._wrong(f"No such option: {name}")
         self._wrong(f"unrecognized arguments: {name}")
 
-    def require(self, given: Given, *names: str) -> None:
+    def require(self, given: GivenOptions, *names: str) -> None:
         """End as the real program does where an option that it needs was not given."""
         for name in names:
             if given.has(name):
@@ -176,7 +176,7 @@ def _helped(option: Option) -> str:
 
 
 def released(
-    play: Play,
+    play: Playbook,
     program: str,
     style: Style,
     *,
@@ -208,7 +208,7 @@ def released(
 
 def read_known(
     program: str, options: Iterable[str], flags: Iterable[str], argv: Sequence[str]
-) -> Given:
+) -> GivenOptions:
     """Read the command line of a program that is not TensorRT-LLM's and reads it with argparse.
 
     Args:

@@ -1,4 +1,4 @@
-"""Play: what a stand-in knows of the session and of the scenario that it was started for.
+"""Playbook: what a stand-in knows of the session and of the scenario that it was started for.
 
 Written by `stage` as ``play.json``; read here from the environment that the session sets.
 """
@@ -26,7 +26,7 @@ _COMMON_SCORE = 0.9  # where no score is documented
 
 
 @dataclass(frozen=True)
-class Part:
+class ScenarioPart:
     """What is played of one scenario.
 
     Attributes:
@@ -55,7 +55,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Play:
+class Playbook:
     """The session's play, and the place of one program in it.
 
     Attributes:
@@ -77,7 +77,7 @@ class Play:
     fault: Fault | None
     seed: int
     scenario: str
-    part: Part
+    part: ScenarioPart
     probe: str
     start: int
 
@@ -121,7 +121,7 @@ class Play:
         return self.fault.value or 0.0
 
 
-def here() -> Play:
+def here() -> Playbook:
     """The play that the environment names; ends the program where it names none."""
     place = os.environ.get(REHEARSAL_VARIABLE)
     if not place:
@@ -142,22 +142,22 @@ def here() -> Play:
     if not versions:
         end(f"{path} has no scenario")
     fault = plain.get("fault")
-    return Play(
+    return Playbook(
         folder=path.parent,
         version=versions[-1],
         releases={version: from_plain(plain["releases"][version]) for version in versions},
         fault=None if fault is None else Fault(fault["name"], fault["value"]),
         seed=plain["seed"],
         scenario=scenario,
-        part=Part(versions[-1]) if told is None else _part(told),
+        part=ScenarioPart(versions[-1]) if told is None else _part(told),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
 
 
-def _part(plain: Mapping[str, Any]) -> Part:
+def _part(plain: Mapping[str, Any]) -> ScenarioPart:
     fields = dict(plain)
-    return Part(**{**fields, "guess": Guess(**fields["guess"])})
+    return ScenarioPart(**{**fields, "guess": Guess(**fields["guess"])})
 
 
 def major_minor(version: str) -> tuple[int, int]:

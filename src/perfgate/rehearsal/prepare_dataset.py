@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.rehearsal.dataset_file import write_synthetic
-from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.playbook import Play, announce, end, here
+from perfgate.rehearsal.options import GivenOptions, released
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _PROGRAM = "prepare_dataset.py"
 _KIND = "token-norm-dist"
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     generate(play, sys.argv[1:] if argv is None else argv, _PROGRAM)
 
 
-def generate(play: Play, argv: Sequence[str], program: str) -> None:
+def generate(play: Playbook, argv: Sequence[str], program: str) -> None:
     """Write the dataset that `argv` asks for.
 
     Args:
@@ -44,7 +44,7 @@ def generate(play: Play, argv: Sequence[str], program: str) -> None:
     _write(inner, Path(outer.text("--output", "preprocessed_dataset.json")))
 
 
-def _write(given: Given, path: Path | None) -> None:
+def _write(given: GivenOptions, path: Path | None) -> None:
     if given.integer("--input-stdev", 0) or given.integer("--output-stdev", 0):
         end("the stand-in makes prompts of one length only")
     requests = given.integer("--num-requests", 0)

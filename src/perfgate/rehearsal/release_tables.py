@@ -1,4 +1,4 @@
-"""Tables: what a stand-in must know of releases, kept in the play so that it starts at once.
+"""Release tables: what a stand-in must know of releases, kept in its playbook: it starts at once.
 
 Importing the engine's own tables takes a stand-in longer than all the rest of its life.
 """

@@ -1,4 +1,4 @@
-"""Stage: put the stand-ins in place for a session, and take them away again.
+"""Setup: put the stand-ins in place for a session, and take them away again.
 
 The session's side of a rehearsal. Programs are called as always: by what ``PERFGATE_PROGRAM_…``,
 ``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes.

@@ -1,4 +1,4 @@
-"""Draw: made-up metric values around documented ones, consistent with each other. Pure.
+"""Synthetic metrics: made-up values around documented ones, consistent with each other. Pure.
 
 The one noise that all times share is that of the throughput family, so that rates, durations and
 latencies of one run belong together as those of a real one do.

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from perfgate.rehearsal import benchmark_serving, lm_eval
 from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.playbook import Play, end, here
+from perfgate.rehearsal.playbook import Playbook, end, here
 
 _BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         end("a script, -m or -c is needed")
 
 
-def _play_package(play: Play) -> None:
+def _play_package(play: Playbook) -> None:
     """Let `import tensorrt_llm` and its metadata tell the played release."""
     versions = {"tensorrt-llm": play.version, "lm-eval": lm_eval.VERSION}
     real = importlib.metadata.version
@@ -55,7 +55,7 @@ def _play_package(play: Play) -> None:
 class _Package(MetaPathFinder, Loader):
     """An empty tensorrt_llm with a version, which greets as the real one does."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Playbook) -> None:
         self._play = play
 
     def find_spec(

@@ -13,8 +13,8 @@ from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantiza
 from perfgate.rehearsal.dataset_file import DatasetFacts, look
 from perfgate.rehearsal.fault_injection import befall_client, befall_engine
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.playbook import Play, announce, end, here
+from perfgate.rehearsal.options import GivenOptions, released
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
 from perfgate.rehearsal.prepare_dataset import generate
 from perfgate.rehearsal.synthetic_metrics import Load
 from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         end(f"{_PROGRAM} {command} has no stand-in")
 
 
-def _subcommands(play: Play) -> tuple[str, ...]:
+def _subcommands(play: Playbook) -> tuple[str, ...]:
     head = f"{_PROGRAM} "
     found = {
         name.removeprefix(head).partition(" ")[0]
@@ -54,7 +54,7 @@ def _subcommands(play: Play) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def throughput(play: Play, outer: Given) -> None:
+def throughput(play: Playbook, outer: GivenOptions) -> None:
     """The subcommand that measures."""
     syntax = released(play, f"{_PROGRAM} throughput", "click", engine=True)
     given = syntax.read(outer.rest)
@@ -80,7 +80,7 @@ def throughput(play: Play, outer: Given) -> None:
         _report(given, run, cut=fault == "truncated")
 
 
-def _dataset(given: Given) -> DatasetFacts:
+def _dataset(given: GivenOptions) -> DatasetFacts:
     path = Path(given.text("--dataset"))
     if not path.is_file():
         print(
@@ -98,9 +98,9 @@ def _dataset(given: Given) -> DatasetFacts:
 
 
 def _run(
-    play: Play,
-    outer: Given,
-    given: Given,
+    play: Playbook,
+    outer: GivenOptions,
+    given: GivenOptions,
     options: Mapping[str, Any],
     dataset: DatasetFacts,
     fault: str | None,
@@ -144,7 +144,7 @@ def _run(
     )
 
 
-def _report(given: Given, run: Run, *, cut: bool) -> None:
+def _report(given: GivenOptions, run: Run, *, cut: bool) -> None:
     report = statistics(run)
     name = given.text("--report_json")
     if name:

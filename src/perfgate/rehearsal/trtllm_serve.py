@@ -13,8 +13,8 @@ from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_injection import befall_engine
 from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.options import Given, released
-from perfgate.rehearsal.playbook import SYNTHETIC, Play, announce, end, here
+from perfgate.rehearsal.options import GivenOptions, released
+from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
 
 _PROGRAM = "trtllm-serve"
 _ANSWER = (
@@ -29,7 +29,7 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], model: str, play: Play) -> None:
+    def __init__(self, address: tuple[str, int], model: str, play: Playbook) -> None:
         self.model = model
         self.play = play
         super().__init__(address, Handler)
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _serve(play, given, given.words[0])
 
 
-def _serve(play: Play, given: Given, model: str) -> None:
+def _serve(play: Playbook, given: GivenOptions, model: str) -> None:
     host, port = given.text("--host", "localhost"), given.integer("--port", 8000)
     read_options(play, given.text(play.release.yaml_option))
     fraction = given.number("--kv_cache_free_gpu_memory_fraction", 0.9)

@@ -13,7 +13,7 @@ from typing import Any
 from perfgate.rehearsal.benchmark_serving import measured
 from perfgate.rehearsal.fault_injection import befall_client
 from perfgate.rehearsal.http_requests import require_answer, served_models
-from perfgate.rehearsal.options import Given, read_known
+from perfgate.rehearsal.options import GivenOptions, read_known
 from perfgate.rehearsal.playbook import SYNTHETIC, announce, end, here
 from perfgate.rehearsal.serving_report import (
     Served,
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _save(given, served, model, cut=fault == "truncated")
 
 
-def _require_dataset(given: Given) -> None:
+def _require_dataset(given: GivenOptions) -> None:
     path = Path(given.text("--dataset-path"))
     if given.text("--dataset-name") == "sharegpt":
         try:
@@ -85,7 +85,7 @@ def _require_dataset(given: Given) -> None:
             raise SystemExit(1)
 
 
-def _lines(given: Given, served: Served) -> list[str]:
+def _lines(given: GivenOptions, served: Served) -> list[str]:
     fields = totals(served)
     lines = [heading(), row("Successful requests", served.completed, None)]
     if given.has("--max-concurrency"):
@@ -105,7 +105,7 @@ def _lines(given: Given, served: Served) -> list[str]:
     return [*lines, *latency_rows(served, deviations=False)]
 
 
-def _save(given: Given, served: Served, model: str, *, cut: bool) -> None:
+def _save(given: GivenOptions, served: Served, model: str, *, cut: bool) -> None:
     backend = given.text("--backend") or given.text("--endpoint-type", "openai")
     limit = given.text("--max-concurrency")
     rate = given.text("--request-rate", "inf")

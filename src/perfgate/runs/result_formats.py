@@ -1,4 +1,4 @@
-"""Parsing: what a file of unknown origin is, and what it says. Pure; the command is elsewhere.
+"""Result formats: what a file of unknown origin is, and what it says. Pure; the command is elsewhere.
 
 Every program that a scenario can call has one entry here, in the order in which they are tried.
 """

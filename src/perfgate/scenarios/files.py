@@ -30,16 +30,16 @@ class LoadedSuite:
     claims: tuple[Claim, ...]
 
 
-def load_scenarios(places: Path | Iterable[Path]) -> tuple[Scenario, ...]:
+def load_scenarios(locations: Path | Iterable[Path]) -> tuple[Scenario, ...]:
     """The scenarios of `load_suite`.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files, be it a claim.
     """
-    return load_suite(places).scenarios
+    return load_suite(locations).scenarios
 
 
-def load_suite(places: Path | Iterable[Path]) -> LoadedSuite:
+def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
     """All scenarios and claims of the given files and of the YAML files below the given folders.
 
     Files come in the order of their paths, scenarios and claims in the order of their file. A claim
@@ -53,7 +53,7 @@ def load_suite(places: Path | Iterable[Path]) -> LoadedSuite:
     claims: list[tuple[_Places, int, Claim]] = []
     first_scenarios: dict[str, str] = {}
     first_claims: dict[str, str] = {}
-    for file in _files([places] if isinstance(places, Path) else places, errors):
+    for file in _files([locations] if isinstance(locations, Path) else locations, errors):
         document, damages = read_document(file)
         if document is None:
             errors += damages
@@ -76,10 +76,10 @@ def load_suite(places: Path | Iterable[Path]) -> LoadedSuite:
     return LoadedSuite(tuple(scenarios), tuple(claim for _, _, claim in claims))
 
 
-def _files(places: Iterable[Path], errors: list[InputError]) -> list[Path]:
+def _files(locations: Iterable[Path], errors: list[InputError]) -> list[Path]:
     """The files to read, sorted, each once; a place without any is an error."""
     found: dict[Path, Path] = {}
-    for place in places:
+    for place in locations:
         if place.is_dir():
             files = [path for path in place.rglob("*") if path.suffix in (".yaml", ".yml")]
             if not files:
@@ -168,23 +168,27 @@ class _Content:
     claims: tuple[Claim, ...] = ()
 
 
-def _read(places: _Places, *, damaged: bool) -> _Content:
+def _read(locations: _Places, *, damaged: bool) -> _Content:
     """Read one file; of a damaged one, only the shape of what could be read is checked."""
-    value = places.document.value
+    value = locations.document.value
     schema = scenario_schema()
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
         problems += schema.problems_of_defaults(value["defaults"])
         value = _without_defaults(value)
     problems += schema.problems(value)
-    errors = list({str(e): e for p in problems if (e := places.error(p, by_origin=True))}.values())
+    errors = list(
+        {str(e): e for p in problems if (e := locations.error(p, by_origin=True))}.values()
+    )
     if errors or damaged or not isinstance(value, dict):
         return _Content(errors)
     plain: Any = value
-    scenarios = tuple(from_plain(part, places.document.file) for part in plain["scenarios"])
+    scenarios = tuple(from_plain(part, locations.document.file) for part in plain["scenarios"])
     for position, scenario in enumerate(scenarios):
         for problem in broken_rules(scenario):
-            errors.append(places.error(_below(("scenarios", position), problem), by_origin=False))
+            errors.append(
+                locations.error(_below(("scenarios", position), problem), by_origin=False)
+            )
     claims = tuple(claim_from_plain(part) for part in plain.get("claims", ()))
     return _Content(errors, scenarios, claims)
 
@@ -193,9 +197,9 @@ def _wrong_claims(
     claims: Iterable[tuple[_Places, int, Claim]], scenarios: Iterable[Scenario]
 ) -> Iterator[InputError]:
     by_id = {scenario.id: scenario for scenario in scenarios}
-    for places, position, claim in claims:
+    for locations, position, claim in claims:
         for problem in broken_claim_rules(claim, by_id):
-            yield places.error(_below(("claims", position), problem), by_origin=False)
+            yield locations.error(_below(("claims", position), problem), by_origin=False)
 
 
 def _below(path: Keys, problem: Problem) -> Problem:

@@ -1,4 +1,4 @@
-"""Parameters: what each test function of the suite is run for, by the name of its parameter."""
+"""Parametrize: what each test function of the suite is run for, by the name of its parameter."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -39,7 +39,7 @@ _OF_CLAIMS = "claim_probe"
 PARAMETERS = (*_OF_A_SCENARIO, _OF_CLAIMS)
 
 
-def parameters(
+def parameters_of(
     name: str, scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """What a test function with parameter `name` is run for, each with its markers."""

@@ -17,11 +17,11 @@ from typing import TextIO
 
 import pytest
 
-from perfgate.campaign.campaigns import Selected, Suite
+from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.secrets import mask_arguments
 from perfgate.launchers.base import launcher
-from perfgate.rehearsal.environment import Scene
+from perfgate.rehearsal.environment import RehearsalEnvironment
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
@@ -31,12 +31,12 @@ from perfgate.suite.parametrize import (
     CLAIM_MARKER,
     PARAMETERS,
     has_nothing,
-    parameters,
+    parameters_of,
     selected_by,
 )
-from perfgate.suite.run_conclusion import ending
+from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
-from perfgate.suite.session_options import Asked
+from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus
@@ -61,9 +61,11 @@ class SuiteSession:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.asked = Asked(config.getoption, (self._worker_input or {}).get("perfgate_deadline"))
+        self.options = SessionOptions(
+            config.getoption, (self._worker_input or {}).get("perfgate_deadline")
+        )
         self.run: RunFolder | None = None
-        self._suite: Suite | None = None
+        self._suite: Campaigns | None = None
         self._view: ProgressView | None = None
         self._stream: TextIO | None = None
         self._status: ExitStatus | None = None
@@ -71,7 +73,7 @@ class SuiteSession:
         self._took_sigterm = False
         self._unwritten: RunError | None = None
         self._unusable: PerfgateError | None = None
-        self.scene = Scene()
+        self.scene = RehearsalEnvironment()
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -79,7 +81,7 @@ class SuiteSession:
     # What fixtures use. ---------------------------------------------------------------------
 
     @property
-    def suite(self) -> Suite:
+    def suite(self) -> Campaigns:
         """The campaigns of this process."""
         if self._suite is None:
             raise self._unusable or RuntimeError("no test of the suite was collected here")
@@ -116,7 +118,7 @@ class SuiteSession:
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
         self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
-        for marker in all_markers(self.asked.scenarios):
+        for marker in all_markers(self.options.scenarios):
             self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
 
     def open_run(self) -> RunFolder:
@@ -129,16 +131,16 @@ class SuiteSession:
                 self.scene.enter(json.loads(worker["perfgate_stage"]))
             else:
                 option = self.config.getoption
-                self.asked.require_possible()
-                self.run = opened(option, self.config.rootpath, self.asked.machine)
+                self.options.require_possible()
+                self.run = opened(option, self.config.rootpath, self.options.machine)
                 self._stream = os.fdopen(os.dup(self._terminal), "w")
                 progress = self.run.path / "progress.jsonl"
-                self._view = ProgressView(progress, self._stream, from_now=self.asked.resumes)
+                self._view = ProgressView(progress, self._stream, from_now=self.options.resumes)
                 self._view.start()
-                if self.asked.rehearses:
+                if self.options.rehearses:
                     self.scene.build(
                         self.run.path / "rehearsal",
-                        self.asked.scenarios,
+                        self.options.scenarios,
                         option("--engine-version"),
                         option("--rehearse-fault"),
                         launcher[option("--launcher")].starts_by,
@@ -157,19 +159,19 @@ class SuiteSession:
             InputError: it cannot be had; or the run to go on with was started for something else,
                 and is left as it is.
         """
-        if self._suite is not None or not (selected or self.asked.resumes):
+        if self._suite is not None or not (selected or self.options.resumes):
             return
-        self.asked.require_here(selected)
+        self.options.require_here(selected)
         try:
             run = self.open_run()
-            suite = self.asked.suite(run)
+            suite = self.options.suite(run)
             suite.select(selected)
-            if self.asked.resumes:
+            if self.options.resumes:
                 resume(run, suite, needs(selected), mask_arguments(sys.argv))
             if not run.records("selected"):
                 run.record("selected", {"tests": sorted(selected)})
         except BaseException:
-            if self.asked.resumes:
+            if self.options.resumes:
                 self._refuse()
             raise
         self._suite = suite
@@ -177,7 +179,7 @@ class SuiteSession:
     def _join(self, selected: Mapping[str, Selected]) -> None:
         """Take part as a worker in what the main process admits, or tells the fault of."""
         try:
-            suite = self.asked.suite(self.open_run())
+            suite = self.options.suite(self.open_run())
             suite.select(selected)
             self._suite = suite
         except PerfgateError as error:
@@ -200,7 +202,7 @@ class SuiteSession:
                 continue
             try:
                 self.register_markers()
-                found = parameters(name, self.asked.scenarios, self.asked.claims)
+                found = parameters_of(name, self.options.scenarios, self.options.claims)
             except PerfgateError as error:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
@@ -259,7 +261,7 @@ class SuiteSession:
             return
         if self._view is not None:
             self._view.stop()
-        named = self.asked.resumes or self.config.getoption("--run-dir") is not None
+        named = self.options.resumes or self.config.getoption("--run-dir") is not None
         if not named and not self.run.records():
             # Made for workers that then found no test of the suite.
             self.run.discard()
@@ -280,14 +282,14 @@ class SuiteSession:
 
     def _end(self, run: RunFolder) -> None:
         """Sum the run up, and write down which waivers do not hold."""
-        end = ending(
+        end = conclude(
             run.records(),
             self._failed,
-            scenarios=self.asked.all_scenarios,
-            waivers=self.asked.waivers,
+            scenarios=self.options.all_scenarios,
+            waivers=self.options.waivers,
             today=run.day(),
             gate=self.config.getoption("--gate"),
-            rehearsed=self.asked.rehearses,
+            rehearsed=self.options.rehearses,
         )
         self._status = end.status
         for fault in end.faults:
@@ -298,7 +300,7 @@ class SuiteSession:
             return
         say = terminalreporter.write_line
         terminalreporter.section("perfgate")
-        if self.asked.rehearses:
+        if self.options.rehearses:
             say(
                 "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
             )

@@ -1,4 +1,4 @@
-"""Ending: what a finished run amounts to, from its records alone: verdict per test, exit status."""
+"""Run conclusion: verdict per test and exit status of a finished run, from its records alone."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Ending:
+class RunConclusion:
     """How a run ended.
 
     Attributes:
@@ -28,7 +28,7 @@ class Ending:
     faults: tuple[WaiverFault, ...] = ()
 
 
-def ending(
+def conclude(
     records: Sequence[Record],
     failed: Collection[str],
     *,
@@ -37,7 +37,7 @@ def ending(
     today: date,
     gate: bool,
     rehearsed: bool,
-) -> Ending:
+) -> RunConclusion:
     """Sum a run up.
 
     Args:
@@ -64,4 +64,4 @@ def ending(
     # What stand-ins played says nothing of a loss that was let through.
     found = () if rehearsed else faults(waivers, ends, known=known, today=today)
     status = exit_status(verdicts.values(), gate=gate, rehearsed=rehearsed, waivers_hold=not found)
-    return Ending(status, found)
+    return RunConclusion(status, found)

@@ -1,6 +1,4 @@
-"""Reopening: the run folder of a session: a new one, or that of a session that was killed or broken
-off, to go on in it.
-"""
+"""Run opening: the run folder of a session: a new one, or that of a session that was broken off."""
 
 import datetime
 import os
@@ -9,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.campaign.campaigns import Selected, Suite, probes_of
+from perfgate.campaign.campaigns import Campaigns, Selected, probes_of
 from perfgate.campaign.resume import (
     kept_of,
     require_same,
@@ -101,7 +99,10 @@ def needs(selected: Mapping[str, Selected]) -> dict[str, list[Scenario]]:
 
 
 def resume(
-    run: RunFolder, suite: Suite, tests: Mapping[str, Collection[Scenario]], arguments: list[str]
+    run: RunFolder,
+    suite: Campaigns,
+    tests: Mapping[str, Collection[Scenario]],
+    arguments: list[str],
 ) -> None:
     """Write down that the run goes on: from then on only finished groups count.
 
@@ -138,7 +139,7 @@ def _begun(lines: Iterable[Mapping[str, Any]], selected: Collection[str]) -> set
     return {*selected, *(line["scenario"] for line in lines if "scenario" in line)}
 
 
-def _build(suite: Suite, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
+def _build(suite: Campaigns, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
     """The build under test now, as a record has it.
 
     Raises:

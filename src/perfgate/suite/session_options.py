@@ -1,4 +1,4 @@
-"""Asked: what a session's command line asks for, with what the suite's files say of it.
+"""Session options: what a session's command line asks for, with what the suite's files say of it.
 
 Each is read when it is first needed: a session without a test of the suite reads nothing.
 """
@@ -11,9 +11,9 @@ from typing import Any
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
-from perfgate.campaign.campaigns import Selected, Suite
+from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
-from perfgate.campaign.resume import Kept, kept_of
+from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, Session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.paths import machine_store, repository
@@ -33,7 +33,7 @@ from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 
 
-class Asked:
+class SessionOptions:
     """What is asked of one pytest process: the main one, or a worker of pytest-xdist.
 
     Args:
@@ -127,7 +127,7 @@ class Asked:
         """The tests of the suite among `tests` → what each is about."""
         return named_among(tests, self.scenarios, self.claims)
 
-    def suite(self, run: RunFolder) -> Suite:
+    def suite(self, run: RunFolder) -> Campaigns:
         """The campaigns of this process, for the session's run.
 
         Raises:
@@ -151,9 +151,11 @@ class Asked:
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             vboost=level_asked(option),
-            kept=kept_of(run.records()) if self.resumes else Kept(),
+            kept=kept_of(run.records()) if self.resumes else KeptResults(),
         )
-        return Suite(session, BuildOverride(option("--engine-version"), option("--engine-commit")))
+        return Campaigns(
+            session, BuildOverride(option("--engine-version"), option("--engine-commit"))
+        )
 
     @cached_property
     def _loaded(self) -> LoadedSuite:

@@ -89,14 +89,14 @@ class XdistHooks:
         told = node.workerinput  # type: ignore[attr-defined]
         told["perfgate_run"] = str(run.path)
         told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
-        budget = self._session.asked.budget
+        budget = self._session.options.budget
         told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
         """Admit what was selected, or refuse to, before the first test is given to a worker."""
         with usage_errors():
-            self._session.admit(self._session.asked.named_by(ids))
+            self._session.admit(self._session.options.named_by(ids))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -104,6 +104,6 @@ class XdistHooks:
         if config.getoption("dist") not in ("load", "loadgroup"):
             return None
         with usage_errors():
-            asked = self._session.asked
-            claims = [one.claim for one in asked.claims]
-            return scheduler_by_scenario(config, log, asked.scenarios, claims)
+            options = self._session.options
+            claims = [one.claim for one in options.claims]
+            return scheduler_by_scenario(config, log, options.scenarios, claims)

@@ -1,4 +1,4 @@
-"""Prospects: what the gate could show of each metric before anything is measured.
+"""Detectability: what the gate could show of each metric before anything is measured.
 
 Pure. Noise, margins and error rates are those that the gate itself takes
 (`perfgate.verdicts.judgement`), so that a run holds to what is promised here.

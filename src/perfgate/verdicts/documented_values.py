@@ -1,4 +1,4 @@
-"""Against documents: measurements judged by what public documents report: values and claims.
+"""Documented values: measurements judged by what public documents report: values and claims.
 
 Pure. The gate's rules are in `perfgate.gate`; here they get their numbers from measurements.
 """

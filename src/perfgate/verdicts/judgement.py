@@ -1,4 +1,4 @@
-"""Judging: a probe's measurements against what it is compared with, metric by metric.
+"""Judgement: a probe's measurements against what it is compared with, metric by metric.
 
 Pure. Where there is a measured baseline it decides, and what is documented becomes a note; beside
 it stands the anchor, so that a loss in many small steps shows. Both are judged under the scenario's
@@ -49,7 +49,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ProbeJudgement:
     """The verdict of one probe, and whether another fresh start may change it.
 
     Attributes:
@@ -76,7 +76,7 @@ def judge(
     measurements: Sequence[Measurement],
     fingerprint: Mapping[str, str],
     rule: Rule,
-) -> Judged:
+) -> ProbeJudgement:
     """Judge every gating metric of `probe` and take the worst verdict.
 
     Args:
@@ -95,11 +95,13 @@ def judge(
     _require(metrics, measurements)
     if entry is None:
         if not documented.keys() & set(metrics):
-            return Judged(Verdict.NO_BASELINE, reason="there is no baseline for this probe yet")
+            return ProbeJudgement(
+                Verdict.NO_BASELINE, reason="there is no baseline for this probe yet"
+            )
         return _against_documents(probe, documented, measurements, rule)
     different = entry.differences(fingerprint)
     if different:
-        return Judged(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise InputError(
             "nothing to judge",
@@ -189,19 +191,21 @@ def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> Non
             )
 
 
-def together(judgements: tuple[Judgement, ...], unjudged: tuple[Judgement, ...] = ()) -> Judged:
+def together(
+    judgements: tuple[Judgement, ...], unjudged: tuple[Judgement, ...] = ()
+) -> ProbeJudgement:
     """The worst of `judgements`; what is unjudged is listed after them."""
     verdict = verdict_of(judgements)
     # A proved regression needs no further starts, whatever the other metrics say.
     more = verdict != Verdict.REGRESSION and any(
         judgement.needs_more_runs for judgement in judgements
     )
-    return Judged(verdict, (*judgements, *unjudged), needs_more_runs=more)
+    return ProbeJudgement(verdict, (*judgements, *unjudged), needs_more_runs=more)
 
 
 def with_waivers(
-    judged: Judged, waive: Callable[[tuple[Judgement, ...]], tuple[Judgement, ...]]
-) -> Judged:
+    judged: ProbeJudgement, waive: Callable[[tuple[Judgement, ...]], tuple[Judgement, ...]]
+) -> ProbeJudgement:
     """`judged` with the regressions let through that `waive` marks so."""
     judgements = waive(judged.judgements)
     if judgements == judged.judgements:
@@ -291,7 +295,7 @@ def _against_documents(
     documented: Mapping[str, DocumentedValue],
     measurements: Sequence[Measurement],
     rule: Rule,
-) -> Judged:
+) -> ProbeJudgement:
     scenario = probe.scenario
     judged, unjudged = [], []
     for metric in probe.gating_metrics():

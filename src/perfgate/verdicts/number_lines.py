@@ -1,4 +1,4 @@
-"""Lines of `perfgate judge`: a question to the gate as JSON, checked field by field. Pure.
+"""Lines of `perfgate judge`: a test of numbers as JSON, checked field by field. Pure.
 
 People and programs write these lines by hand, so that every message says where what is wrong.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.verdicts.numbers import Question
+from perfgate.verdicts.numbers import NumberTest
 
 REQUIRED = ("metric", "baseline", "new")
 RATES = ("band", "sigma", "alpha", "beta")
@@ -18,7 +18,7 @@ COUNTS = ("max_runs", "questions")
 FIELDS = (*REQUIRED, *RATES, *COUNTS)
 
 
-def read_question(text: str, *, file: Path, line: int) -> Question:
+def read_question(text: str, *, file: Path, line: int) -> NumberTest:
     """Read one line.
 
     Args:
@@ -90,7 +90,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _question(fields: Any) -> Question:
+def _question(fields: Any) -> NumberTest:
     if not isinstance(fields, dict):
         raise InputError(
             "not a JSON object", found=_shown(fields), expected="an object with " + _listed()
@@ -111,7 +111,9 @@ def _question(fields: Any) -> Question:
         )
     rates = {name: _optional(fields, name, _number) for name in RATES}
     counts = {name: _optional(fields, name, _count) for name in COUNTS}
-    return Question(metric, _values(fields, "baseline"), _values(fields, "new"), **rates, **counts)
+    return NumberTest(
+        metric, _values(fields, "baseline"), _values(fields, "new"), **rates, **counts
+    )
 
 
 def _listed() -> str:

@@ -1,4 +1,4 @@
-"""Numbers from anywhere: one question to the gate, and its answer. Pure.
+"""Numbers from anywhere, put to the gate one test at a time. Pure.
 
 The rule is `perfgate.gate`'s; here values without a history get a band and a verdict. How a
 question is written as a line is the business of `perfgate.verdicts.number_lines`. docs/judge.md
@@ -17,7 +17,7 @@ from perfgate.gate.verdict import Judgement
 
 
 @dataclass(frozen=True)
-class Question:
+class NumberTest:
     """What is asked of the gate; None leaves a field to the metric's family or the rule.
 
     Attributes:
@@ -43,7 +43,7 @@ class Question:
     questions: int | None = None
 
 
-def judge_question(question: Question) -> Judgement:
+def judge_question(question: NumberTest) -> Judgement:
     """The gate's verdict; new values after the one that decides are not used.
 
     Raises:
@@ -82,7 +82,7 @@ def judge_question(question: Question) -> Judgement:
     )
 
 
-def _judge_accuracy(question: Question) -> Judgement:
+def _judge_accuracy(question: NumberTest) -> Judgement:
     """Scores without answers: the mean of the baseline's against the first new one.
 
     Asking the same questions again does not narrow the interval of a score, so that further

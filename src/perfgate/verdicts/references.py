@@ -6,13 +6,13 @@ from functools import cache, cached_property
 from typing import Literal
 
 from perfgate import baselines
-from perfgate.baselines import Baseline, BaselineRun, Chosen, Entry, Store
+from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import Machine
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
@@ -23,7 +23,7 @@ ReferencePolicy = Literal["auto", "fresh", "stored"]
 
 
 @dataclass(frozen=True)
-class Comparison(Reference):
+class ProbeReference(Reference):
     """What one probe is compared with, and in words which baselines or document that is.
 
     Attributes:
@@ -57,7 +57,7 @@ class References:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: Toolchain,
         machine: Machine,
         policy: ReferencePolicy,
         read_documented: Callable[[Scenario], Documented | None] = documented_values,
@@ -119,7 +119,7 @@ class References:
         )
         baselines.own_store().save(reference)
 
-    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> Comparison:
+    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> ProbeReference:
         """What `probe` is compared with.
 
         Args:
@@ -131,7 +131,7 @@ class References:
             SeveralInputErrors: the documented values are.
         """
         if own:
-            return Comparison(
+            return ProbeReference(
                 Entry(dict(self.fingerprint(probe)), tuple(own)),
                 noise=self._noise.get(probe.label, {}),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
@@ -141,12 +141,12 @@ class References:
         entry = chosen.entry(probe.label) if chosen else None
         documented = self._documented_for(probe)
         if entry is None and documented.keys() & set(probe.gating_metrics()):
-            return Comparison(None, documented, description=self._document_in_words())
+            return ProbeReference(None, documented, description=self._document_in_words())
         if chosen is None:
-            return Comparison(None, documented, description="no baseline")
+            return ProbeReference(None, documented, description="no baseline")
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
-        return Comparison(
+        return ProbeReference(
             entry,
             documented,
             of_anchor,
@@ -159,7 +159,7 @@ class References:
     def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
         return measured_noise(self._tools.scenario, self._machine) or {}
 
-    def _anchor(self, probe: Probe, nearest: Chosen) -> Chosen | None:
+    def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
         """The last release, where that is not what the probe is compared with anyway."""
         if measures_itself(probe):
             return None
@@ -186,7 +186,7 @@ class References:
     def _document_in_words(self) -> str:
         return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
 
-    def _choose(self, probe: Probe) -> Chosen | None:
+    def _choose(self, probe: Probe) -> ChosenBaseline | None:
         if not self._measured:
             return None
         scenario = self._tools.scenario
@@ -200,7 +200,7 @@ def measures_itself(probe: Probe) -> bool:
     return probe.is_load and probe.scenario.gate.reference == "self"
 
 
-def _in_words(chosen: Chosen, entry: Entry | None) -> str:
+def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
     """A baseline in words: which, whose, of how many starts, why that one."""
     baseline = chosen.baseline
     starts = counted(len(entry.runs) if entry else 0, "fresh start")

@@ -1,4 +1,4 @@
-"""Effort: how many fresh starts a gate will take, by simulating its sequential rule.
+"""Start effort: how many fresh starts a gate will take, by simulating its sequential rule.
 
 Pure, and the same for the same seed. The rule is that of `perfgate.gate.sequential_test`, for all
 trials at once; metrics of one start are drawn independently of each other, which errs towards more

@@ -15,7 +15,7 @@ from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Judgement, Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import Judged, band_of, sharing_alpha, sigma_of, together
+from perfgate.verdicts.judgement import ProbeJudgement, band_of, sharing_alpha, sigma_of, together
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -70,7 +70,7 @@ class Point:
     measured: Mapping[int, Measurement]
 
 
-def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Judged:
+def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> ProbeJudgement:
     """Judge each gating metric on the mean over all points.
 
     Only fresh starts that measured every point count, on either side. There is no verdict against
@@ -87,19 +87,19 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Judge
     entries = [point.entry for point in points if point.entry is not None]
     if len(entries) < len(points):
         why = "a curve is compared with a measured baseline of every point, and one is missing"
-        return Judged(Verdict.NO_BASELINE, reason=why)
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
     different = [
         f"{one.probe.label}: {'; '.join(one.different)}" for one in points if one.different
     ]
     if different:
-        return Judged(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
     before = _complete(entries)
     if not before:
         why = "no fresh start of the baseline measured every point of the sweep"
-        return Judged(Verdict.NO_BASELINE, reason=why)
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
     starts = sorted(set.intersection(*(set(point.measured) for point in points)))
     if not starts:
-        return Judged(
+        return ProbeJudgement(
             Verdict.INCONCLUSIVE,
             reason="no fresh start measured every point of the sweep",
             needs_more_runs=True,
@@ -124,7 +124,7 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Judge
         if all(one in run.metrics for runs in before for run in runs)
     ]
     if not metrics:
-        return Judged(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
+        return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
     found = sharing_alpha(metrics, curve, sweep.scenario, rule)
     return together(tuple(found[metric] for metric in metrics))
 
@@ -142,7 +142,7 @@ def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
 def sweep_outcome(
     sweep: SweepProbe,
     outcome: Callable[[Probe], Outcome],
-    judged: Callable[[], Judged],
+    judged: Callable[[], ProbeJudgement],
     again: Callable[[Sequence[Probe]], bool],
 ) -> Outcome:
     """What becomes of a curve.

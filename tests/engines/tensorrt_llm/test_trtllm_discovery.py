@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.core import locations as places
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import asking, discovery
@@ -73,22 +72,24 @@ def test_the_benchmark_is_asked_first(machine: Path, monkeypatch: pytest.MonkeyP
     said = program(machine, "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
     monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
-    assert discovery.installed(places.here()) == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
+    assert discovery.installed(Locations.of_environment()) == EngineBuild(
+        "tensorrt-llm", "1.0.0", "1.0.0"
+    )
 
 
 def test_then_the_packages_metadata(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
-    assert discovery.installed(places.here()).version == "1.1.0"
+    assert discovery.installed(Locations.of_environment()).version == "1.1.0"
 
 
 def test_then_the_containers_variable(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0rc6")
-    assert discovery.installed(places.here()).version == "1.2.0rc6"
+    assert discovery.installed(Locations.of_environment()).version == "1.2.0rc6"
 
 
 def test_nothing_tells(machine: Path) -> None:
     with pytest.raises(MissingProgram) as caught:
-        discovery.installed(places.here())
+        discovery.installed(Locations.of_environment())
     for word in ("trtllm-bench", "PERFGATE_PROGRAM_TRTLLM_BENCH", "--engine-version"):
         assert word in str(caught.value)
 
@@ -100,14 +101,14 @@ class TestCommit:
 
     def test_is_the_containers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
-        assert discovery.installed(places.here()).commit == COMMIT
+        assert discovery.installed(Locations.of_environment()).commit == COMMIT
 
     @pytest.mark.parametrize("told", ["", "unknown", "main"])
     def test_what_is_no_commit_is_not_taken(
         self, told: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", told)
-        assert discovery.installed(places.here()).commit == "1.0.0"
+        assert discovery.installed(Locations.of_environment()).commit == "1.0.0"
 
     def test_is_else_that_of_the_checkout(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch
@@ -125,7 +126,7 @@ class TestCommit:
         git("init", "-q")
         git("commit", "-q", "--allow-empty", "-m", "first")
         monkeypatch.setenv("PERFGATE_TENSORRT_LLM_SOURCE", str(machine))
-        assert discovery.installed(places.here()).commit == git("rev-parse", "HEAD")
+        assert discovery.installed(Locations.of_environment()).commit == git("rev-parse", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class TestInAContainer:
     def build(self, **says: str) -> EngineBuild:
         source = Path("/nowhere/that/is/asked")
         inside = Image(tuple((name.replace("__", "--"), text) for name, text in says.items()))
-        return discovery.installed(Places(source=source, inside=inside))
+        return discovery.installed(Locations(source=source, inside=inside))
 
     def test_version_and_commit_are_those_of_the_image(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from trtllm_scenarios import (
 )
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
 from perfgate.scenarios.scenario import EngineSettings, Smoke
 
@@ -65,24 +65,24 @@ def test_the_server_takes_its_model_first() -> None:
 
 class TestLocalModels:
     @pytest.fixture
-    def places(self, tmp_path: Path) -> Places:
+    def locations(self, tmp_path: Path) -> Locations:
         (tmp_path / "DeepSeek-R1-FP4").mkdir()
         return replace(ON_PAPER, models=tmp_path)
 
-    def test_the_benchmark_keeps_the_name_and_adds_the_folder(self, places: Places) -> None:
-        found = options(render(CASES["b200-min-latency"].scenario, "1.0.0", places).argv)
+    def test_the_benchmark_keeps_the_name_and_adds_the_folder(self, locations: Locations) -> None:
+        found = options(render(CASES["b200-min-latency"].scenario, "1.0.0", locations).argv)
         assert found["--model"] == "nvidia/DeepSeek-R1-FP4"
-        assert places.models is not None
-        assert found["--model_path"] == str(places.models / "DeepSeek-R1-FP4")
+        assert locations.models is not None
+        assert found["--model_path"] == str(locations.models / "DeepSeek-R1-FP4")
 
-    def test_the_server_takes_the_folder(self, places: Places) -> None:
-        assert places.models is not None
-        (places.models / "DeepSeek-R1-0528").mkdir()
-        argv = render(CASES["sharegpt"].scenario, "1.0.0", places).argv
-        assert argv[1] == str(places.models / "DeepSeek-R1-0528")
+    def test_the_server_takes_the_folder(self, locations: Locations) -> None:
+        assert locations.models is not None
+        (locations.models / "DeepSeek-R1-0528").mkdir()
+        argv = render(CASES["sharegpt"].scenario, "1.0.0", locations).argv
+        assert argv[1] == str(locations.models / "DeepSeek-R1-0528")
 
-    def test_a_model_that_is_not_there_comes_from_the_hub(self, places: Places) -> None:
-        found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", places).argv)
+    def test_a_model_that_is_not_there_comes_from_the_hub(self, locations: Locations) -> None:
+        found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", locations).argv)
         assert "--model_path" not in found
 
 
@@ -148,8 +148,8 @@ class TestDataset:
 
     def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:
         (tmp_path / "DeepSeek-R1-FP4").mkdir()
-        places = Places(on_paper=True, models=tmp_path)
-        argv = dataset.prepare(self.CASE, build("1.2.0"), 1, places).command.argv
+        locations = Locations(on_paper=True, models=tmp_path)
+        argv = dataset.prepare(self.CASE, build("1.2.0"), 1, locations).command.argv
         assert argv[2] == str(tmp_path / "DeepSeek-R1-FP4")
 
     def test_a_seed_is_passed_on(self) -> None:
@@ -163,13 +163,15 @@ class TestDataset:
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
         with pytest.raises(InputError, match="PERFGATE_TENSORRT_LLM_SOURCE: this program is part"):
-            dataset.prepare(self.CASE, build("1.0.0"), 1, Places())
+            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations())
         with pytest.raises(InputError, match="the checkout of TensorRT-LLM lacks a program"):
-            dataset.prepare(self.CASE, build("1.0.0"), 1, Places(source=tmp_path))
+            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
         file = tmp_path / "benchmarks/cpp/prepare_dataset.py"
         file.parent.mkdir(parents=True)
         file.touch()
-        argv = dataset.prepare(self.CASE, build("1.0.0"), 1, Places(source=tmp_path)).command.argv
+        argv = dataset.prepare(
+            self.CASE, build("1.0.0"), 1, Locations(source=tmp_path)
+        ).command.argv
         assert argv[1] == str(file)
 
     def test_lengths_are_needed(self) -> None:
@@ -213,7 +215,7 @@ class TestExamples:
         monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
         case = CASES["gpqa"].scenario
         with pytest.raises(InputError, match="the GPQA questions are not here"):
-            examples.gpqa(case, build("0.19.0"), case.accuracy[0], Places(datasets=tmp_path))
+            examples.gpqa(case, build("0.19.0"), case.accuracy[0], Locations(datasets=tmp_path))
 
     def test_gpqa_left_after_0_19(self) -> None:
         with pytest.raises(InputError, match=r"later releases have no examples/gpqa_llmapi\.py"):

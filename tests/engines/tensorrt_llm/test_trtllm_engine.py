@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trtllm_scenarios import CASES, ON_PAPER, build, scenario
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, engine
 from perfgate.engines.tensorrt_llm import discovery
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
@@ -19,14 +19,14 @@ def test_is_found_by_its_name() -> None:
 
 def test_the_server_calls_a_folder_by_its_last_part(tmp_path: Path) -> None:
     (tmp_path / "DeepSeek-R1-0528").mkdir()
-    here = Places(models=tmp_path)
+    here = Locations(models=tmp_path)
     assert TensorRTLLM().served_model(CASE, here) == "DeepSeek-R1-0528"
     assert TensorRTLLM().served_model(CASE, ON_PAPER) == "deepseek-ai/DeepSeek-R1-0528"
 
 
 def test_the_tokenizer_is_the_models(tmp_path: Path) -> None:
     (tmp_path / "DeepSeek-R1-0528").mkdir()
-    found = TensorRTLLM().tokenizer(CASE, tmp_path, Places(models=tmp_path))
+    found = TensorRTLLM().tokenizer(CASE, tmp_path, Locations(models=tmp_path))
     assert found == str(tmp_path / "DeepSeek-R1-0528")
     assert TensorRTLLM().tokenizer(CASE, tmp_path, ON_PAPER) == CASE.model.name
 
@@ -40,7 +40,7 @@ def test_serves_on_the_endpoint() -> None:
 
 def test_answers_what_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = build("1.0.0")
-    monkeypatch.setattr(discovery, "installed", lambda places: found)
+    monkeypatch.setattr(discovery, "installed", lambda locations: found)
     assert TensorRTLLM().build(ON_PAPER) is found
     TensorRTLLM().check(CASE, found)
     TensorRTLLM().verify(found, [], ON_PAPER)

@@ -8,7 +8,7 @@ from trtllm_scenarios import CASES, build, render
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.engines.tensorrt_llm import asking
 from perfgate.engines.tensorrt_llm.checkout import script
@@ -179,13 +179,13 @@ KNOWN = [
 class TestVerify:
     def test_passes_what_the_program_knows_and_asks_once(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN))
-        verify(build("1.0.0"), [command(bench), command(bench)], Places())
+        verify(build("1.0.0"), [command(bench), command(bench)], Locations())
         assert (bench / "log").read_text().split() == ["asked", "asked"], "both of its helps, once"
 
     def test_an_option_that_the_program_lacks_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN).replace("--num_requests", "--num_request"))
         with pytest.raises(InputError) as caught:
-            verify(build("1.0.0"), [command(bench)], Places())
+            verify(build("1.0.0"), [command(bench)], Locations())
         message = str(caught.value)
         assert "installed trtllm-bench throughput has no option --num_requests" in message
         assert "TensorRT-LLM 1.0.0" in message
@@ -194,10 +194,10 @@ class TestVerify:
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
         with pytest.raises(InputError, match=r"(?s)does not tell its options.*libnvinfer"):
-            verify(build("1.0.0"), [command(bench)], Places())
+            verify(build("1.0.0"), [command(bench)], Locations())
 
     def test_commands_of_others_are_left_alone(self) -> None:
-        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Places())
+        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Locations())
 
     def test_in_a_container_its_program_is_asked(self) -> None:
         asked: list[tuple[str, ...]] = []
@@ -209,7 +209,7 @@ class TestVerify:
 
         asking.answer.cache_clear()
         argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
-        verify(build("1.0.0"), [Command(argv)], Places(inside=Image()))
+        verify(build("1.0.0"), [Command(argv)], Locations(inside=Image()))
         assert [words[0] for words in asked] == ["trtllm-bench", "trtllm-bench"]
         assert all(words[-1] == "--help" for words in asked)
 
@@ -219,5 +219,5 @@ def test_a_script_of_the_sources_is_the_images_where_no_checkout_is_named() -> N
         def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
             raise NotImplementedError
 
-    inside = Places(inside=Image())
+    inside = Locations(inside=Image())
     assert script(inside, "examples/a.py") == ("python", "/app/tensorrt_llm/examples/a.py")

@@ -8,7 +8,7 @@ import pytest
 from trtllm_scenarios import ON_PAPER, scenario
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.weights import model_facts
 from perfgate.scenarios.scenario import Model, Scenario, Weights
@@ -36,24 +36,28 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def places(folder: Path) -> Places:
-    return Places(models=folder.parent)
+def locations(folder: Path) -> Locations:
+    return Locations(models=folder.parent)
 
 
 class TestReference:
-    def test_the_last_part_of_the_name_is_the_folder(self, places: Places, folder: Path) -> None:
-        found = reference(case(), places)
+    def test_the_last_part_of_the_name_is_the_folder(
+        self, locations: Locations, folder: Path
+    ) -> None:
+        found = reference(case(), locations)
         assert (found.name, found.path, found.where) == (NAME, folder, str(folder))
 
-    def test_the_whole_name_may_be_the_folder(self, places: Places, folder: Path) -> None:
+    def test_the_whole_name_may_be_the_folder(self, locations: Locations, folder: Path) -> None:
         whole = folder.parent / NAME
         whole.mkdir(parents=True)
-        assert reference(case(), places).path == whole
+        assert reference(case(), locations).path == whole
 
-    def test_the_scenarios_own_folder_and_no_other(self, places: Places, folder: Path) -> None:
-        assert reference(case(folder="elsewhere"), places).path is None
+    def test_the_scenarios_own_folder_and_no_other(
+        self, locations: Locations, folder: Path
+    ) -> None:
+        assert reference(case(folder="elsewhere"), locations).path is None
         (folder.parent / "elsewhere").mkdir()
-        assert reference(case(folder="elsewhere"), places).path == folder.parent / "elsewhere"
+        assert reference(case(folder="elsewhere"), locations).path == folder.parent / "elsewhere"
 
     def test_without_models_it_comes_from_the_hub(self) -> None:
         found = reference(case(), ON_PAPER)
@@ -61,8 +65,8 @@ class TestReference:
 
 
 class TestFacts:
-    def test_of_a_folder(self, places: Places, folder: Path) -> None:
-        facts = model_facts(case(), places)
+    def test_of_a_folder(self, locations: Locations, folder: Path) -> None:
+        facts = model_facts(case(), locations)
         assert facts["shards"] == 3
         assert facts["bytes"] == 3 * 2**30
         assert facts["source"] == str(folder)
@@ -74,68 +78,68 @@ class TestFacts:
 
     @pytest.mark.parametrize("changed", ["config.json", "hf_quant_config.json", SHARDS[1]])
     def test_whatever_describes_the_weights_identifies_them(
-        self, changed: str, places: Places, folder: Path
+        self, changed: str, locations: Locations, folder: Path
     ) -> None:
-        before = model_facts(case(), places)["sha256"]
-        assert model_facts(case(), places)["sha256"] == before
+        before = model_facts(case(), locations)["sha256"]
+        assert model_facts(case(), locations)["sha256"] == before
         with (folder / changed).open("a") as file:
             file.write(" ")
-        assert model_facts(case(), places)["sha256"] != before
+        assert model_facts(case(), locations)["sha256"] != before
 
 
 class TestCompleteness:
-    def test_a_folder_as_documented(self, places: Places) -> None:
-        model_facts(case(weights=Weights(3, 3)), places)
+    def test_a_folder_as_documented(self, locations: Locations) -> None:
+        model_facts(case(weights=Weights(3, 3)), locations)
 
-    def test_a_missing_shard_is_named(self, places: Places, folder: Path) -> None:
+    def test_a_missing_shard_is_named(self, locations: Locations, folder: Path) -> None:
         (folder / SHARDS[1]).unlink()
         with pytest.raises(InputError) as caught:
-            model_facts(case(weights=Weights(3, 3)), places)
+            model_facts(case(weights=Weights(3, 3)), locations)
         message = str(caught.value)
         assert f"found: 2 files *.safetensors; no {SHARDS[1]}" in message
         assert "expected: 3 shards" in message
         assert "download the weights again" in message
 
-    def test_a_shard_that_was_cut(self, places: Places, folder: Path) -> None:
+    def test_a_shard_that_was_cut(self, locations: Locations, folder: Path) -> None:
         for name in SHARDS[:2]:
             with (folder / name).open("wb") as file:
                 file.truncate(2**20)
         with pytest.raises(InputError, match=r"(?s)found: 1\.0 GiB.*expected: 3 GiB, within 1"):
-            model_facts(case(weights=Weights(3, 3)), places)
+            model_facts(case(weights=Weights(3, 3)), locations)
 
-    def test_the_size_may_be_rounded(self, places: Places) -> None:
-        model_facts(case(weights=Weights(3, 4)), places)
+    def test_the_size_may_be_rounded(self, locations: Locations) -> None:
+        model_facts(case(weights=Weights(3, 4)), locations)
         with pytest.raises(InputError, match="another size"):
-            model_facts(case(weights=Weights(3, 5)), places)
+            model_facts(case(weights=Weights(3, 5)), locations)
 
 
 class TestQuantization:
     ASKED = {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}  # noqa: RUF012
 
-    def test_as_asked(self, places: Places, folder: Path) -> None:
+    def test_as_asked(self, locations: Locations, folder: Path) -> None:
         (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": self.ASKED}))
-        model_facts(case(quantization=self.ASKED), places)
+        model_facts(case(quantization=self.ASKED), locations)
 
-    def test_another_one(self, places: Places) -> None:
+    def test_another_one(self, locations: Locations) -> None:
         with pytest.raises(InputError) as caught:
-            model_facts(case(quantization=self.ASKED), places)
+            model_facts(case(quantization=self.ASKED), locations)
         message = str(caught.value)
         assert "quantization.quant_algo: the checkpoint is quantized in another way" in message
         assert "found: NVFP4" in message
         assert json.dumps({"quantization": self.ASKED}) in message
 
-    def test_none_at_all(self, places: Places, folder: Path) -> None:
+    def test_none_at_all(self, locations: Locations, folder: Path) -> None:
         (folder / "hf_quant_config.json").unlink()
         with pytest.raises(InputError, match="found: nothing"):
-            model_facts(case(quantization=self.ASKED), places)
+            model_facts(case(quantization=self.ASKED), locations)
 
     @pytest.mark.parametrize("text", ["{", "[]", "{}"])
-    def test_a_damaged_file(self, text: str, places: Places, folder: Path) -> None:
+    def test_a_damaged_file(self, text: str, locations: Locations, folder: Path) -> None:
         (folder / "hf_quant_config.json").write_text(text)
         with pytest.raises(InputError, match="not a quantization config"):
-            model_facts(case(quantization=self.ASKED), places)
+            model_facts(case(quantization=self.ASKED), locations)
 
     def test_cannot_be_seen_without_a_folder(self) -> None:
         with pytest.raises(InputError, match=r"(?s)PERFGATE_MODELS.*whose quantization can be"):
-            model_facts(case(quantization=self.ASKED), Places())
+            model_facts(case(quantization=self.ASKED), Locations())
         model_facts(case(quantization=self.ASKED), ON_PAPER)

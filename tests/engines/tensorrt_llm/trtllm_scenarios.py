@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import bench, examples, serve
 from perfgate.scenarios.scenario import (
@@ -27,7 +27,7 @@ from perfgate.scenarios.scenario import (
     Workload,
 )
 
-ON_PAPER = Places(on_paper=True)
+ON_PAPER = Locations(on_paper=True)
 SERVED = Endpoint("0.0.0.0", 8000, "model")  # noqa: S104
 DATASET = "dataset.txt"
 SUBCOMMANDS = ("throughput", "prepare-dataset", "token-norm-dist")
@@ -110,15 +110,15 @@ def options(words: tuple[str, ...]) -> dict[str, str | None]:
     return found
 
 
-def render(case: Scenario, version: str, places: Places = ON_PAPER) -> Command:
+def render(case: Scenario, version: str, locations: Locations = ON_PAPER) -> Command:
     """The measuring or serving command of the case at a release."""
     if case.smoke is not None:
-        return examples.quickstart(case, build(version), case.smoke, places)
+        return examples.quickstart(case, build(version), case.smoke, locations)
     if case.accuracy and case.workload is None:
-        return examples.gpqa(case, build(version), case.accuracy[0], places)
+        return examples.gpqa(case, build(version), case.accuracy[0], locations)
     if case.workload is not None and case.workload.client == "trtllm-bench":
-        return bench.throughput(case, build(version), case.points()[0], DATASET, places)
-    return serve.serve(case, build(version), SERVED, places)
+        return bench.throughput(case, build(version), case.points()[0], DATASET, locations)
+    return serve.serve(case, build(version), SERVED, locations)
 
 
 @dataclass(frozen=True)

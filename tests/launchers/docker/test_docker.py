@@ -19,13 +19,13 @@ from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
-from perfgate.launchers.base import Placement, Wanted, launcher
+from perfgate.launchers.base import Placement, PlacementRequest, launcher
 from perfgate.launchers.docker import inside as docker_inside
 from perfgate.launchers.docker.job import DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
-from perfgate.launchers.docker.ownership import OWNER, START, Owner
+from perfgate.launchers.docker.ownership import OWNER, START, ContainerOwner
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 
@@ -82,8 +82,8 @@ class Run:
         self.undo = ExitStack()
 
     def place(self, site: DockerSite = SITE, scenario: Scenario = CPU) -> Placement:
-        wanted = Wanted(scenario, self.folder, 60, self.told.append)
-        return self.undo.enter_context(DockerLauncher(site).placed(wanted))
+        request = PlacementRequest(scenario, self.folder, 60, self.told.append)
+        return self.undo.enter_context(DockerLauncher(site).placed(request))
 
     def start(self, command: Command, name: str = "server", **more: Any) -> DockerJob:
         job = self.place(**more).start(command, self.folder, name)
@@ -285,11 +285,11 @@ class TestEnd:
 class TestOrphans:
     def orphan(self, host: DockerHost, run: Run, **changes: Any) -> str:
         """A container whose labels name another owner."""
-        owner = {**vars(Owner.here()), **changes}
+        owner = {**vars(ContainerOwner.here()), **changes}
         job = run.start(python(STUBBORN))
         eventually(lambda: is_ready(job))
         run.undo.callback(job.stop, 0.0)
-        assert json.loads(host.labels(job.container)[OWNER]) == vars(Owner.here())
+        assert json.loads(host.labels(job.container)[OWNER]) == vars(ContainerOwner.here())
         host.relabel(job.container, OWNER, json.dumps(owner))
         host.relabel(job.container, START, "another")
         return job.container
@@ -413,9 +413,11 @@ class TestImage:
         site = replace(SITE, image=None)
         host.image(IMAGE.replace("1.0.0", "1.2.3"))
         started = DockerLauncher(site)
-        places = started.places(Places(), scenario, "1.2.3")
-        assert places.find(TRTLLM_SERVE) == ("trtllm-serve",)
-        with started.placed(Wanted(scenario, run.folder, 60, run.told.append)) as placement:
+        locations = started.locations(Locations(), scenario, "1.2.3")
+        assert locations.find(TRTLLM_SERVE) == ("trtllm-serve",)
+        with started.placed(
+            PlacementRequest(scenario, run.folder, 60, run.told.append)
+        ) as placement:
             found = placement.facts["docker"]
         assert isinstance(found, dict)
         assert found["image"] == "nvcr.io/nvidia/tensorrt-llm/release:1.2.3"
@@ -423,24 +425,24 @@ class TestImage:
     def test_of_no_known_release_must_be_named(self) -> None:
         unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
         with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
-            DockerLauncher(replace(SITE, image=None)).places(Places(), unknown, None)
+            DockerLauncher(replace(SITE, image=None)).locations(Locations(), unknown, None)
 
     def test_of_several_nodes_is_refused(self) -> None:
         several = replace(CPU, launch=Launch("mpirun"))
         with pytest.raises(InputError, match="runs on one node"):
-            DockerLauncher(SITE).places(Places(), several, None)
+            DockerLauncher(SITE).locations(Locations(), several, None)
 
 
 @BOTH
 class TestInside:
-    def inside(self, scenario: Scenario = CPU) -> Places:
-        return DockerLauncher(SITE).places(Places(), scenario, None)
+    def inside(self, scenario: Scenario = CPU) -> Locations:
+        return DockerLauncher(SITE).locations(Locations(), scenario, None)
 
     def test_a_program_that_only_the_image_has_is_asked_there(self, host: DockerHost) -> None:
         host.image(trtllm_bench='echo "$1: 1.2.3"; echo trouble >&2; exit 2')
-        places = self.inside()
-        argv = (*places.find(TRTLLM_BENCH), "--version")
-        answer = places.ask(argv, 60, of_engine=True)
+        locations = self.inside()
+        argv = (*locations.find(TRTLLM_BENCH), "--version")
+        answer = locations.ask(argv, 60, of_engine=True)
         assert (answer.status, answer.stdout, answer.stderr) == (
             2,
             "--version: 1.2.3\n",
@@ -478,6 +480,6 @@ def _argv(process: psutil.Process) -> list[str]:
 
 
 def test_labels_name_this_process() -> None:
-    owner = Owner.here()
+    owner = ContainerOwner.here()
     assert owner.pid == os.getpid()
     assert not owner.is_gone

@@ -13,29 +13,36 @@ import pytest
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.launchers.docker.argv import HOME, Box, Mooring, gpus_word, run_words, secrets_of
+from perfgate.launchers.docker.argv import (
+    HOME,
+    ContainerIdentity,
+    ContainerSettings,
+    gpus_word,
+    run_words,
+    secrets_of,
+)
 from perfgate.launchers.docker.calls import meaning, not_started
 from perfgate.launchers.site import DockerSite
 
 IMAGE = "registry/engine:1"
 ROOT = DockerSite(user=None, cache=None, pass_on=())
 RUN = Path("/runs/one")
-HERE = Mooring("perfgate-server-1", ("--label", "perfgate.start=s"))
+HERE = ContainerIdentity("perfgate-server-1", ("--label", "perfgate.start=s"))
 SERVE = Command(("trtllm-serve", "model"), {"A": "1"}, cwd=RUN)
 
 
 def words(
     site: DockerSite = ROOT,
     command: Command = SERVE,
-    mooring: Mooring = HERE,
+    identity: ContainerIdentity = HERE,
     *,
     has_gpus: bool = False,
     folders: tuple[Path, ...] = (),
     environ: dict[str, str] | None = None,
     greeted: bool = True,
 ) -> list[str]:
-    box = Box(IMAGE, site, has_gpus, folders)
-    return [*run_words(box, command, mooring, environ or {}, greeted=greeted)]
+    box = ContainerSettings(IMAGE, site, has_gpus, folders)
+    return [*run_words(box, command, identity, environ or {}, greeted=greeted)]
 
 
 def values(found: list[str], option: str) -> list[str]:
@@ -139,7 +146,7 @@ class TestEnvironment:
 
 class TestNetwork:
     def test_a_port_is_published_on_the_loopback_device_alone(self) -> None:
-        found = words(mooring=Mooring("n", (), "bridge", 8123))
+        found = words(identity=ContainerIdentity("n", (), "bridge", 8123))
         assert values(found, "--network") == ["bridge"]
         assert values(found, "--publish") == ["127.0.0.1:8123:8123"]
 
@@ -212,7 +219,7 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
         {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "HF_TOKEN": "hf_1", "A": "x=y z"},
         cwd=RUN,
     )
-    argv = words(site, command, Mooring("n", HERE.labels, "bridge", 8123), has_gpus=True)
+    argv = words(site, command, ContainerIdentity("n", HERE.labels, "bridge", 8123), has_gpus=True)
     environment = {"PATH": os.environ["PATH"], "HF_TOKEN": "hf_1", "HOME": str(tmp_path)}
     with _noting_daemon(tmp_path / "s", asked) as address:
         done = subprocess.run(

@@ -18,7 +18,7 @@ from building import SCENARIO
 from docker_host import IMAGE, PROGRAMS, DockerHost, docker_host
 from witnesses import eventually
 
-from perfgate.launchers.base import Wanted
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware
@@ -153,7 +153,9 @@ def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(
     told: list[str] = []
     site = DockerSite(image=IMAGE, user=None, cache=None, pass_on=())
     scenario = replace(SCENARIO, hardware=Hardware("none", 0, 1))
-    with DockerLauncher(site).placed(Wanted(scenario, tmp_path / "next", 60, told.append)):
+    with DockerLauncher(site).placed(
+        PlacementRequest(scenario, tmp_path / "next", 60, told.append)
+    ):
         assert not host.containers
     (line,) = told
     assert line.endswith("whose perfgate is gone")

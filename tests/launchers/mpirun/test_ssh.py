@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import MissingProgram
-from perfgate.launchers.mpirun.ssh import AGENT, Host, NotFit, Reach, Unreachable
+from perfgate.launchers.mpirun.ssh import AGENT, Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.site import MpirunSite
 
 HERE, THERE = Host("localhost", "127.0.0.1", here=True), Host("n1", "10.0.0.1")
-Make = Callable[..., Reach]
+Make = Callable[..., HostQuery]
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Hosts behind a script."""
     monkeypatch.delenv(AGENT, raising=False)
 
-    def make(body: str, mode: int = 0o755) -> Reach:
+    def make(body: str, mode: int = 0o755) -> HostQuery:
         agent = tmp_path / "agent"
         agent.write_text(f"#!/bin/sh\n{body}\n")
         agent.chmod(mode)
-        return Reach(MpirunSite(rsh_agent=str(agent)), None)
+        return HostQuery(MpirunSite(rsh_agent=str(agent)), None)
 
     return make
 
@@ -36,7 +36,7 @@ def test_an_answer(reach: Make) -> None:
 
 
 def test_no_ssh() -> None:
-    nowhere = Reach(MpirunSite(rsh_agent="no-such-agent"), None)
+    nowhere = HostQuery(MpirunSite(rsh_agent="no-such-agent"), None)
     with pytest.raises(MissingProgram, match=r"^no no-such-agent to reach n1 with$"):
         nowhere.ask(THERE, ("true",), 60)
 
@@ -56,8 +56,8 @@ def test_an_ssh_that_cannot_be_started(reach: Make) -> None:
     [
         ("echo no route >&2; exit 255", Unreachable, "no route"),
         ("exit 255", Unreachable, "ssh failed without a word"),
-        ("echo no; echo such  file >&2; exit 2", NotFit, "such file"),
-        ("exit 2", NotFit, "exit status 2"),
+        ("echo no; echo such  file >&2; exit 2", HostUnfit, "such file"),
+        ("exit 2", HostUnfit, "exit status 2"),
     ],
 )
 def test_what_failed_there_is_told_from_what_is_not_reached(
@@ -69,7 +69,7 @@ def test_what_failed_there_is_told_from_what_is_not_reached(
 
 
 def test_this_machine_is_always_reached(reach: Make) -> None:
-    with pytest.raises(NotFit, match=r"^exit status 255$"):
+    with pytest.raises(HostUnfit, match=r"^exit status 255$"):
         reach("exit 255").ask(HERE, (sys.executable, "-c", "raise SystemExit(255)"), 60)
 
 

@@ -169,9 +169,9 @@ def tell(line, answer):
 
 
 def listed(words):
-    wanted = [words[at + 1] for at, word in enumerate(words) if word == "--filter"]
+    request = [words[at + 1] for at, word in enumerate(words) if word == "--filter"]
     shape = words[words.index("--format") + 1]
-    labels = [one.removeprefix("label=").split("=", 1) for one in wanted]
+    labels = [one.removeprefix("label=").split("=", 1) for one in request]
     with LOCK:
         found = [
             one

@@ -11,7 +11,7 @@ from pathlib import Path
 from building import SCENARIO
 
 from perfgate.core.command import Command
-from perfgate.launchers.base import Wanted
+from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.docker import launcher as docker
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware
@@ -21,8 +21,8 @@ docker.POLITE_S = 0.5
 folder = Path(task["folder"])
 site = DockerSite(image=task["image"], user=None, cache=None, pass_on=())
 scenario = replace(SCENARIO, hardware=Hardware("none", 0, 1))
-wanted = Wanted(scenario, folder, 600, lambda text: print(text, flush=True))
-with docker.DockerLauncher(site).placed(wanted) as placement:
+request = PlacementRequest(scenario, folder, 600, lambda text: print(text, flush=True))
+with docker.DockerLauncher(site).placed(request) as placement:
     print("placed", flush=True)
     with placement.start(Command(tuple(task["argv"])), folder, "server") as job:
         print("started", flush=True)

@@ -137,11 +137,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def containers_json(self):
         labels = json.loads(self.query.get("filters", "{}")).get("label", {})
-        wanted = [one.split("=", 1) for one in labels]
+        request = [one.split("=", 1) for one in labels]
         found = [
             {"Id": p.id, "Names": ["/" + p.name], "Labels": self.labels_of(p), "State": "x"}
             for p in [*self.pending.values()]
-            if not p.removed and all(self.labels_of(p).get(name) == value for name, value in wanted)
+            if not p.removed
+            and all(self.labels_of(p).get(name) == value for name, value in request)
         ]
         self.answer(200, found)
 

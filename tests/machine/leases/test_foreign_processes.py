@@ -6,7 +6,7 @@ import pytest
 from fake_driver import FakeGpu
 
 from perfgate.core.errors import RunError
-from perfgate.machine.leases import GpuPool, Lease, Owner
+from perfgate.machine.leases import GpuPool, Lease, LeaseOwner
 from perfgate.machine.leases import foreign_processes as strangers
 from perfgate.machine.leases import pool as pool_module
 
@@ -22,7 +22,7 @@ def leased(count: int, *, whole=False, wait_s=0.0, told: list[str] | None = None
     with GpuPool.of_machine().lease(
         count,
         whole=whole,
-        owner=Owner("run", "h200-serve"),
+        owner=LeaseOwner("run", "h200-serve"),
         wait_s=wait_s,
         tell=(told if told is not None else []).append,
     ) as lease:

@@ -6,9 +6,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from perfgate.machine.leases.holder import Holder, Owner, holder_in
+from perfgate.machine.leases.holder import Holder, LeaseOwner, holder_in
 
-ME = Holder.now(Owner("20261121-090000-1", "b200-serve"))
+ME = Holder.now(LeaseOwner("20261121-090000-1", "b200-serve"))
 
 
 def test_a_holder_reads_as_it_was_written() -> None:

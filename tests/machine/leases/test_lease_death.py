@@ -8,9 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from perfgate.machine.leases import GpuPool, Owner, kept_open
+from perfgate.machine.leases import GpuPool, LeaseOwner, kept_open
 
-OTHER = Owner("20261121-100000-2", "other")
+OTHER = LeaseOwner("20261121-100000-2", "other")
 
 
 def lease(pool: GpuPool, count: int, wait_s: float = 60.0, tell=lambda _: None):

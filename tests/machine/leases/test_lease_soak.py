@@ -98,13 +98,13 @@ def test_soak(start, locks, tmp_path) -> None:
 TESTS = """
 import time, os
 import pytest
-from perfgate.machine.leases import GpuPool, Owner
+from perfgate.machine.leases import GpuPool, LeaseOwner
 
 POOL = GpuPool.of_machine()
 
 @pytest.mark.parametrize("count", [4, 4, 8, 2])
 def test_measures(count):
-    owner = Owner("run", f"scenario-{count}")
+    owner = LeaseOwner("run", f"scenario-{count}")
     with POOL.lease(count, whole=count == 8, owner=owner, wait_s=60, tell=print) as lease:
         took = time.monotonic()
         time.sleep(0.2)

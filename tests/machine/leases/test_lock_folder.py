@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.machine.leases import GpuPool, Owner, lock_folder
+from perfgate.machine.leases import GpuPool, LeaseOwner, lock_folder
 from perfgate.machine.leases.lock_folder import LockFolder, open_folder
 
 
@@ -102,7 +102,7 @@ def test_a_lock_on_a_deleted_file_is_none(tmp_path) -> None:
 
 
 def lease(pool: GpuPool, count: int, wait_s: float = 0.0, tell=lambda _: None):
-    owner = Owner("run-1", "b200-serve")
+    owner = LeaseOwner("run-1", "b200-serve")
     return pool.lease(count, whole=False, owner=owner, wait_s=wait_s, tell=tell)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.machine.leases import GpuPool, Lease, Owner
+from perfgate.machine.leases import GpuPool, Lease, LeaseOwner
 from perfgate.machine.leases import pool as pool_module
 from perfgate.machine.leases.lock_folder import LockFolder
 
 NOBODY = 65534
-ME = Owner("20261121-100000-2", "h200-serve")
+ME = LeaseOwner("20261121-100000-2", "h200-serve")
 
 
 def quiet(_: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pynvml
 from fake_pynvml import FakePynvml
 
-from perfgate.machine.preflight.facts import GpuFacts, Rows, Unread
+from perfgate.machine.preflight.facts import GpuFacts, Rows, Unreadable
 
 GIB = 2**30
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
@@ -23,7 +23,7 @@ WELL = GpuFacts(
     uncorrected=0,
     corrected=0,
     rows=Rows(0, False, False),
-    retired_pending=Unread(REFUSED),
+    retired_pending=Unreadable(REFUSED),
     sm_mhz=345,
     sm_mhz_most=1980,
     asked_mhz=1980,

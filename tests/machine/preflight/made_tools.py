@@ -1,13 +1,13 @@
-"""Tools whose engine and client say what a test wants them to."""
+"""Toolchain whose engine and client say what a test wants them to."""
 
 from dataclasses import replace
 from typing import Any
 
 from building import SCENARIO
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild
-from perfgate.plan.toolchain import BuildOverride, Tools
+from perfgate.plan.toolchain import BuildOverride, Toolchain
 
 
 class Made(Engine):
@@ -24,16 +24,16 @@ class Made(Engine):
             raise said
         return said
 
-    def build(self, places) -> EngineBuild:
+    def build(self, locations) -> EngineBuild:
         return self._say("build", EngineBuild("made", "1.2", "0123456789abcdef"))
 
     def check(self, scenario, build) -> None:
         self._say("check", None)
 
-    def model_facts(self, scenario, places):
+    def model_facts(self, scenario, locations):
         return self._say("model", {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4})
 
-    def served_model(self, scenario, places):
+    def served_model(self, scenario, locations):
         raise NotImplementedError
 
     serve = tokenizer = served_model
@@ -42,7 +42,7 @@ class Made(Engine):
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    def verify(self, build, commands, places) -> None:
+    def verify(self, build, commands, locations) -> None:
         self._say("options", None)
 
 
@@ -54,12 +54,14 @@ class Client:
     def __init__(self, version: Any = "0.13.0") -> None:
         self.says = version
 
-    def version(self, build: EngineBuild, places) -> str:
+    def version(self, build: EngineBuild, locations) -> str:
         if isinstance(self.says, Exception):
             raise self.says
         return self.says
 
 
-def tools(engine: Engine, client: Client | None = None, **changes) -> Tools:
+def tools(engine: Engine, client: Client | None = None, **changes) -> Toolchain:
     scenario = replace(SCENARIO, **changes)
-    return Tools(scenario, engine, {"aiperf": client or Client()}, {}, Places(), BuildOverride())
+    return Toolchain(
+        scenario, engine, {"aiperf": client or Client()}, {}, Locations(), BuildOverride()
+    )

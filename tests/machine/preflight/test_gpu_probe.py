@@ -13,7 +13,7 @@ from made_gpus import REFUSED, WELL, Refusal, gpu
 from perfgate.core.errors import InputError
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import gpu_probe
-from perfgate.machine.preflight.facts import GpuLook, Rows, Unread
+from perfgate.machine.preflight.facts import GpuLook, Rows, Unreadable
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
 
 
@@ -44,7 +44,7 @@ def test_a_gpu_that_is_well(install) -> None:
         ({"nvmlDeviceGetMigMode": Refusal()}, {"is_split": False}),
         (
             {"nvmlDeviceGetMigMode": Refusal(pynvml.NVML_ERROR_GPU_IS_LOST)},
-            {"is_split": Unread(str(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)))},
+            {"is_split": Unreadable(str(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)))},
         ),
         ({"uncorrected": 7}, {"uncorrected": 7}),
         ({"corrected": 7}, {"corrected": 7}),
@@ -63,13 +63,13 @@ def test_a_gpu_that_is_well(install) -> None:
                 "nvmlDeviceGetMarginTemperature": Refusal(),
                 "nvmlDeviceGetTemperatureThreshold": Refusal(),
             },
-            {"margin": Unread(REFUSED)},
+            {"margin": Unreadable(REFUSED)},
         ),
         ({"nvmlDeviceGetNvLinkState": [1, 0]}, {"links": (True, False)}),
         ({"nvmlDeviceGetNvLinkState": Refusal()}, {"links": ()}),
         (
             {"nvmlDeviceGetNvLinkState": Refusal(pynvml.NVML_ERROR_UNKNOWN)},
-            {"links": Unread(str(pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)))},
+            {"links": Unreadable(str(pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)))},
         ),
         (
             {
@@ -79,7 +79,7 @@ def test_a_gpu_that_is_well(install) -> None:
             {"reasons": 0x40},
         ),
         ({"nvmlDeviceGetTemperatureV": Refusal()}, {"degrees": 31}),
-        ({"nvmlDeviceGetApplicationsClock": Refusal()}, {"asked_mhz": Unread(REFUSED)}),
+        ({"nvmlDeviceGetApplicationsClock": Refusal()}, {"asked_mhz": Unreadable(REFUSED)}),
     ],
 )
 def test_answers_become_facts(install, answers: dict, facts: dict) -> None:
@@ -135,8 +135,8 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
 
     monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByUUID", lost)
     (found,) = look().gpus
-    assert isinstance(found.free_bytes, Unread)
-    assert isinstance(found.links, Unread)
+    assert isinstance(found.free_bytes, Unreadable)
+    assert isinstance(found.links, Unreadable)
 
 
 def test_made_up_gpus_are_not_asked(install, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,13 @@ import pytest
 from made_gpus import GIB, gpu
 
 from perfgate.machine.preflight import gpu_rules
-from perfgate.machine.preflight.facts import Rows, Unread
+from perfgate.machine.preflight.facts import Rows, Unreadable
 from perfgate.machine.preflight.gpu_rules import GPU_RULES, judge_gpus
 from perfgate.machine.preflight.need import Need
 
 ONE = Need(gpus=1, gpu="H200", gpus_in_all=1)
 TWO = Need(gpus=2, gpu="H200", gpus_in_all=2)
-NO = Unread("Not Supported")
+NO = Unreadable("Not Supported")
 
 TABLE = [
     # question, what NVML told, outcome, what is said

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.preflight import host_probe
-from perfgate.machine.preflight.facts import Ports, Unread
+from perfgate.machine.preflight.facts import Ports, Unreadable
 from perfgate.machine.preflight.host_probe import hub_cache, look_at_host
 
 
@@ -45,7 +45,7 @@ def test_the_free_room_is_that_of_the_folders_disk(
         return real(path)
 
     monkeypatch.setattr("os.statvfs", no_answer)
-    assert look_at_host(tmp_path, Path("/"), None).run_folder.free_bytes == Unread(
+    assert look_at_host(tmp_path, Path("/"), None).run_folder.free_bytes == Unreadable(
         f"{tmp_path}: Input/output error"
     )
 
@@ -87,7 +87,7 @@ def test_a_listening_socket_is_a_port_in_use(monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(host_probe, "_PORT_RANGE", one)
         assert look_at_host(tmp_path, tmp_path, None).ports == Ports(port, port, 1)
     (tmp_path / "range").unlink()
-    assert isinstance(look_at_host(tmp_path, tmp_path, None).ports, Unread)
+    assert isinstance(look_at_host(tmp_path, tmp_path, None).ports, Unreadable)
 
 
 @pytest.mark.parametrize(

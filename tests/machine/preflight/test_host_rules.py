@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.preflight import host_rules
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unread
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
 from perfgate.machine.preflight.host_rules import HOST_RULES, judge_host, model_cache
 from perfgate.machine.preflight.need import Need
 
 GIB = 2**30
-NO = Unread("no such file")
+NO = Unreadable("no such file")
 WELL = HostFacts(
     run_folder=Disk(Path("runs"), 80 * GIB),
     store=Disk(Path(".perfgate"), 80 * GIB),

@@ -13,14 +13,21 @@ from made_gpus import gpu
 from made_tools import Made, tools
 
 from perfgate.core.errors import RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
-from perfgate.machine.preflight import Check, Report, Where, checks, look, refuse_unfit
-from perfgate.machine.preflight.facts import GpuLook, Unread
+from perfgate.machine.preflight import (
+    Check,
+    PreflightReport,
+    PreflightTarget,
+    checks,
+    look,
+    refuse_unfit,
+)
+from perfgate.machine.preflight.facts import GpuLook, Unreadable
 from perfgate.machine.preflight.gpu_rules import GPU_RULES
 from perfgate.machine.preflight.inspection import judge_driver, judge_presence
 from perfgate.machine.preflight.need import Need
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Hardware, Launch, Source
 
 HOST = ["run folder", "own store", "open files", "ports", "date"]
@@ -50,7 +57,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def made(**changes) -> Tools:
+def made(**changes) -> Toolchain:
     return tools(Made(), **changes)
 
 
@@ -111,7 +118,7 @@ def test_leased_gpus_are_those_looked_at(install) -> None:
     have = made(hardware=Hardware("H200", 1))
     leased = [Device("gpu-GPU-2", "2", "2", "NVIDIA H200", "GPU-2")]
     well = checks(have.scenario, have, MACHINE)
-    sick = checks(have.scenario, have, MACHINE, Where(leased=leased))
+    sick = checks(have.scenario, have, MACHINE, PreflightTarget(leased=leased))
     assert (outcomes(well)["gpu errors"], outcomes(sick)["gpu errors"]) == ("ok", "failed")
 
 
@@ -130,14 +137,16 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
 def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> None:
     install({}, {})
     have = made(hardware=Hardware("H200", 4, 2), launch=Launch(by))
-    found = outcomes(checks(have.scenario, have, MACHINE, Where(by_slurm=True, on_node=True)))
+    found = outcomes(
+        checks(have.scenario, have, MACHINE, PreflightTarget(by_slurm=True, on_node=True))
+    )
     assert found["gpus"] == "ok"
     assert {"slurm", "hosts"}.isdisjoint(found)
 
 
 def test_a_slurm_that_is_down(answers) -> None:
     answers("scontrol", "Slurmctld(primary) at ctl is DOWN", 1)
-    found = checks(SCENARIO, made(), MACHINE, Where(by_slurm=True))
+    found = checks(SCENARIO, made(), MACHINE, PreflightTarget(by_slurm=True))
     assert outcomes(found)["slurm"] == "failed"
 
 
@@ -145,7 +154,7 @@ def test_slurms_containers_need_the_plugin(answers, monkeypatch: pytest.MonkeyPa
     answers("scontrol", "Slurmctld(primary) at ctl is UP")
     answers("srun", "--mpi=type")
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
-    where = Where(by_slurm=True)
+    where = PreflightTarget(by_slurm=True)
     assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "failed"
     answers("srun", "--container-image=[USER@]")
     assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "ok"
@@ -153,7 +162,7 @@ def test_slurms_containers_need_the_plugin(answers, monkeypatch: pytest.MonkeyPa
 
 def test_dockers_daemon(answers) -> None:
     answers("docker", "27.3.1")
-    where = Where(runtime="docker")
+    where = PreflightTarget(runtime="docker")
     assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "ok"
     answers("docker", "Cannot connect to the Docker daemon", 1)
     assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "failed"
@@ -163,10 +172,10 @@ def test_hosts_are_touched_only_when_asked_to(answers, install, tmp_path: Path) 
     install({}, {})
     answers("ssh", "")
     have = made(hardware=Hardware("H200", 4, nodes=2), launch=Launch("mpirun"))
-    have = replace(have, places=Places(hosts=("a", "b", "c")))
+    have = replace(have, locations=Locations(hosts=("a", "b", "c")))
     found = checks(have.scenario, have, MACHINE)
     assert outcomes(found)["hosts"] == "unknown"
-    found = checks(have.scenario, have, MACHINE, Where(reach=True))
+    found = checks(have.scenario, have, MACHINE, PreflightTarget(reach=True))
     assert next(check.found for check in found if check.name == "hosts") == "a, b"
 
 
@@ -198,7 +207,7 @@ def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
         ("575", "ok"),
         ("570.124.06", "warning"),
         ("unreadable", "unknown"),
-        (Unread("no answer"), "unknown"),
+        (Unreadable("no answer"), "unknown"),
     ],
 )
 def test_the_documents_driver(driver, outcome: str) -> None:
@@ -244,7 +253,7 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
 
 
 def test_a_failure_without_advice_names_the_command() -> None:
-    report = Report((Check("model", "failed", "none"),))
+    report = PreflightReport((Check("model", "failed", "none"),))
     with pytest.raises(RunError) as caught:
         refuse_unfit(report, "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"

@@ -8,11 +8,11 @@ from building import SCENARIO
 from made_tools import Asking, Client, Made, tools
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
 from perfgate.machine.preflight.software import (
-    Question,
+    SoftwareCheck,
     asked,
     dataset_of,
     judge_software,
@@ -86,7 +86,7 @@ def test_an_input_error_keeps_its_parts() -> None:
     def wrong() -> str:
         raise WRONG
 
-    assert asked(Question("model", "weights", wrong)) == Check(
+    assert asked(SoftwareCheck("model", "weights", wrong)) == Check(
         "model",
         "failed",
         "/models/small: small.model.weights.shards: the folder of weights is not complete "
@@ -150,7 +150,7 @@ def test_a_dataset_that_is_there(tmp_path: Path) -> None:
     file = tmp_path / "ShareGPT_V3_unfiltered_cleaned_split.json"
     file.write_text("[]")
     made = tools(Made(), workload=replace(load, dataset="sharegpt"))
-    found = judge_software(replace(made, places=Places(datasets=tmp_path)))
+    found = judge_software(replace(made, locations=Locations(datasets=tmp_path)))
     assert (of("dataset", found).outcome, of("dataset", found).found) == ("ok", str(file))
 
 

@@ -5,9 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-from mpi_hosts import SITE, python, two_hosts, wanted
+from mpi_hosts import SITE, python, request, two_hosts
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.launchers.mpirun.launcher import MpirunLauncher
 
 os.environ["PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH"] = "env"
@@ -19,8 +19,8 @@ stubborn = python(
     "print('rank', os.environ['OMPI_COMM_WORLD_RANK'], flush=True)\n"
     "time.sleep(3600)"
 )
-with MpirunLauncher(SITE).placed(wanted(scenario, folder)) as placement:
-    command = placement.launched(stubborn, scenario, Places())
+with MpirunLauncher(SITE).placed(request(scenario, folder)) as placement:
+    command = placement.launched(stubborn, scenario, Locations())
     with placement.start(command, folder, "server") as job:
         while len(job.stdout.read_text().splitlines()) < 4:
             time.sleep(0.05)

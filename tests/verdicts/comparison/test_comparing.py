@@ -19,14 +19,14 @@ from perfgate.gate.verdict import Verdict
 from perfgate.verdicts.comparison.comparability import Fact, differences, told_facts
 from perfgate.verdicts.comparison.comparison import Comparison, compare
 from perfgate.verdicts.comparison.inputs import read_side
-from perfgate.verdicts.comparison.probe import Asked, ProbeComparison
+from perfgate.verdicts.comparison.probe import ComparisonOptions, ProbeComparison
 from perfgate.verdicts.comparison.sides import Measured, Side
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-def compared(a: Path, b: Path, asked: Asked | None = None) -> Comparison:
-    return compare(read_side(a), read_side(b), asked or Asked())
+def compared(a: Path, b: Path, asked: ComparisonOptions | None = None) -> Comparison:
+    return compare(read_side(a), read_side(b), asked or ComparisonOptions())
 
 
 def only(comparison: Comparison) -> ProbeComparison:
@@ -76,19 +76,19 @@ class TestRuns:
         assert probe.verdict == Verdict.NOT_COMPARABLE
         assert probe.judgements == ()
         assert probe.reason == "driver: A 570.1, B 580.2; gpus: A unknown, B H200"
-        probe = only(compared(a, b, Asked(across=frozenset({"driver"}))))
+        probe = only(compared(a, b, ComparisonOptions(across=frozenset({"driver"}))))
         assert (probe.verdict, probe.reason) == (
             Verdict.NOT_COMPARABLE,
             "gpus: A unknown, B H200",
         )
-        probe = only(compared(a, b, Asked(across=frozenset({"driver", "gpus"}))))
+        probe = only(compared(a, b, ComparisonOptions(across=frozenset({"driver", "gpus"}))))
         assert probe.verdict == Verdict.PASS
         assert probe.across == ("driver: A 570.1, B 580.2", "gpus: A unknown, B H200")
 
     def test_an_unknown_fact_is_refused(self, tmp_path: Path) -> None:
         a, b = (throughputs(tmp_path / name, 100.0) for name in "ab")
         with pytest.raises(InputError, match="no such fact\n  found: drivers\n"):
-            compared(a, b, Asked(across=frozenset({"drivers"})))
+            compared(a, b, ComparisonOptions(across=frozenset({"drivers"})))
 
     def test_a_probe_that_failed_is_an_error_even_with_numbers(self, tmp_path: Path) -> None:
         lines = [measurement({"output_throughput": 100.0})]
@@ -113,21 +113,23 @@ class TestRuns:
         two = [measurement({"output_throughput": 100.0}, probe=probe) for probe in ("c1", "c4")]
         a, b = run(tmp_path / "a", two), run(tmp_path / "b", two)
         for name in ("c4", "small-serve-c4"):
-            assert only(compared(a, b, Asked(probes=(name,)))).name == "small-serve-c4"
+            assert only(compared(a, b, ComparisonOptions(probes=(name,)))).name == "small-serve-c4"
         with pytest.raises(InputError, match="no such probe"):
-            compared(a, b, Asked(probes=("c8",)))
+            compared(a, b, ComparisonOptions(probes=("c8",)))
 
     def test_of_two_scenarios_are_matched_by_label_if_that_is_meant(self, tmp_path: Path) -> None:
         a = throughputs(tmp_path / "a", 100.0)
         b = throughputs(tmp_path / "b", 100.0, scenario="other-serve")
         assert compared(a, b).probes == ()
-        found = compared(a, b, Asked(across=frozenset({"scenario"})))
+        found = compared(a, b, ComparisonOptions(across=frozenset({"scenario"})))
         assert (only(found).name, only(found).verdict) == ("c1", Verdict.PASS)
         mixed = [
             measurement({"output_throughput": 100.0}, scenario=name) for name in ("one", "two")
         ]
         with pytest.raises(InputError, match="several scenarios"):
-            compared(a, run(tmp_path / "c", mixed), Asked(across=frozenset({"scenario"})))
+            compared(
+                a, run(tmp_path / "c", mixed), ComparisonOptions(across=frozenset({"scenario"}))
+            )
 
     def test_unlike_machines_in_one_run_are_refused(self, tmp_path: Path) -> None:
         lines = [
@@ -245,13 +247,13 @@ class TestMetrics:
 
     def test_get_a_band_when_asked(self, tmp_path: Path) -> None:
         a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", ttft_p99_ms=1.5)
-        probe = only(compared(a, b, Asked(bands={"ttft_p99_ms": 0.3})))
+        probe = only(compared(a, b, ComparisonOptions(bands={"ttft_p99_ms": 0.3})))
         assert probe.verdict == Verdict.REGRESSION
         assert probe.reported == ()
 
     def test_may_be_narrowed_to_those_that_are_judged(self, tmp_path: Path) -> None:
         a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", tpot_mean_ms=1.2)
-        probe = only(compared(a, b, Asked(metrics=("output_throughput",))))
+        probe = only(compared(a, b, ComparisonOptions(metrics=("output_throughput",))))
         assert probe.verdict == Verdict.PASS
         assert [one.metric for one in probe.reported] == ["tpot_mean_ms", "ttft_p99_ms"]
         assert probe.warned == ("tpot_mean_ms",)
@@ -259,13 +261,18 @@ class TestMetrics:
     @pytest.mark.parametrize(
         ("asked", "said"),
         [
-            (Asked(bands={"itl_mean_ms": 0.1}), "--band: the two sides do not share this metric"),
-            (Asked(metrics=("itl_mean_ms",)), "--metric: the two sides do not share"),
-            (Asked(metrics=("ttft_p99_ms",)), "has no band of its own"),
-            (Asked(metrics=("speed",)), "unknown metric"),
+            (
+                ComparisonOptions(bands={"itl_mean_ms": 0.1}),
+                "--band: the two sides do not share this metric",
+            ),
+            (ComparisonOptions(metrics=("itl_mean_ms",)), "--metric: the two sides do not share"),
+            (ComparisonOptions(metrics=("ttft_p99_ms",)), "has no band of its own"),
+            (ComparisonOptions(metrics=("speed",)), "unknown metric"),
         ],
     )
-    def test_that_nobody_has_are_refused(self, tmp_path: Path, asked: Asked, said: str) -> None:
+    def test_that_nobody_has_are_refused(
+        self, tmp_path: Path, asked: ComparisonOptions, said: str
+    ) -> None:
         a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b")
         with pytest.raises(InputError, match=said):
             compared(a, b, asked)
@@ -282,7 +289,7 @@ class TestMetrics:
 
         expected = holm(["output_throughput", "tpot_mean_ms"], judge, 0.025)
         assert probe.judgements == tuple(expected.values())
-        alone = only(compared(a, b, Asked(metrics=("tpot_mean_ms",)))).judgements[0]
+        alone = only(compared(a, b, ComparisonOptions(metrics=("tpot_mean_ms",)))).judgements[0]
         assert alone != expected["tpot_mean_ms"]
 
     def test_of_one_side_only_are_named(self, tmp_path: Path) -> None:
@@ -329,7 +336,7 @@ class TestMetrics:
                 Path(name), "run", "", (Measured("p", "p", "s", runs, starts, FINGERPRINT),)
             )
 
-        probe = only(compare(side("a", *values), side("b", 97.2, 97.3), Asked()))
+        probe = only(compare(side("a", *values), side("b", 97.2, 97.3), ComparisonOptions()))
         assert probe.verdict == Verdict.REGRESSION
 
 
@@ -449,7 +456,7 @@ class TestResultsOfOtherTools:
         a, b = run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)
         with pytest.raises(InputError, match="--probe: results of another tool"):
             compared(a, b)
-        probe = only(compared(a, b, Asked(probes=("c4",))))
+        probe = only(compared(a, b, ComparisonOptions(probes=("c4",))))
         assert (probe.name, probe.verdict) == ("small-serve-c4", Verdict.PASS)
 
     def test_that_tell_nothing_of_their_load_are_warned_of(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Waiving: which regressions of a probe are let through, and what was in a whole run. Pure."""
+"""Coverage: which regressions of a probe are let through, and what was in a whole run. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Faulty waivers: those that ended, were exceeded or let nothing through fail the run.
+"""Faults of waivers: those that ended, were exceeded or let nothing through fail the run.
 
 Pure: looks at the verdict records of a whole run, so that no process of it must know the others.
 """

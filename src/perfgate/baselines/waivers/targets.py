@@ -1,4 +1,4 @@
-"""Known: what the suite can judge, which tells whether a waiver is for anything."""
+"""Targets: what the suite can judge, which tells whether a waiver is for anything."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Protocol
 from perfgate.scenarios.scenario import Scenario
 
 
-class Judged(Protocol):
+class WaiverTarget(Protocol):
     """What gets verdicts: a probe, or the curve of a scenario's points."""
 
     @property
@@ -35,7 +35,7 @@ class Known:
     probes: Mapping[str, Sequence[str]]
 
 
-def known_of(probes: Iterable[Judged]) -> dict[str, Known]:
+def known_of(probes: Iterable[WaiverTarget]) -> dict[str, Known]:
     """Scenario id → what can be judged of it."""
     hardware: dict[str, str] = {}
     metrics: dict[str, dict[str, tuple[str, ...]]] = {}

@@ -2,20 +2,20 @@
 
 from functools import lru_cache
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 
 LIMIT_S = 180.0  # importing torch and the bindings from a cold network disk takes minutes
 
 
 @lru_cache(maxsize=64)
-def answer(argv: tuple[str, ...], places: Places) -> str:
+def answer(argv: tuple[str, ...], locations: Locations) -> str:
     """Everything that the program prints, log lines included; one that fails says why instead.
 
     Args:
         argv: a program of the engine, and what it is asked.
-        places: where it is.
+        locations: where it is.
 
     Raises:
         RunError, InputError, MissingProgram: the container that it is in cannot be had.
     """
-    return places.ask(argv, LIMIT_S, of_engine=True).text
+    return locations.ask(argv, LIMIT_S, of_engine=True).text

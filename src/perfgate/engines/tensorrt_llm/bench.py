@@ -1,7 +1,7 @@
 """`trtllm-bench throughput`: one load point, measured with the engine inside the program."""
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
@@ -19,7 +19,7 @@ _CPP, _CPP_SHORT = "tensorrt", "trt"
 
 
 def throughput(
-    scenario: Scenario, build: EngineBuild, point: LoadPoint, dataset: str, places: Places
+    scenario: Scenario, build: EngineBuild, point: LoadPoint, dataset: str, locations: Locations
 ) -> Command:
     """The command that measures `point` and leaves its report in ``report.json``.
 
@@ -28,7 +28,7 @@ def throughput(
         build: the release that is told.
         point: concurrency and requests.
         dataset: the prompts' file, as the program will see it.
-        places: where program and model are.
+        locations: where program and model are.
 
     Raises:
         InputError: a setting that this release cannot express.
@@ -37,7 +37,7 @@ def throughput(
     known = release(build.version)
     settings = pinned(scenario, build, THROUGHPUT)
     file = llm_api_yaml.document(scenario, settings, known, THROUGHPUT)
-    model = reference(scenario, places)
+    model = reference(scenario, locations)
     top = [
         Argument("--model", model.name, "model.name"),
         Argument("--model_path", None if model.path is None else str(model.path), "model.folder"),
@@ -70,7 +70,7 @@ def throughput(
     ]
     return Command(
         (
-            *places.find(TRTLLM_BENCH),
+            *locations.find(TRTLLM_BENCH),
             *spelled(scenario, known, BENCH, top),
             "throughput",
             *spelled(scenario, known, THROUGHPUT, own),

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import TENSORRT_LLM_SOURCE, Places
+from perfgate.core.locations import TENSORRT_LLM_SOURCE, Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 
 IMAGE_SOURCES = Path("/app/tensorrt_llm")  # of the release images: benchmarks, examples
 
 
-def script(places: Places, path: str) -> tuple[str, ...]:
+def script(locations: Locations, path: str) -> tuple[str, ...]:
     """The argv prefix that runs the checkout's file `path`; relative on paper without a checkout.
 
     The release images have the examples, so that none is needed where the engine is in one.
@@ -18,11 +18,11 @@ def script(places: Places, path: str) -> tuple[str, ...]:
         InputError: no checkout is named, or it lacks the file.
         MissingProgram: no interpreter.
     """
-    python = places.find(TENSORRT_LLM_PYTHON)
-    if places.source is None:
-        if places.on_paper:
+    python = locations.find(TENSORRT_LLM_PYTHON)
+    if locations.source is None:
+        if locations.on_paper:
             return (*python, path)
-        if places.inside is not None:
+        if locations.inside is not None:
             return (*python, str(IMAGE_SOURCES / path))
         raise InputError(
             "this program is part of TensorRT-LLM's sources, not of its wheel",
@@ -32,8 +32,8 @@ def script(places: Places, path: str) -> tuple[str, ...]:
             hint=f"git clone https://github.com/NVIDIA/TensorRT-LLM.git, check out the release, "
             f"and set {TENSORRT_LLM_SOURCE} to the folder",
         )
-    file = places.source / path
-    if not places.on_paper and not file.is_file():
+    file = locations.source / path
+    if not locations.on_paper and not file.is_file():
         raise InputError(
             "the checkout of TensorRT-LLM lacks a program",
             file=file,

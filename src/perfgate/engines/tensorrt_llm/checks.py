@@ -7,7 +7,7 @@ lacks is refused by the rendering itself. What rendering cannot see has a rule o
 from collections.abc import Callable
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import bench, dataset, examples, serve
 from perfgate.engines.tensorrt_llm.pinning import pinned
@@ -21,7 +21,7 @@ QUICKSTART_CLIENT = "trtllm-quickstart"
 GPQA_EVALUATOR = "trtllm-gpqa"
 _OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR})
 
-_ON_PAPER = Places(on_paper=True)
+_ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
 Rule = Callable[[Scenario, Release], None]

@@ -5,7 +5,7 @@ Source: best-performance guide, "Dataset preparation" and "B200 max-throughput f
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
@@ -20,7 +20,7 @@ FILE = "dataset.txt"
 _GENERATOR = "token-norm-dist"
 
 
-def prepare(scenario: Scenario, build: EngineBuild, requests: int, places: Places) -> Step:
+def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Locations) -> Step:
     """The step that writes `requests` prompts of the scenario's lengths to ``dataset.txt``.
 
     All prompts have exactly the asked lengths: the standard deviations are 0, as documented.
@@ -37,33 +37,33 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, places: Place
         _lengths(scenario, _workload(scenario), requests),
     )
     head, stdout = (
-        (_subcommand(scenario, known, places), None)
+        (_subcommand(scenario, known, locations), None)
         if tool.script is None
-        else (_script(scenario, known, tool.script, places), FILE)
+        else (_script(scenario, known, tool.script, locations), FILE)
     )
     command = Command((*head, _GENERATOR, *lengths), stdout=stdout)
     return Step("prepare_dataset", command, produces=FILE)
 
 
-def _script(scenario: Scenario, known: Release, path: str, places: Places) -> tuple[str, ...]:
+def _script(scenario: Scenario, known: Release, path: str, locations: Locations) -> tuple[str, ...]:
     arguments = [
         Argument("--stdout", True, "workload.dataset"),
-        Argument("--tokenizer", reference(scenario, places).where, "model.name"),
+        Argument("--tokenizer", reference(scenario, locations).where, "model.name"),
         Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
     ]
     program = known.dataset_tool.program
-    return (*script(places, path), *spelled(scenario, known, program, arguments))
+    return (*script(locations, path), *spelled(scenario, known, program, arguments))
 
 
-def _subcommand(scenario: Scenario, known: Release, places: Places) -> tuple[str, ...]:
+def _subcommand(scenario: Scenario, known: Release, locations: Locations) -> tuple[str, ...]:
     """The subcommand takes the tokenizer from `--model`, not from `--model_path`."""
-    model = [Argument("--model", reference(scenario, places).where, "model.name")]
+    model = [Argument("--model", reference(scenario, locations).where, "model.name")]
     own = [
         Argument("--output", FILE, "workload.dataset"),
         Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
     ]
     return (
-        *places.find(TRTLLM_BENCH),
+        *locations.find(TRTLLM_BENCH),
         *spelled(scenario, known, BENCH, model),
         "prepare-dataset",
         *spelled(scenario, known, known.dataset_tool.program, own),

@@ -6,7 +6,7 @@ import re
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
@@ -27,7 +27,7 @@ _METADATA = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
-def installed(places: Places) -> EngineBuild:
+def installed(locations: Locations) -> EngineBuild:
     """The TensorRT-LLM that `trtllm-bench` belongs to.
 
     The version is what `trtllm-bench --version` prints, else the package's metadata as its
@@ -41,9 +41,9 @@ def installed(places: Places) -> EngineBuild:
         RunError: the container cannot be had.
     """
     version = (
-        version_in(_asked(places, TRTLLM_BENCH, "--version"))
-        or version_in(_asked(places, TENSORRT_LLM_PYTHON, "-c", _METADATA))
-        or version_in(_variable(places, VERSION_VARIABLE))
+        version_in(_asked(locations, TRTLLM_BENCH, "--version"))
+        or version_in(_asked(locations, TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        or version_in(_variable(locations, VERSION_VARIABLE))
     )
     if version is None:
         raise MissingProgram(
@@ -52,7 +52,7 @@ def installed(places: Places) -> EngineBuild:
             f"release container, say where its programs are with {TRTLLM_BENCH.variable} and "
             f"{TENSORRT_LLM_PYTHON.variable}, or give --engine-version"
         )
-    return EngineBuild("tensorrt-llm", version, _commit(places) or version)
+    return EngineBuild("tensorrt-llm", version, _commit(locations) or version)
 
 
 def version_in(text: str) -> str | None:
@@ -69,28 +69,30 @@ def version_in(text: str) -> str | None:
     return None
 
 
-def _asked(places: Places, program: Program, *arguments: str) -> str:
+def _asked(locations: Locations, program: Program, *arguments: str) -> str:
     """What the program prints; nothing where it is not installed or fails."""
     try:
-        prefix = places.find(program)
+        prefix = locations.find(program)
     except MissingProgram:
         return ""
-    return answer((*prefix, *arguments), places)
+    return answer((*prefix, *arguments), locations)
 
 
-def _variable(places: Places, name: str) -> str:
+def _variable(locations: Locations, name: str) -> str:
     """An environment variable where the engine is; empty where it is not set."""
-    if places.inside is None:
+    if locations.inside is None:
         return os.environ.get(name, "")
-    found = places.ask(("printenv", name), LIMIT_S, of_engine=True)
+    found = locations.ask(("printenv", name), LIMIT_S, of_engine=True)
     return found.stdout if found.is_good else ""
 
 
-def _commit(places: Places) -> str | None:
-    told = _variable(places, COMMIT_VARIABLE).strip().lower()
+def _commit(locations: Locations) -> str | None:
+    told = _variable(locations, COMMIT_VARIABLE).strip().lower()
     if _COMMIT.fullmatch(told):
         return told
-    if places.source is None or places.inside is not None:
+    if locations.source is None or locations.inside is not None:
         return None
-    head = ask_here(("git", "-C", str(places.source), "rev-parse", "HEAD"), LIMIT_S).stdout.strip()
+    head = ask_here(
+        ("git", "-C", str(locations.source), "rev-parse", "HEAD"), LIMIT_S
+    ).stdout.strip()
     return head if _COMMIT.fullmatch(head) else None

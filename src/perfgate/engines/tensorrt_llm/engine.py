@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
@@ -22,32 +22,32 @@ class TensorRTLLM(Engine):
         """See `Engine.check`."""
         checks.check(scenario, build)
 
-    def build(self, places: Places) -> EngineBuild:
+    def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
-        return discovery.installed(places)
+        return discovery.installed(locations)
 
-    def served_model(self, scenario: Scenario, places: Places) -> str:
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.
 
         Source: `OpenAIServer.__init__` in `tensorrt_llm/serve/openai_server.py`.
         """
-        model = reference(scenario, places)
+        model = reference(scenario, locations)
         return model.name if model.path is None else model.path.name
 
-    def verify(self, build: EngineBuild, commands: Sequence[Command], places: Places) -> None:
+    def verify(self, build: EngineBuild, commands: Sequence[Command], locations: Locations) -> None:
         """See `Engine.verify`."""
-        installed_options.verify(build, commands, places)
+        installed_options.verify(build, commands, locations)
 
     def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """See `Engine.serve`."""
-        return serve.serve(scenario, build, endpoint, places)
+        return serve.serve(scenario, build, endpoint, locations)
 
-    def tokenizer(self, scenario: Scenario, cache: Path, places: Places) -> str:  # noqa: ARG002
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.tokenizer`."""
-        return reference(scenario, places).where
+        return reference(scenario, locations).where
 
-    def model_facts(self, scenario: Scenario, places: Places) -> Mapping[str, Json]:
+    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """See `Engine.model_facts`."""
-        return weights.model_facts(scenario, places)
+        return weights.model_facts(scenario, locations)

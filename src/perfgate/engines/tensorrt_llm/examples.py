@@ -2,7 +2,7 @@
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.locations import DATASETS, Places
+from perfgate.core.locations import DATASETS, Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
 from perfgate.engines.tensorrt_llm.checkout import script
@@ -35,7 +35,9 @@ _GPQA_LACKS = (
 )
 
 
-def quickstart(scenario: Scenario, build: EngineBuild, smoke: Smoke, places: Places) -> Command:
+def quickstart(
+    scenario: Scenario, build: EngineBuild, smoke: Smoke, locations: Locations
+) -> Command:
     """``quickstart_advanced.py``: load the model, answer a few prompts, end.
 
     The prompts are passed unless they are those that the release's example asks by itself.
@@ -51,7 +53,7 @@ def quickstart(scenario: Scenario, build: EngineBuild, smoke: Smoke, places: Pla
     prompts = None if smoke.prompts == known.example_prompts else smoke.prompts
     graphs = settings.cuda_graphs or CudaGraphs(enabled=False)
     arguments = [
-        Argument("--model_dir", reference(scenario, places).where, "model.name"),
+        Argument("--model_dir", reference(scenario, locations).where, "model.name"),
         Argument("--tp_size", settings.tp, "engine.settings.tp"),
         Argument("--pp_size", settings.pp if settings.pp > 1 else None, "engine.settings.pp"),
         Argument("--moe_ep_size", settings.ep, "engine.settings.ep"),
@@ -84,14 +86,16 @@ def quickstart(scenario: Scenario, build: EngineBuild, smoke: Smoke, places: Pla
     _refuse_backend(scenario, settings, known, QUICKSTART)
     return Command(
         (
-            *script(places, f"{known.examples}/{QUICKSTART}"),
+            *script(locations, f"{known.examples}/{QUICKSTART}"),
             *spelled(scenario, known, QUICKSTART, arguments),
         ),
         env=environment(scenario, settings, known),
     )
 
 
-def gpqa(scenario: Scenario, build: EngineBuild, task: AccuracyTask, places: Places) -> Command:
+def gpqa(
+    scenario: Scenario, build: EngineBuild, task: AccuracyTask, locations: Locations
+) -> Command:
     """``gpqa_llmapi.py``: GPQA diamond, as the DeepSeek-V3 example README evaluates it.
 
     Raises:
@@ -120,8 +124,8 @@ def gpqa(scenario: Scenario, build: EngineBuild, task: AccuracyTask, places: Pla
             scenario, "engine.settings.cuda_graphs", graphs, known, f"graphs on or off with {GPQA}"
         )
     arguments = [
-        Argument("--hf_model_dir", reference(scenario, places).where, "model.name"),
-        Argument("--data_dir", _questions(places), "accuracy.task"),
+        Argument("--hf_model_dir", reference(scenario, locations).where, "model.name"),
+        Argument("--data_dir", _questions(locations), "accuracy.task"),
         Argument("--tp_size", settings.tp, "engine.settings.tp"),
         Argument("--ep_size", settings.ep, "engine.settings.ep"),
         Argument("--use_cuda_graph", graphs.enabled, "engine.settings.cuda_graphs"),
@@ -145,7 +149,7 @@ def gpqa(scenario: Scenario, build: EngineBuild, task: AccuracyTask, places: Pla
         raise refusal(scenario, "engine.settings.pp", settings.pp, known, f"1 with {GPQA}")
     return Command(
         (
-            *script(places, f"examples/{GPQA}"),
+            *script(locations, f"examples/{GPQA}"),
             *spelled(scenario, known, GPQA, arguments),
         ),
         env=environment(scenario, settings, known),
@@ -185,11 +189,11 @@ def _draft(mtp: Mtp | None, known: Release) -> tuple[Argument, ...]:
     )
 
 
-def _questions(places: Places) -> str:
+def _questions(locations: Locations) -> str:
     """The GPQA table, which its authors give out on request only (the README)."""
-    if places.on_paper:
-        return GPQA_FILE if places.datasets is None else str(places.datasets / GPQA_FILE)
-    file = None if places.datasets is None else places.datasets / GPQA_FILE
+    if locations.on_paper:
+        return GPQA_FILE if locations.datasets is None else str(locations.datasets / GPQA_FILE)
+    file = None if locations.datasets is None else locations.datasets / GPQA_FILE
     if file is None or not file.is_file():
         raise InputError(
             "the GPQA questions are not here",

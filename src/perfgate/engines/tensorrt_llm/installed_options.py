@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 from perfgate.engines.base import EngineBuild
@@ -34,7 +34,7 @@ _DECLARATION = re.compile(r"^\s*(-.*?)(?:\s{2,}|$)")
 _SUBCOMMANDS = {"throughput": THROUGHPUT, "prepare-dataset": PREPARE}
 _SCRIPTS = (PREPARE_SCRIPT, QUICKSTART, GPQA)
 _GENERATOR = "token-norm-dist"
-_HERE = Places()
+_HERE = Locations()
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Call:
     arguments: tuple[str, ...]
 
 
-def verify(build: EngineBuild, commands: Iterable[Command], places: Places) -> None:
+def verify(build: EngineBuild, commands: Iterable[Command], locations: Locations) -> None:
     """Ask each program once whether it knows all options that `commands` give it.
 
     Raises:
@@ -60,8 +60,8 @@ def verify(build: EngineBuild, commands: Iterable[Command], places: Places) -> N
         RunError: the container that the programs are in cannot be had.
     """
     for command in commands:
-        for call in calls(command.argv, places):
-            said = answer(call.help, places)
+        for call in calls(command.argv, locations):
+            said = answer(call.help, locations)
             known = options_in_help(said)
             if not known:
                 raise InputError(
@@ -75,17 +75,17 @@ def verify(build: EngineBuild, commands: Iterable[Command], places: Places) -> N
                 raise _drift(build, call.program, option, known)
 
 
-def calls(argv: Sequence[str], places: Places = _HERE) -> tuple[Call, ...]:
+def calls(argv: Sequence[str], locations: Locations = _HERE) -> tuple[Call, ...]:
     """The calls of known programs in `argv`, whatever launcher stands before them.
 
     Args:
         argv: a command's words.
-        places: where programs are, which says how they are spelled.
+        locations: where programs are, which says how they are spelled.
     """
     for position, word in enumerate(argv):
         if " " in word and any(name in word for name in _executables()):
-            return calls(_words(word), places)
-        found = _call(argv, position, places)
+            return calls(_words(word), locations)
+        found = _call(argv, position, locations)
         if found:
             return tuple(found)
     return ()
@@ -109,14 +109,14 @@ def missing_options(arguments: Sequence[str], known: frozenset[str]) -> tuple[st
     )
 
 
-def _call(argv: Sequence[str], position: int, places: Places) -> list[Call]:
+def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call]:
     word = Path(argv[position]).name
     if word in _SCRIPTS:
-        interpreter = _interpreter(argv, position, places)
+        interpreter = _interpreter(argv, position, locations)
         arguments = _until(argv[position + 1 :], _GENERATOR)
         return [Call(word, (*interpreter, argv[position], "--help"), arguments)]
     for name, program in _PROGRAMS:
-        prefix = _prefix(argv, position, program, places)
+        prefix = _prefix(argv, position, program, locations)
         if prefix is not None:
             rest = tuple(argv[position + len(prefix) :])
             return list(_split(name, prefix, rest))
@@ -140,11 +140,11 @@ def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterato
 
 
 def _prefix(
-    argv: Sequence[str], position: int, program: Program, places: Places
+    argv: Sequence[str], position: int, program: Program, locations: Locations
 ) -> tuple[str, ...] | None:
     """The words of `program` at `position`: as typed, or as found where it is."""
     try:
-        spellings = [places.find(program), program.bare()]
+        spellings = [locations.find(program), program.bare()]
     except (MissingProgram, InputError):
         spellings = [program.bare()]
     for words in spellings:
@@ -156,10 +156,10 @@ def _prefix(
     return None
 
 
-def _interpreter(argv: Sequence[str], position: int, places: Places) -> tuple[str, ...]:
+def _interpreter(argv: Sequence[str], position: int, locations: Locations) -> tuple[str, ...]:
     """The words before a script that run it: as found where it is, else the one before it."""
     for before in range(position):
-        found = _prefix(argv, before, TENSORRT_LLM_PYTHON, places)
+        found = _prefix(argv, before, TENSORRT_LLM_PYTHON, locations)
         if found is not None and before + len(found) == position:
             return found
     return tuple(argv[max(0, position - 1) : position])

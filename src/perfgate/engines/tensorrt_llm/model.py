@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -20,18 +20,18 @@ class ModelReference:
         return self.name if self.path is None else str(self.path)
 
 
-def reference(scenario: Scenario, places: Places) -> ModelReference:
-    """The scenario's model: its folder is looked for below `places.models`.
+def reference(scenario: Scenario, locations: Locations) -> ModelReference:
+    """The scenario's model: its folder is looked for below `locations.models`.
 
     Tried in this order: the folder's name that the scenario gives, the public name as a path below
     (``nvidia/DeepSeek-R1-FP4``), its last part.
     """
     model = scenario.model
-    if places.models is None:
+    if locations.models is None:
         return ModelReference(model.name, None)
     names = [model.folder] if model.folder else [model.name, model.name.rpartition("/")[2]]
     for name in names:
-        folder = places.models / name
+        folder = locations.models / name
         if folder.is_dir():
             return ModelReference(model.name, folder)
     return ModelReference(model.name, None)

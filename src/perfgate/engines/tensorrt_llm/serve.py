@@ -1,7 +1,7 @@
 """`trtllm-serve`: the server that the load clients and lm_eval talk to."""
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
@@ -15,7 +15,9 @@ from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
 
 
-def serve(scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Places) -> Command:
+def serve(
+    scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
+) -> Command:
     """The command that serves the scenario's model on `endpoint`.
 
     Raises:
@@ -47,8 +49,8 @@ def serve(scenario: Scenario, build: EngineBuild, endpoint: Endpoint, places: Pl
     ]
     return Command(
         (
-            *places.find(TRTLLM_SERVE),
-            reference(scenario, places).where,
+            *locations.find(TRTLLM_SERVE),
+            reference(scenario, locations).where,
             *spelled(scenario, known, SERVE, arguments),
         ),
         env=environment(scenario, settings, known),

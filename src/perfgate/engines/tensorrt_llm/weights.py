@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import MODELS, Places
+from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.scenarios.scenario import Scenario
@@ -21,7 +21,7 @@ _GIB = 2**30
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
 
 
-def model_facts(scenario: Scenario, places: Places) -> Mapping[str, Json]:
+def model_facts(scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
     """What identifies the weights: ``sha256`` over what describes them, bytes, shards.
 
     Without a local folder the public name is all that is known.
@@ -30,10 +30,10 @@ def model_facts(scenario: Scenario, places: Places) -> Mapping[str, Json]:
         InputError: the folder is not as the scenario says; or its quantization must be checked and
             there is no folder.
     """
-    model = reference(scenario, places)
+    model = reference(scenario, locations)
     precision = scenario.model.precision
     if model.path is None:
-        _require_folder_for_quantization(scenario, places)
+        _require_folder_for_quantization(scenario, locations)
         digest = hashlib.sha256(model.name.encode()).hexdigest()
         return {"name": model.name, "source": "hub", "sha256": digest, "precision": precision}
     shards = sorted(model.path.glob("*.safetensors"))
@@ -132,9 +132,9 @@ def _quantization(file: Path) -> Mapping[str, Json]:
     return found if isinstance(found, dict) else {}
 
 
-def _require_folder_for_quantization(scenario: Scenario, places: Places) -> None:
+def _require_folder_for_quantization(scenario: Scenario, locations: Locations) -> None:
     asked = scenario.model.quantization
-    if not asked or places.on_paper:
+    if not asked or locations.on_paper:
         return
     raise InputError(
         "this scenario needs a checkpoint whose quantization can be seen",

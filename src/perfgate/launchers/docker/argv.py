@@ -21,7 +21,7 @@ ME = "me"
 
 
 @dataclass(frozen=True)
-class Box:
+class ContainerSettings:
     """What all containers of one scenario have in common.
 
     Attributes:
@@ -38,7 +38,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Mooring:
+class ContainerIdentity:
     """How one container is tied to its surroundings.
 
     Attributes:
@@ -55,9 +55,9 @@ class Mooring:
 
 
 def run_words(
-    box: Box,
+    box: ContainerSettings,
     command: Command,
-    mooring: Mooring,
+    identity: ContainerIdentity,
     environ: Mapping[str, str],
     *,
     greeted: bool = True,
@@ -70,7 +70,7 @@ def run_words(
     Args:
         box: what all containers have in common.
         command: named as in the container; with its working folder, if it needs one.
-        mooring: what this one has for itself.
+        identity: what this one has for itself.
         environ: the environment here.
         greeted: whether the image's entry point runs first: it sets up libraries, and greets on
             standard output.
@@ -79,14 +79,14 @@ def run_words(
         InputError: a folder that cannot be mounted.
     """
     site = box.site
-    words = ["run", "--rm", "--init", "--pull", "never", "--name", mooring.name, *mooring.labels]
+    words = ["run", "--rm", "--init", "--pull", "never", "--name", identity.name, *identity.labels]
     if box.has_gpus:
         words += ["--gpus", gpus_word(command.env.get(VISIBLE) or environ.get(VISIBLE), site)]
     if site.ipc is not None:
         words += ["--ipc", site.ipc]
-    words += ["--network", mooring.network]
-    if mooring.port is not None:
-        words += ["--publish", f"{LOOPBACK}:{mooring.port}:{mooring.port}"]
+    words += ["--network", identity.network]
+    if identity.port is not None:
+        words += ["--publish", f"{LOOPBACK}:{identity.port}:{identity.port}"]
     words += _user(site)
     words += _mounts(box, command.cwd)
     if command.cwd is not None:
@@ -133,7 +133,7 @@ def _is_root(site: DockerSite) -> bool:
     return site.user is None or site.user.partition(":")[0] in ("0", "root")
 
 
-def _mounts(box: Box, cwd: Path | None) -> list[str]:
+def _mounts(box: ContainerSettings, cwd: Path | None) -> list[str]:
     site = box.site
     words: list[str] = []
     for mount in site.mounts:
@@ -169,7 +169,9 @@ def _mountable(folder: Path) -> Path:
     return folder
 
 
-def _variables(box: Box, env: Mapping[str, str], environ: Mapping[str, str]) -> list[str]:
+def _variables(
+    box: ContainerSettings, env: Mapping[str, str], environ: Mapping[str, str]
+) -> list[str]:
     given = {} if _is_root(box.site) else {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
     if not box.has_gpus:
         # The images say "all", which counts where the NVIDIA runtime is Docker's default.

@@ -101,7 +101,7 @@ def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
         command = Command(docker("pull", image))
         with LocalLauncher().start(command, Path(folder), "pull") as job:
             tell(f"pulling {image}")
-            ended = job.wait(total_s=within_s, watch=_Telling(job, image, tell))
+            ended = job.wait(total_s=within_s, watch=_PullProgress(job, image, tell))
             if ended.reason == "total":
                 raise RunError(
                     "config_error",
@@ -120,7 +120,7 @@ def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
                 )
 
 
-class _Telling:
+class _PullProgress:
     """Says now and then how much of an image is here, by what `docker pull` writes."""
 
     def __init__(self, job: Job, image: str, tell: Callable[[str], None]) -> None:

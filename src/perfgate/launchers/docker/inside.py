@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.program_query import Answer, NoStatus
-from perfgate.launchers.docker.argv import Box, Mooring, run_words
+from perfgate.launchers.docker.argv import ContainerIdentity, ContainerSettings, run_words
 from perfgate.launchers.docker.calls import docker, not_started, remove, trouble
 from perfgate.launchers.docker.image import fetched
 from perfgate.launchers.docker.ownership import labels, new_name
@@ -22,14 +22,18 @@ STARTED_S = 60.0  # beyond the program's own time: Docker makes a container firs
 class DockerInside:
     """The image of a scenario, each question in a container of its own. See `asking.Inside`."""
 
-    box: Box
+    box: ContainerSettings
 
     def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
         """As in `asking.Inside`; the image is pulled first where it is not here."""
         _have(self.box)
         name = new_name()
         words = run_words(
-            self.box, Command(argv), Mooring(name, labels(name)), os.environ, greeted=False
+            self.box,
+            Command(argv),
+            ContainerIdentity(name, labels(name)),
+            os.environ,
+            greeted=False,
         )
         with tempfile.TemporaryDirectory() as folder:
             call = Command(docker(*words))
@@ -55,7 +59,7 @@ class DockerInside:
 
 
 @lru_cache(maxsize=16)
-def _have(box: Box) -> None:
+def _have(box: ContainerSettings) -> None:
     fetched(box.image, box.site, _to_nobody)
 
 

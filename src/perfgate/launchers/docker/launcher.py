@@ -13,14 +13,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core import locations as where
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
-from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
-from perfgate.launchers.docker.argv import Box
+from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
+from perfgate.launchers.docker.argv import ContainerSettings
 from perfgate.launchers.docker.calls import docker, remove, server_version
 from perfgate.launchers.docker.image import fetched, image_of
 from perfgate.launchers.docker.inside import DockerInside
@@ -52,7 +51,7 @@ class DockerLauncher(Launcher):
         self._local = LocalLauncher()
         self._images: dict[str, str] = {}
 
-    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:
+    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
         """As in `Launcher`: the engine's programs are in its image.
 
         Raises:
@@ -63,21 +62,21 @@ class DockerLauncher(Launcher):
         return replace(here, inside=DockerInside(self._box(image, scenario, here)))
 
     @contextmanager
-    def placed(self, wanted: Wanted) -> Iterator[Placement]:
-        scenario, folder = wanted.scenario, wanted.folder.resolve()
+    def placed(self, request: PlacementRequest) -> Iterator[Placement]:
+        scenario, folder = request.scenario, request.folder.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         image = self._images.get(scenario.id) or image_of(scenario, self._site, None)
         server = server_version()
         for orphan in remove_orphans():
-            wanted.tell(f"removed {orphan}, whose perfgate is gone")
+            request.tell(f"removed {orphan}, whose perfgate is gone")
         docker_facts: Json = {
-            **fetched(image, self._site, wanted.tell),
+            **fetched(image, self._site, request.tell),
             "network": self._site.network,
             "server": server,
         }
-        box = self._box(image, scenario, where.here(), folder)
+        box = self._box(image, scenario, Locations.of_environment(), folder)
         start = uuid.uuid4().hex
-        with self._kept(start, folder, wanted.tell):
+        with self._kept(start, folder, request.tell):
             placement = DockerPlacement(self._local, box, start, {"docker": docker_facts})
             with closing(placement):
                 yield placement
@@ -88,7 +87,9 @@ class DockerLauncher(Launcher):
             self._given = load_site().docker
         return self._given
 
-    def _box(self, image: str, scenario: Scenario, here: Places, *folders: Path) -> Box:
+    def _box(
+        self, image: str, scenario: Scenario, here: Locations, *folders: Path
+    ) -> ContainerSettings:
         if self._site.cache is not None:
             # Docker would make it, as root's.
             Path(self._site.cache).expanduser().mkdir(parents=True, exist_ok=True)
@@ -96,7 +97,7 @@ class DockerLauncher(Launcher):
         cache.mkdir(parents=True, exist_ok=True)
         named = (here.models, here.datasets, here.source, cache)
         mounted = (*folders, *(folder for folder in named if folder is not None))
-        return Box(image, self._site, scenario.hardware.gpu != "none", mounted)
+        return ContainerSettings(image, self._site, scenario.hardware.gpu != "none", mounted)
 
     @contextmanager
     def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:

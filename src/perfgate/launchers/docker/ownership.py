@@ -16,7 +16,7 @@ OWNER = "perfgate.owner"
 
 
 @dataclass(frozen=True)
-class Owner:
+class ContainerOwner:
     """The process that started a container.
 
     Attributes:
@@ -32,7 +32,7 @@ class Owner:
     boot: str
 
     @classmethod
-    def here(cls) -> "Owner":
+    def here(cls) -> "ContainerOwner":
         """This process."""
         return cls(os.getpid(), began(os.getpid()) or 0, pid_namespace(), _boot())
 
@@ -50,7 +50,7 @@ def labels(start: str) -> tuple[str, ...]:
     Args:
         start: what tells the containers of one fresh start from all others.
     """
-    owner = json.dumps(asdict(Owner.here()))
+    owner = json.dumps(asdict(ContainerOwner.here()))
     marks = {HOST: socket.gethostname(), START: start, OWNER: owner}
     return tuple(word for name, value in marks.items() for word in ("--label", f"{name}={value}"))
 
@@ -86,7 +86,7 @@ def remove_orphans() -> tuple[str, ...]:
 
 def _is_gone(owner: str) -> bool:
     try:
-        return Owner(**json.loads(owner)).is_gone
+        return ContainerOwner(**json.loads(owner)).is_gone
     except (TypeError, ValueError):  # somebody else's label of the same name
         return False
 

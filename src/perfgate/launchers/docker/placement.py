@@ -14,8 +14,8 @@ from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.docker.argv import (
     HOST_NETWORK,
     LOOPBACK,
-    Box,
-    Mooring,
+    ContainerIdentity,
+    ContainerSettings,
     run_words,
     secrets_of,
 )
@@ -44,7 +44,7 @@ class DockerPlacement(Placement):
     host = LOOPBACK
 
     def __init__(
-        self, local: LocalLauncher, box: Box, start: str, facts: Mapping[str, Json]
+        self, local: LocalLauncher, box: ContainerSettings, start: str, facts: Mapping[str, Json]
     ) -> None:
         self._local = local
         self._box = box
@@ -133,9 +133,9 @@ class DockerPlacement(Placement):
     ) -> DockerJob:
         cwd = (command.cwd or folder).resolve()
         contained = replace(command, cwd=cwd)
-        mooring = Mooring(new_name(name), labels(self._start), network, port)
-        words = run_words(self._box, contained, mooring, os.environ)
+        identity = ContainerIdentity(new_name(name), labels(self._start), network, port)
+        words = run_words(self._box, contained, identity, os.environ)
         outside = replace(contained, argv=docker(*words), env=secrets_of(command))
-        job = DockerJob(self._local.start(outside, folder, name), mooring.name, port)
+        job = DockerJob(self._local.start(outside, folder, name), identity.name, port)
         self._jobs.append(job)
         return job

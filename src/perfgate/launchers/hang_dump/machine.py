@@ -1,4 +1,4 @@
-"""Evidence of the machine around a program: memory, disk, kernel messages, GPUs, as lines."""
+"""The machine around a program: memory, disk, kernel messages, GPUs, as lines."""
 
 import os
 import re

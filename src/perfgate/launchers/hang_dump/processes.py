@@ -1,4 +1,4 @@
-"""Evidence of processes: their tree, sockets, threads and Python stacks, as lines of text."""
+"""The processes of a hang: their tree, sockets, threads and Python stacks, as lines of text."""
 
 import shutil
 import sys

@@ -20,11 +20,11 @@ from typing import Any
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
-from perfgate.launchers.base import Launcher, Placement, Wanted, launcher
+from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launch_files import explain_disk_errors, stdout_of, write_files
 from perfgate.launchers.local.orphans import MARK
-from perfgate.launchers.local.placement import Here
+from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.leases import kept_open
 
 WARDEN = Path(__file__).with_name("warden.py")
@@ -54,8 +54,8 @@ class LocalLauncher(Launcher):
         self.orphan_grace_s = orphan_grace_s
 
     @contextlib.contextmanager
-    def placed(self, wanted: Wanted) -> Iterator[Placement]:  # noqa: ARG002
-        yield Here(self.start)
+    def placed(self, request: PlacementRequest) -> Iterator[Placement]:  # noqa: ARG002
+        yield LocalPlacement(self.start)
 
     def start(self, command: Command, folder: Path, name: str) -> LocalJob:
         """Start `command`. See `Placement.start`."""

@@ -1,4 +1,4 @@
-"""Here: this machine as the place of a fresh start."""
+"""LocalPlacement: this machine as the place of a fresh start."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.ports import free_port
 
 
-class Here(Placement):
+class LocalPlacement(Placement):
     """This machine; its server is reached over the loopback device alone."""
 
     host = "127.0.0.1"

@@ -167,11 +167,11 @@ def _unused(files: Collection[File]) -> set[File]:
 
 def _mapped(pid: str, files: Collection[File]) -> set[File]:
     maps = _read(f"/proc/{pid}/maps")
-    wanted = [one for one in files if b" %d " % one.inode in maps]
-    lines = [line.split(maxsplit=5) for line in maps.splitlines()] if wanted else []
+    request = [one for one in files if b" %d " % one.inode in maps]
+    lines = [line.split(maxsplit=5) for line in maps.splitlines()] if request else []
     return {
         one
-        for one in wanted
+        for one in request
         if any(len(words) == 6 and _is_line_of(one, words[3], words[4]) for words in lines)
     }
 

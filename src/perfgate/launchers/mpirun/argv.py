@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.site import MpirunSite
 from perfgate.plan.wrapping import wrapped
@@ -15,9 +15,9 @@ RSH_ARGS = "plm_rsh_args"
 
 
 def by_mpirun(
-    command: Command, scenario: Scenario, places: Places, ssh_port: int | None
+    command: Command, scenario: Scenario, locations: Locations, ssh_port: int | None
 ) -> Command:
-    """The engine's command as mpirun starts it on `places.hosts`: one rank per GPU.
+    """The engine's command as mpirun starts it on `locations.hosts`: one rank per GPU.
 
     A document that launches by srun or sbatch has the same ranks, each under the same program
     (`perfgate.plan.ranks`); only what starts them is another.
@@ -31,7 +31,7 @@ def by_mpirun(
         return command
     output = launch.output if launch.by == "mpirun" else None
     by = replace(launch, by="mpirun", output=output, ssh_port=ssh_port, time_limit=None)
-    return wrapped(command, replace(scenario, launch=by), places)
+    return wrapped(command, replace(scenario, launch=by), locations)
 
 
 def started_by(

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from perfgate.core.errors import RunError
-from perfgate.launchers.mpirun.ssh import LOOK_S, Host, NotFit, Reach, Unreachable
+from perfgate.launchers.mpirun.ssh import LOOK_S, Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.nodes import hang_dump as node_evidence
 
 
 class HostsOfJob:
     """The hosts, as `node_step.Nodes`; all of them are asked at the same time."""
 
-    def __init__(self, reach: Reach, hosts: Sequence[Host]) -> None:
+    def __init__(self, reach: HostQuery, hosts: Sequence[Host]) -> None:
         self._reach = reach
         self._hosts = hosts
 
@@ -27,7 +27,7 @@ class HostsOfJob:
         def ask(host: Host) -> str:
             try:
                 return self._reach.look(host, *words, seconds=seconds)
-            except (Unreachable, NotFit) as error:
+            except (Unreachable, HostUnfit) as error:
                 raise RunError("mpi", f"{host.name} could not be asked: {error}") from error
 
         return "\n".join(self._all(ask))
@@ -40,7 +40,7 @@ class HostsOfJob:
             try:
                 self._reach.ask(host, _evidence_argv(host, mark, file), seconds)
                 return part.read_text(encoding="utf-8", errors="replace")
-            except (Unreachable, NotFit, OSError) as error:
+            except (Unreachable, HostUnfit, OSError) as error:
                 return f"on {host.name}: nothing is known: {error}\n"
             finally:
                 part.unlink(missing_ok=True)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import HOSTS
-from perfgate.launchers.base import Wanted
-from perfgate.launchers.mpirun.ssh import Host, NotFit, Reach, Unreachable
+from perfgate.launchers.base import PlacementRequest
+from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.site import MpirunSite
-from perfgate.machine.leases import Owner
+from perfgate.machine.leases import LeaseOwner
 from perfgate.machine.leases.holder import UNNAMED, Holder
 from perfgate.machine.leases.inheritance import holding
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
@@ -62,7 +62,7 @@ class HostLock:
 
 @contextmanager
 def chosen_hosts(
-    names: Sequence[str], wanted: Wanted, site: MpirunSite, reach: Reach, mark: str
+    names: Sequence[str], request: PlacementRequest, site: MpirunSite, reach: HostQuery, mark: str
 ) -> Iterator[tuple[HostLock, ...]]:
     """As many hosts as the scenario needs, each looked at, and for this start alone.
 
@@ -71,7 +71,7 @@ def chosen_hosts(
 
     Args:
         names: the hosts as the site has them, in order.
-        wanted: the start. Its folder is looked for on every host.
+        request: the start. Its folder is looked for on every host.
         site: how long to wait.
         reach: how they are asked.
         mark: of the start's processes.
@@ -81,11 +81,11 @@ def chosen_hosts(
         RunError: class ``mpi``: too few are reached; ``config_error``: one lacks the folder or the
             programs; ``gpus_busy``: others measured on them for too long.
     """
-    needed = wanted.scenario.hardware.nodes
+    needed = request.scenario.hardware.nodes
     if len(names) < needed:
         raise _too_few(names, needed)
     hosts = _told_apart(tuple(map(reach.host, names)), needed)
-    seen = wanted.folder.resolve() / "mpirun.hosts"
+    seen = request.folder.resolve() / "mpirun.hosts"
     seen.write_text("".join(f"{host.name}\n" for host in hosts))
     folder = open_folder(os.environ)
     left_out: dict[Host, str] = {}
@@ -95,7 +95,7 @@ def chosen_hosts(
             told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
             raise RunError("mpi", f"too few hosts are reached: {told}", hint=_NOT_REACHED)
         with ExitStack() as stack, ExitStack() as unused:
-            locks = _taken(folder, tried, wanted, site, mark, stack)
+            locks = _taken(folder, tried, request, site, mark, stack)
             for lock in locks:
                 unused.callback(lock.forget)
             failed = {lock.host: why for lock in locks if (why := _looked_at(lock, reach, seen))}
@@ -105,22 +105,22 @@ def chosen_hosts(
                     yield locks
                 return
         for host, why in failed.items():
-            wanted.tell(f"{host.name} is left out: {why}")
+            request.tell(f"{host.name} is left out: {why}")
         left_out |= failed
 
 
-def clear_host(lock: HostLock, reach: Reach) -> int:
+def clear_host(lock: HostLock, reach: HostQuery) -> int:
     """End what is left on a host of all that was started under its lock; how many processes.
 
     Raises:
-        Unreachable, NotFit: the host could not be asked.
+        Unreachable, HostUnfit: the host could not be asked.
     """
     ended = int(reach.look(lock.host, "end", *lock.marks))
     lock.clear()
     return ended
 
 
-def _looked_at(lock: HostLock, reach: Reach, seen: os.PathLike[str]) -> str:
+def _looked_at(lock: HostLock, reach: HostQuery, seen: os.PathLike[str]) -> str:
     """Why the host is not reached; empty when it is. What an earlier start left there ends."""
     try:
         reach.look(lock.host, "port", "127.0.0.1", os.fspath(seen))
@@ -128,7 +128,7 @@ def _looked_at(lock: HostLock, reach: Reach, seen: os.PathLike[str]) -> str:
             reach.look(lock.host, "end", *lock.marks[:-1])
     except Unreachable as error:
         return str(error)
-    except NotFit as error:
+    except HostUnfit as error:
         raise RunError(
             "config_error", f"{lock.host.name} cannot be used: {error}", hint=_SAME_PATH
         ) from error
@@ -138,15 +138,17 @@ def _looked_at(lock: HostLock, reach: Reach, seen: os.PathLike[str]) -> str:
 def _taken(
     folder: LockFolder,
     hosts: Sequence[Host],
-    wanted: Wanted,
+    request: PlacementRequest,
     site: MpirunSite,
     mark: str,
     stack: ExitStack,
 ) -> tuple[HostLock, ...]:
     """The locks of the first free hosts, as many as needed, all at once; closed by `stack`."""
     began, told = time.monotonic(), -TELL_EVERY_S
-    needed = wanted.scenario.hardware.nodes
-    holder = Holder.now(Owner(wanted.folder.resolve().parent.parent.name, wanted.scenario.id))
+    needed = request.scenario.hardware.nodes
+    holder = Holder.now(
+        LeaseOwner(request.folder.resolve().parent.parent.name, request.scenario.id)
+    )
     while True:
         with ExitStack() as held, _guarded(folder):
             locks = [
@@ -175,7 +177,7 @@ def _taken(
             )
         if waited - told >= TELL_EVERY_S:
             told = waited
-            wanted.tell(f"waits for {needed} of {len(hosts)} hosts: {busy}")
+            request.tell(f"waits for {needed} of {len(hosts)} hosts: {busy}")
         time.sleep(_LOOK_EVERY_S)
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from perfgate.launchers.base import Exit
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, Nodes, Step
+from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, NodeQuery, RemoteJob
 
 _OF_ITS_OWN = {132, 135}  # no such program, no such folder: neither SIGILL nor SIGBUS
 _SAID = re.compile(r"process rank \d+ .{0,300}?exited on signal (\d+)", re.DOTALL)
 _TAIL = 8192
 
 
-class MpirunJob(Step):
+class MpirunJob(RemoteJob):
     """Started ranks, or one process: as a step of a Slurm job, but that mpirun tells its end.
 
     Args:
@@ -22,7 +22,7 @@ class MpirunJob(Step):
         mark: what the ranks are known by; mpirun itself has another mark.
     """
 
-    def __init__(self, mpirun: LocalJob, nodes: Nodes, mark: str) -> None:
+    def __init__(self, mpirun: LocalJob, nodes: NodeQuery, mark: str) -> None:
         super().__init__(mpirun, nodes)
         self.mark = mark
 

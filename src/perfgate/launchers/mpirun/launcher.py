@@ -18,14 +18,14 @@ from uuid import uuid4
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import here
+from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import MPIRUN
-from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
 from perfgate.launchers.mpirun.placement import MpirunPlacement
-from perfgate.launchers.mpirun.ssh import Reach, look_argv
+from perfgate.launchers.mpirun.ssh import HostQuery, look_argv
 from perfgate.launchers.site import MpirunSite, load_site
 
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -55,36 +55,38 @@ class MpirunLauncher(Launcher):
         self._bad: set[str] = set()  # hosts that were lost in this session
 
     @contextmanager
-    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+    def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         site = self._site = self._site or load_site().mpirun
         _refuse_allocation()
-        launch = wanted.scenario.launch
+        launch = request.scenario.launch
         port = site.ssh_port or (launch.ssh_port if launch else None)
         version = open_mpi_version(MPIRUN.find())
-        reach = Reach(site, port)
-        wanted.folder.mkdir(parents=True, exist_ok=True)
+        reach = HostQuery(site, port)
+        request.folder.mkdir(parents=True, exist_ok=True)
         mark = uuid4().hex
-        names = self._good(site.hosts or here().hosts, wanted.scenario.hardware.nodes)
-        with chosen_hosts(names, wanted, site, reach, mark) as locks:
+        names = self._good(
+            site.hosts or Locations.of_environment().hosts, request.scenario.hardware.nodes
+        )
+        with chosen_hosts(names, request, site, reach, mark) as locks:
             placement = MpirunPlacement(
                 self._local,
                 locks,
                 reach,
                 site,
-                wanted.scenario,
-                wanted.folder.resolve(),
+                request.scenario,
+                request.folder.resolve(),
                 mark=mark,
                 version=version,
-                tell=wanted.tell,
+                tell=request.tell,
                 failed=self._bad.update,
             )
-            keeper = self._keeper(locks, reach, wanted.folder)
+            keeper = self._keeper(locks, reach, request.folder)
             try:
                 yield placement
             finally:
                 _give_back(placement, keeper)
 
-    def _keeper(self, locks: Sequence[HostLock], reach: Reach, folder: Path) -> Job:
+    def _keeper(self, locks: Sequence[HostLock], reach: HostQuery, folder: Path) -> Job:
         calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
         call = {"calls": calls, "after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
         argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))

@@ -11,7 +11,7 @@ from uuid import uuid4
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import MPIRUN
 from perfgate.launchers.base import Job, Placement
@@ -21,7 +21,7 @@ from perfgate.launchers.mpirun.argv import by_mpirun, calls_mpirun, started_by
 from perfgate.launchers.mpirun.host_query import HostsOfJob
 from perfgate.launchers.mpirun.hosts import HostLock, clear_host
 from perfgate.launchers.mpirun.job import MpirunJob
-from perfgate.launchers.mpirun.ssh import Host, NotFit, Reach, Unreachable
+from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_command, scenario_text
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.launchers.nodes.watchers import watching
@@ -53,7 +53,7 @@ class MpirunPlacement(Placement):
         self,
         local: LocalLauncher,
         locks: tuple[HostLock, ...],
-        reach: Reach,
+        reach: HostQuery,
         site: MpirunSite,
         scenario: Scenario,
         folder: Path,
@@ -78,10 +78,10 @@ class MpirunPlacement(Placement):
         mpirun: Json = {"hosts": names, "version": version}
         self.facts = {"mpirun": mpirun}
 
-    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: one rank per GPU wherever the document has several nodes."""
         hosts = tuple(host.name for host in self._hosts)
-        return by_mpirun(command, scenario, replace(places, hosts=hosts), self._reach.ssh_port)
+        return by_mpirun(command, scenario, replace(locations, hosts=hosts), self._reach.ssh_port)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         hosts = self._hosts if calls_mpirun(command.argv, MPIRUN.find()) else self._hosts[:1]
@@ -103,7 +103,7 @@ class MpirunPlacement(Placement):
             return int(self._reach.look(first, "port", self.host, str(seen)))
         except Unreachable as error:
             raise self._node_failed({first: str(error)}) from error
-        except (NotFit, ValueError) as error:
+        except (HostUnfit, ValueError) as error:
             raise RunError(
                 "config_error",
                 f"{first.name} has no port for a server at {self.host}: {error}",
@@ -156,7 +156,7 @@ class MpirunPlacement(Placement):
         def ended(lock: HostLock) -> str:
             try:
                 left = clear_host(lock, self._reach)
-            except (Unreachable, NotFit) as error:
+            except (Unreachable, HostUnfit) as error:
                 return f"{lock.host.name} may have processes left: {error}"
             return f"{lock.host.name}: {left} processes were left, and are ended" if left else ""
 

@@ -1,4 +1,4 @@
-"""Reach: ask a host something by a short program, through ssh as Open MPI itself goes, or here."""
+"""ssh: ask a host something by a short program, as Open MPI itself reaches it, or here."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ class Unreachable(Exception):
     """A host could not be asked; the text is what ssh said."""
 
 
-class NotFit(Exception):
+class HostUnfit(Exception):
     """A host was reached, and a program failed there; the text is what it said."""
 
 
@@ -47,7 +47,7 @@ class Host:
     here: bool = False
 
 
-class Reach:
+class HostQuery:
     """How the hosts of a start are asked.
 
     Args:
@@ -85,7 +85,7 @@ class Reach:
 
         Raises:
             Unreachable: the host is not reached.
-            NotFit: the program failed, e.g. since it is not at the same path there.
+            HostUnfit: the program failed, e.g. since it is not at the same path there.
         """
         return self.ask(host, look_argv(*words), seconds).strip()
 
@@ -97,7 +97,7 @@ class Reach:
             seconds: the longest that it may take.
 
         Raises:
-            Unreachable, NotFit: as for `look`.
+            Unreachable, HostUnfit: as for `look`.
             MissingProgram: there is no ssh here.
         """
         argv = self.argv(host, command)
@@ -112,7 +112,7 @@ class Reach:
         if answer.status == SSH_FAILED and not host.here:
             raise Unreachable(said or "ssh failed without a word")
         if not answer.is_good:
-            raise NotFit(said or f"exit status {answer.status}")
+            raise HostUnfit(said or f"exit status {answer.status}")
         return answer.stdout
 
     def lost(self, hosts: Sequence[Host]) -> dict[Host, str]:
@@ -123,7 +123,7 @@ class Reach:
                 self.ask(host, ("true",), LOOK_S)
             except Unreachable as error:
                 return str(error)
-            except NotFit:
+            except HostUnfit:
                 return None
             return None
 

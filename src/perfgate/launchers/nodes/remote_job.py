@@ -1,4 +1,4 @@
-"""Step: a program on other nodes, seen through what runs here: srun, or mpirun."""
+"""RemoteJob: a program on other nodes, seen through what runs here: srun, or mpirun."""
 
 import math
 import re
@@ -27,7 +27,7 @@ _ENDED = re.compile(
 )
 
 
-class Nodes(Protocol):
+class NodeQuery(Protocol):
     """Asks the nodes of a step."""
 
     def look(self, *words: str, seconds: float = ...) -> str:
@@ -41,7 +41,7 @@ class Nodes(Protocol):
         """Append to `file` what the launch does on the nodes, or why that is not known."""
 
 
-class Step(Job):
+class RemoteJob(Job):
     """A started step.
 
     Its processes here are srun's; what the nodes know of its own is asked there.
@@ -51,7 +51,7 @@ class Step(Job):
         nodes: asks the step's nodes.
     """
 
-    def __init__(self, srun: LocalJob, nodes: Nodes) -> None:
+    def __init__(self, srun: LocalJob, nodes: NodeQuery) -> None:
         self._srun = srun
         self._nodes = nodes
         self._began = time.monotonic()

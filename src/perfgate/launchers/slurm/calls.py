@@ -101,8 +101,8 @@ def _call(argv: Sequence[str], seconds: float = CALL_S) -> str:
 
 def _of_accounting(job: str) -> JobFacts:
     """A job that the controller has forgotten: by the accounting, or the log of finished jobs."""
-    wanted = ("-X", "-n", "-P", "-j", job, "-o", "State,ExitCode,NodeList")
-    for argv in (("sacct", *wanted), ("sacct", "-c", *wanted[1:])):
+    request = ("-X", "-n", "-P", "-j", job, "-o", "State,ExitCode,NodeList")
+    for argv in (("sacct", *request), ("sacct", "-c", *request[1:])):
         try:
             facts = of_sacct(job, _call(argv))
         except (_NoAnswer, MissingProgram):

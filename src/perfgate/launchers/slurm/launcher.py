@@ -18,15 +18,15 @@ from pathlib import Path
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SRUN
-from perfgate.launchers.base import Job, Launcher, Placement, Wanted, launcher
+from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
 from perfgate.launchers.slurm.inside import SlurmInside
-from perfgate.launchers.slurm.nodes import Asked, free_nodes
+from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
 from perfgate.launchers.slurm.placement import SlurmPlacement, address_of
 from perfgate.launchers.slurm.script import (
     BEAT,
@@ -37,7 +37,7 @@ from perfgate.launchers.slurm.script import (
     render_job,
     request_for,
 )
-from perfgate.machine.leases import Owner
+from perfgate.machine.leases import LeaseOwner
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
@@ -77,31 +77,31 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`."""
         return "none" if self.site.container is None else "pyxis"
 
-    def places(self, here: Places, scenario: Scenario, version: str | None) -> Places:  # noqa: ARG002
+    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:  # noqa: ARG002
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
         return replace(here, inside=SlurmInside(self.site, folders_of(here)))
 
     @contextmanager
-    def placed(self, wanted: Wanted) -> Iterator[Placement]:
+    def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         site = self.site
-        wanted.folder.mkdir(parents=True, exist_ok=True)
+        request.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
         if job:
             facts = job_facts(job)
             if not facts.runs:
                 raise cause_of(facts)
             with (
-                self._shared(facts, wanted, site) as nodes,
-                self._placement(facts, nodes, wanted, site, own=False) as placement,
+                self._shared(facts, request, site) as nodes,
+                self._placement(facts, nodes, request, site, own=False) as placement,
             ):
                 yield placement
             return
         with (
-            self._held(wanted, site) as facts,
+            self._held(request, site) as facts,
             self._placement(
-                facts, self._enough(facts, wanted), wanted, site, own=True
+                facts, self._enough(facts, request), request, site, own=True
             ) as placement,
         ):
             yield placement
@@ -111,7 +111,7 @@ class SlurmLauncher(Launcher):
         self,
         facts: JobFacts,
         nodes: tuple[str, ...],
-        wanted: Wanted,
+        request: PlacementRequest,
         site: SlurmSite,
         *,
         own: bool,
@@ -119,10 +119,10 @@ class SlurmLauncher(Launcher):
         placement = SlurmPlacement(
             self._local,
             facts.job,
-            nodes[: wanted.scenario.hardware.nodes],
+            nodes[: request.scenario.hardware.nodes],
             site,
-            wanted.scenario,
-            wanted.folder.resolve(),
+            request.scenario,
+            request.folder.resolve(),
             own=own,
             failed=self._note_bad,
         )
@@ -133,54 +133,56 @@ class SlurmLauncher(Launcher):
                 with suppress(RunError):
                     placement.clear()
 
-    def _enough(self, facts: JobFacts, wanted: Wanted) -> tuple[str, ...]:
+    def _enough(self, facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
         """The nodes of the job.
 
         Raises:
             InputError: there are not as many as the scenario needs.
         """
-        needed = wanted.scenario.hardware.nodes
+        needed = request.scenario.hardware.nodes
         nodes = node_names(facts.nodes)
         if len(nodes) < needed:
             raise InputError(
                 "the allocation is too small",
                 found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
-                expected=f"{needed}, as {wanted.scenario.id} needs",
+                expected=f"{needed}, as {request.scenario.id} needs",
             )
         return nodes
 
     @contextmanager
     def _shared(
-        self, facts: JobFacts, wanted: Wanted, site: SlurmSite
+        self, facts: JobFacts, request: PlacementRequest, site: SlurmSite
     ) -> Iterator[tuple[str, ...]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
-        nodes = self._enough(facts, wanted)
-        needed = wanted.scenario.hardware.nodes
+        nodes = self._enough(facts, request)
+        needed = request.scenario.hardware.nodes
         avoid = self._bad & set(nodes)
         if len(nodes) - len(avoid) < needed:
             raise RunError(
                 "node_failed",
                 f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
-                f"{wanted.scenario.id} needs {needed} of {facts.nodes}",
+                f"{request.scenario.id} needs {needed} of {facts.nodes}",
             )
-        owner = Owner(str(wanted.folder), wanted.scenario.id)
+        owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
-        asked = Asked(facts.job, addresses, avoid, needed, owner, site.pending_limit_s, wanted.tell)
+        asked = NodeRequest(
+            facts.job, addresses, avoid, needed, owner, site.pending_limit_s, request.tell
+        )
         with free_nodes(asked) as free:
             yield free
 
     @contextmanager
-    def _held(self, wanted: Wanted, site: SlurmSite) -> Iterator[JobFacts]:
+    def _held(self, request: PlacementRequest, site: SlurmSite) -> Iterator[JobFacts]:
         """A running job of our own; cancelled, and gone, after the block."""
         self._refuse_bad_nodes(site)
-        folder = wanted.folder.resolve()
+        folder = request.folder.resolve()
         rendered = render_job(
-            request_for(wanted.scenario, site, folder, wanted.seconds, self._bad), site
+            request_for(request.scenario, site, folder, request.seconds, self._bad), site
         )
         with self._keeper(rendered, folder, site) as keeper:
             job = _submitted(keeper)
             try:
-                yield _wait_for_nodes(job, wanted, site)
+                yield _wait_for_nodes(job, request, site)
             finally:
                 keeper.stop()
                 _wait_until_gone(job)
@@ -231,7 +233,7 @@ def _submitted(keeper: Job) -> str:
     raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
 
 
-def _wait_for_nodes(job: str, wanted: Wanted, site: SlurmSite) -> JobFacts:
+def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> JobFacts:
     """The job when it runs.
 
     Raises:
@@ -253,7 +255,7 @@ def _wait_for_nodes(job: str, wanted: Wanted, site: SlurmSite) -> JobFacts:
             )
         if now - told >= TELL_EVERY_S:
             told = now
-            wanted.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
+            request.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK_S)
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from perfgate.core.errors import RunError
-from perfgate.machine.leases.holder import UNNAMED, Holder, Owner, holder_in
+from perfgate.machine.leases.holder import UNNAMED, Holder, LeaseOwner, holder_in
 from perfgate.machine.leases.inheritance import holding
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
 
@@ -22,7 +22,7 @@ _PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
 
 
 @dataclass(frozen=True)
-class Asked:
+class NodeRequest:
     """Nodes that are asked for.
 
     Attributes:
@@ -39,13 +39,13 @@ class Asked:
     nodes: Mapping[str, str]
     avoid: Collection[str]
     count: int
-    owner: Owner
+    owner: LeaseOwner
     limit_s: float
     tell: Callable[[str], None]
 
 
 @contextmanager
-def free_nodes(asked: Asked) -> Iterator[tuple[str, ...]]:
+def free_nodes(asked: NodeRequest) -> Iterator[tuple[str, ...]]:
     """Nodes for one start alone, in the order of the allocation.
 
     One start at a time collects nodes; the others wait for their turn, so that one that needs many
@@ -113,7 +113,7 @@ class _Lock:
         return str(holder_in(text) or UNNAMED) if held else None
 
 
-def _collect(asked: Asked, turn: _Lock, locks: dict[str, _Lock], stack: ExitStack) -> None:
+def _collect(asked: NodeRequest, turn: _Lock, locks: dict[str, _Lock], stack: ExitStack) -> None:
     """Take as many of the locks as are needed; `stack` lets go of them."""
     began = time.monotonic()
     told, pause = float("-inf"), _PAUSES_S[0]

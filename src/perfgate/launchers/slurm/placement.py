@@ -13,7 +13,7 @@ from uuid import uuid4
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Places, here
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -25,7 +25,7 @@ from perfgate.launchers.nodes.preflight import (
     scenario_text,
     with_plugin,
 )
-from perfgate.launchers.nodes.remote_job import Step
+from perfgate.launchers.nodes.remote_job import RemoteJob
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.launchers.nodes.watchers import watching
 from perfgate.launchers.site import SlurmSite
@@ -94,9 +94,9 @@ class SlurmPlacement(Placement):
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own}
         self.facts = {"slurm": slurm}
 
-    def launched(self, command: Command, scenario: Scenario, places: Places) -> Command:
+    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
-        return as_ranks(command, scenario, places, self._site, self._nodes)
+        return as_ranks(command, scenario, locations, self._site, self._nodes)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if calls_srun(command.argv):
@@ -110,7 +110,7 @@ class SlurmPlacement(Placement):
                 self._site,
                 os.environ,
                 contained=variables,
-                mounts=folders_of(here()),
+                mounts=folders_of(Locations.of_environment()),
             )
             return self._started(replace(command, argv=argv), folder, name, self._nodes)
         return self._step(command, folder, name, contained=True, gres=self._gres)
@@ -225,7 +225,7 @@ class SlurmPlacement(Placement):
         nodes: tuple[str, ...] = (),
         contained: bool = False,
         gres: str | None = None,
-    ) -> Step:
+    ) -> RemoteJob:
         nodes = nodes or (self._node,)
         before = srun_argv(
             self._job,
@@ -236,14 +236,16 @@ class SlurmPlacement(Placement):
             os.environ,
             gres=gres,
             contained=tuple(command.env) if contained else None,
-            mounts=folders_of(here()) if contained else (),
+            mounts=folders_of(Locations.of_environment()) if contained else (),
         )
         return self._started(replace(command, argv=(*before, *command.argv)), folder, name, nodes)
 
-    def _started(self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]) -> Step:
+    def _started(
+        self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]
+    ) -> RemoteJob:
         srun = self._local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
-        return Step(srun, _Asked(self, nodes))
+        return RemoteJob(srun, _StepNodes(self, nodes))
 
     def _known(self, command: Command) -> Command:
         """The command whose processes a watch of the nodes knows as ours."""
@@ -294,7 +296,7 @@ class SlurmPlacement(Placement):
         return call((*before, *python, *words), seconds, patient=patient).strip()
 
 
-class _Asked:
+class _StepNodes:
     """The nodes of one step."""
 
     def __init__(self, placement: SlurmPlacement, nodes: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.core.programs import SRUN
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.script import gres_of, ranks_argv
@@ -19,7 +19,11 @@ from perfgate.scenarios.scenario import Scenario
 
 
 def as_ranks(
-    command: Command, scenario: Scenario, places: Places, site: SlurmSite, nodes: Sequence[str]
+    command: Command,
+    scenario: Scenario,
+    locations: Locations,
+    site: SlurmSite,
+    nodes: Sequence[str],
 ) -> Command:
     """The engine's command as ranks on `nodes`; itself where its document launches none.
 
@@ -36,8 +40,8 @@ def as_ranks(
     ranks = ranks_of(scenario)
     command = replace(command, env={**launch.pass_on, **command.env})
     # The site's own container is added when the step is started, and its folder is known.
-    other = [] if site.container is not None else container_options(command, scenario, places)
+    other = [] if site.container is not None else container_options(command, scenario, locations)
     options = ranks_argv(nodes, ranks.per_node, gres_of(site, scenario.hardware), other)
-    unseen = bool(other) or (site.container is not None and places.inside is None)
-    inner = of_each_rank(command, places, in_container=unseen)
-    return replace(command, argv=(*places.find(SRUN), *options, *inner))
+    unseen = bool(other) or (site.container is not None and locations.inside is None)
+    inner = of_each_rank(command, locations, in_container=unseen)
+    return replace(command, argv=(*locations.find(SRUN), *options, *inner))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.launchers.site import SlurmSite
 from perfgate.scenarios.scenario import Hardware, Scenario
 
@@ -210,9 +210,9 @@ def asking_argv(
     return (*argv, *_container(site, mounts))
 
 
-def folders_of(places: Places) -> tuple[Path, ...]:
+def folders_of(locations: Locations) -> tuple[Path, ...]:
     """Folders that a container needs under their own paths, as commands name files in them."""
-    folders = (places.models, places.datasets, places.source)
+    folders = (locations.models, locations.datasets, locations.source)
     return tuple(folder for folder in folders if folder is not None)
 
 

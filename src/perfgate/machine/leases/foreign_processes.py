@@ -1,4 +1,4 @@
-"""Strangers: processes on GPUs that nobody has leased, as NVML shows them. Waits for nothing long.
+"""Foreign processes: those on GPUs that nobody has leased, by NVML. Waits for nothing long.
 
 Asked before anything of ours runs there, so that whoever is there is a stranger: a notebook, a
 forgotten server, or a killed run whose memory the driver has not given back yet.
@@ -19,7 +19,7 @@ _MPS = "nvidia-cuda-mps"  # the way to a shared GPU, not a user of it (as in `en
 
 
 @dataclass
-class Seen:
+class ForeignProcesses:
     """What a look at some GPUs showed.
 
     Attributes:
@@ -31,9 +31,9 @@ class Seen:
     notes: list[str] = field(default_factory=list)
 
 
-def look(gpus: Sequence[Device]) -> Seen:
+def look(gpus: Sequence[Device]) -> ForeignProcesses:
     """Who is on `gpus` now. What cannot be read is a note, never an error."""
-    seen, done = Seen(), threading.Event()
+    seen, done = ForeignProcesses(), threading.Event()
 
     def ask() -> None:
         try:
@@ -46,11 +46,11 @@ def look(gpus: Sequence[Device]) -> Seen:
     threading.Thread(target=ask, name="perfgate-strangers", daemon=True).start()
     if not done.wait(PATIENCE_S):
         hangs = f"no answer from the GPUs' driver in {PATIENCE_S:.0f} s: who uses them is unknown"
-        return Seen(notes=[hangs])
+        return ForeignProcesses(notes=[hangs])
     return seen
 
 
-def _ask(gpus: Sequence[Device], seen: Seen) -> None:
+def _ask(gpus: Sequence[Device], seen: ForeignProcesses) -> None:
     try:
         nvml = import_module("pynvml")
     except ImportError:
@@ -67,7 +67,7 @@ def _ask(gpus: Sequence[Device], seen: Seen) -> None:
         answer(nvml, "nvmlShutdown")
 
 
-def _ask_one(nvml: Any, gpu: Device, seen: Seen) -> None:
+def _ask_one(nvml: Any, gpu: Device, seen: ForeignProcesses) -> None:
     if gpu.uuid.startswith("MIG-"):
         seen.notes.append(f"{gpu.label}: who uses it is not looked for: part of a GPU (MIG)")
         return

@@ -1,4 +1,4 @@
-"""Owner: who holds a lock or waits for one, as text in the lock's file, for messages alone.
+"""Holder: who holds a lock or waits for one, as text in the lock's file, for messages alone.
 
 The text is never believed over the lock: it is read only of a lock that is held.
 """
@@ -17,7 +17,7 @@ _LONGEST = 120  # characters of one field; another user may have written anythin
 
 
 @dataclass(frozen=True)
-class Owner:
+class LeaseOwner:
     """For what a lease is asked."""
 
     run: str
@@ -47,7 +47,7 @@ class Holder:
     since: str
 
     @classmethod
-    def now(cls, owner: Owner) -> Self:
+    def now(cls, owner: LeaseOwner) -> Self:
         """This process, as `owner`."""
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         pid = os.getpid()

@@ -1,4 +1,4 @@
-"""Keeping: hand the locks of a lease on to the wardens of what is started under it.
+"""Inheritance: hand the locks of a lease on to the wardens of what is started under it.
 
 An flock belongs to the opening of a file, not to a process. A warden that has inherited the
 descriptor keeps the lock, and wardens end last: after everything that they watch over. So a lease

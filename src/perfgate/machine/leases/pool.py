@@ -13,14 +13,14 @@ from typing import Self
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
-from perfgate.machine.leases.acquire import Taken, take
+from perfgate.machine.leases.acquire import AcquiredLocks, take
 from perfgate.machine.leases.devices import Device, Devices, environment_of, visible_devices
-from perfgate.machine.leases.foreign_processes import Seen, look
-from perfgate.machine.leases.holder import Holder, Owner
+from perfgate.machine.leases.foreign_processes import ForeignProcesses, look
+from perfgate.machine.leases.holder import Holder, LeaseOwner
 from perfgate.machine.leases.inheritance import holding, refuse_a_second
 from perfgate.machine.leases.lock_folder import LockFolder, open_folder
 from perfgate.machine.leases.queue import Ticket, ahead, draw
-from perfgate.machine.leases.request import Wish, wish_for
+from perfgate.machine.leases.request import LeaseRequest, wish_for
 
 FAILURE = "gpus_busy"
 STRANGERS_S = 300.0  # others' programs on otherwise free GPUs; they know of no queue
@@ -100,7 +100,7 @@ class GpuPool:
         count: int,
         *,
         whole: bool,
-        owner: Owner,
+        owner: LeaseOwner,
         wait_s: float,
         tell: Tell,
         fits: Callable[[str], bool] | None = None,
@@ -124,10 +124,10 @@ class GpuPool:
             yield Lease()
             return
         made_up = self.synthetic and count > 0
-        wish = wish_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
+        request = wish_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
         refuse_a_second()
         watched = () if made_up else self.gpus
-        waiting = _Waiting(open_folder(self.environ), wish, watched, owner, wait_s, tell)
+        waiting = _Waiting(open_folder(self.environ), request, watched, owner, wait_s, tell)
         taken, notes = waiting.until_granted()
         try:
             with holding(taken.locks):
@@ -143,19 +143,19 @@ class GpuPool:
 
 
 class _Waiting:
-    """One wish on its way to be granted."""
+    """One request on its way to be granted."""
 
     def __init__(
         self,
         folder: LockFolder,
-        wish: Wish,
+        request: LeaseRequest,
         watched: Sequence[Device],
-        owner: Owner,
+        owner: LeaseOwner,
         wait_s: float,
         tell: Tell,
     ) -> None:
         self.folder = folder
-        self.wish = wish
+        self.request = request
         self._watched = watched
         self.wait_s = wait_s
         self._owner = owner
@@ -172,13 +172,13 @@ class _Waiting:
     def waited_s(self) -> float:
         return time.monotonic() - self._began
 
-    def until_granted(self) -> tuple[Taken, Sequence[str]]:
+    def until_granted(self) -> tuple[AcquiredLocks, Sequence[str]]:
         """The locks, and what could not be made sure of."""
         pause_s, longest_s = _PAUSES_S
         try:
             while True:
                 found = self._try_once()
-                if isinstance(found, Taken):
+                if isinstance(found, AcquiredLocks):
                     seen = self._look_at(found)
                     if not seen.strangers:
                         return found, seen.notes
@@ -197,26 +197,30 @@ class _Waiting:
                 self._ticket.give_back()
                 self._ticket = None
 
-    def _try_once(self) -> Taken | tuple[str, ...]:
+    def _try_once(self) -> AcquiredLocks | tuple[str, ...]:
         """All locks, or who is in the way."""
         holder = Holder.now(self._owner)
         try:
             with self.folder.guarded(self._began + max(self.wait_s, 1.0)):
-                earlier = ahead(self.folder, self.wish, self._ticket)
+                earlier = ahead(self.folder, self.request, self._ticket)
                 if earlier:
-                    found: Taken | tuple[str, ...] = _in_the_queue(earlier)
+                    found: AcquiredLocks | tuple[str, ...] = _in_the_queue(earlier)
                 else:
-                    found = take(self.folder, self.wish, self._strangers, holder)
-                if self._ticket is None and self.wait_s > 0 and not isinstance(found, Taken):
-                    self._ticket = draw(self.folder, self.wish, holder)
+                    found = take(self.folder, self.request, self._strangers, holder)
+                if (
+                    self._ticket is None
+                    and self.wait_s > 0
+                    and not isinstance(found, AcquiredLocks)
+                ):
+                    self._ticket = draw(self.folder, self.request, holder)
                 return found
         except TimeoutError as error:
             return (str(error),)
 
-    def _look_at(self, taken: Taken) -> Seen:
+    def _look_at(self, taken: AcquiredLocks) -> ForeignProcesses:
         """Who is on the GPUs that were just locked; on all, where nobody else may be on any."""
         try:
-            mine = self._watched if self.wish.alone and self.wish.count else taken.gpus
+            mine = self._watched if self.request.alone and self.request.count else taken.gpus
             seen = look(mine if self._watched else ())
         except BaseException:
             taken.let_go()
@@ -225,7 +229,7 @@ class _Waiting:
         self._strangers = {k: who for k, who in self._strangers.items() if k not in looked_at}
         return seen
 
-    def _remember(self, seen: Seen) -> bool:
+    def _remember(self, seen: ForeignProcesses) -> bool:
         """Avoid the GPUs with strangers from now on; whether there are new ones among them."""
         self._strangers |= seen.strangers
         fresh = not seen.strangers.keys() <= self._ever_strange
@@ -248,13 +252,13 @@ class _Waiting:
             return
         raise RunError(
             FAILURE,
-            f"{self.wish} did not become free in {self.waited_s:.0f} s: {'; '.join(why)}",
+            f"{self.request} did not become free in {self.waited_s:.0f} s: {'; '.join(why)}",
             hint="wait until they are done or ask whose they are; who has the locks open: "
             f"`fuser -v {self.folder.path}/*.lock`, who is on the GPUs: `nvidia-smi`",
         )
 
     def _say(self, why: Sequence[str]) -> None:
-        line = f"waiting for {self.wish}: {'; '.join(why)}"
+        line = f"waiting for {self.request}: {'; '.join(why)}"
         now = time.monotonic()
         if line != self._told or now - self._told_at >= TELL_EVERY_S:
             self._told, self._told_at = line, now

@@ -13,7 +13,7 @@ from typing import Any
 from perfgate.core.errors import RunError
 from perfgate.machine.leases.holder import UNNAMED, Holder
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder
-from perfgate.machine.leases.request import Wish
+from perfgate.machine.leases.request import LeaseRequest
 
 _PREFIX = "waiting-"
 
@@ -33,16 +33,16 @@ class Ticket:
         self.file.close()
 
 
-def draw(folder: LockFolder, wish: Wish, holder: Holder) -> Ticket | None:
+def draw(folder: LockFolder, request: LeaseRequest, holder: Holder) -> Ticket | None:
     """Take the last place in the queue; None where the disk is full.
 
     Without a ticket one waits behind all who have one.
     """
-    for draft in folder.names(f".{wish.world}{_PREFIX}"):  # of one who was killed just here
+    for draft in folder.names(f".{request.world}{_PREFIX}"):  # of one who was killed just here
         with suppress(OSError):
             (folder.path / draft).unlink()
-    last = max((_number(name) for name in folder.names(wish.world + _PREFIX)), default=0)
-    name = f"{wish.world}{_PREFIX}{last + 1:09d}.lock"
+    last = max((_number(name) for name in folder.names(request.world + _PREFIX)), default=0)
+    name = f"{request.world}{_PREFIX}{last + 1:09d}.lock"
     try:
         file = folder.open(name)
     except RunError:
@@ -50,26 +50,27 @@ def draw(folder: LockFolder, wish: Wish, holder: Holder) -> Ticket | None:
     try:
         if not file.try_lock():
             raise RuntimeError(f"{file.path} is locked although it was just made")
-        file.write(json.dumps({"wish": wish.plain(), "holder": holder.plain()}))
+        file.write(json.dumps({"request": request.plain(), "holder": holder.plain()}))
     except BaseException:
         file.close()
         raise
     return Ticket(name, file)
 
 
-def ahead(folder: LockFolder, wish: Wish, ticket: Ticket | None) -> list[str]:
-    """Who asked earlier for what `wish` is about, and still waits, in words. Removes void tickets.
+def ahead(folder: LockFolder, request: LeaseRequest, ticket: Ticket | None) -> list[str]:
+    """Who asked earlier for what `request` is about, and still waits, in words. Removes void
+    tickets.
 
     Those with disjoint GPUs pass each other.
     """
     found = []
-    for name in folder.names(wish.world + _PREFIX):
+    for name in folder.names(request.world + _PREFIX):
         if ticket is not None and _number(name) >= _number(ticket.name):
             continue
         text = _text_if_waiting(folder, name)
         if text is None:
             continue
-        words = _hindrance(text, wish.is_hindered_by)
+        words = _hindrance(text, request.is_hindered_by)
         if words:
             found.append(words)
     return found
@@ -90,7 +91,7 @@ def _hindrance(text: str, hinders: Callable[..., bool]) -> str:
     """Who waits for what, if it hinders; a text that cannot be read hinders everything."""
     try:
         plain: dict[str, Any] = json.loads(text)
-        wanted = plain["wish"]
+        wanted = plain["request"]
         if not hinders([str(key) for key in wanted["keys"]], alone=bool(wanted["alone"])):
             return ""
         holder = Holder.read(plain["holder"])

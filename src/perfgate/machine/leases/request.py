@@ -1,4 +1,4 @@
-"""Wish: what one test asks for, which wishes stand in each other's way, and how GPUs are chosen."""
+"""Lease request: what one test asks for, which requests conflict, and how GPUs are chosen."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from perfgate.machine.leases.devices import Device, Devices
 
 
 @dataclass(frozen=True)
-class Wish:
+class LeaseRequest:
     """What is asked for.
 
     Attributes:
@@ -39,7 +39,7 @@ class Wish:
         return {"keys": sorted(self.keys), "alone": self.alone, "words": str(self)}
 
     def is_hindered_by(self, keys: Collection[str], *, alone: bool) -> bool:
-        """Whether it cannot be granted beside a wish for some of `keys`."""
+        """Whether it cannot be granted beside a request for some of `keys`."""
         return self.alone or alone or not self.keys.isdisjoint(keys)
 
 
@@ -49,14 +49,14 @@ def wish_for(
     devices: Devices,
     fits: Callable[[str], bool] | None,
     world: str,
-) -> Wish:
-    """The wish for `count` of the GPUs, of models that fit.
+) -> LeaseRequest:
+    """The request for `count` of the GPUs, of models that fit.
 
     Raises:
         InputError: there are not that many, so waiting would not help.
     """
     if count == 0:
-        return Wish(0, (), alone=True)
+        return LeaseRequest(0, (), alone=True)
     candidates = tuple(gpu for gpu in devices.gpus if fits is None or fits(gpu.name))
     if count < 0 or len(candidates) < count:
         raise InputError(
@@ -66,21 +66,23 @@ def wish_for(
             expected=f"{count}, of the scenario's model",
             hint="choose scenarios for fewer GPUs, or widen CUDA_VISIBLE_DEVICES",
         )
-    return Wish(count, candidates, alone=whole, world=world)
+    return LeaseRequest(count, candidates, alone=whole, world=world)
 
 
-def chosen(wish: Wish, free: Collection[str], avoid: Collection[str]) -> tuple[Device, ...]:
+def chosen(
+    request: LeaseRequest, free: Collection[str], avoid: Collection[str]
+) -> tuple[Device, ...]:
     """Which of the free candidates are taken; none if they are too few.
 
     The first block of neighbours (0-3, 4-7) that is free, since neighbours most often share a
     switch and a socket; GPUs in `avoid` only where there are no others.
     """
     for unwanted in (avoid, ()):
-        left = [gpu for gpu in wish.candidates if gpu.key in free and gpu.key not in unwanted]
-        for start in range(0, len(wish.candidates), wish.count):
-            block = wish.candidates[start : start + wish.count]
-            if len(block) == wish.count and all(gpu in left for gpu in block):
+        left = [gpu for gpu in request.candidates if gpu.key in free and gpu.key not in unwanted]
+        for start in range(0, len(request.candidates), request.count):
+            block = request.candidates[start : start + request.count]
+            if len(block) == request.count and all(gpu in left for gpu in block):
                 return block
-        if len(left) >= wish.count:
-            return tuple(left[: wish.count])
+        if len(left) >= request.count:
+            return tuple(left[: request.count])
     return ()

@@ -5,6 +5,21 @@ Probes read facts (`gpu_probe`, `host_probe`, `reach`), rules judge them (`gpu_r
 """
 
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.inspection import FAILURE, Report, Where, checks, look, refuse_unfit
+from perfgate.machine.preflight.inspection import (
+    FAILURE,
+    PreflightReport,
+    PreflightTarget,
+    checks,
+    look,
+    refuse_unfit,
+)
 
-__all__ = ["FAILURE", "Check", "Report", "Where", "checks", "look", "refuse_unfit"]
+__all__ = [
+    "FAILURE",
+    "Check",
+    "PreflightReport",
+    "PreflightTarget",
+    "checks",
+    "look",
+    "refuse_unfit",
+]

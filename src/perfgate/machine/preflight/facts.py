@@ -1,6 +1,6 @@
 """Facts: what the probes read of a machine, as plain values. Nothing is judged here.
 
-A fact that could not be read is an `Unread` with the reason, never a made-up value.
+A fact that could not be read is an `Unreadable` with the reason, never a made-up value.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Unread:
+class Unreadable:
     """A fact that could not be read, and why."""
 
     why: str
@@ -60,25 +60,25 @@ class GpuFacts:
 
     label: str
     name: str
-    memory_bytes: int | Unread
-    free_bytes: int | Unread
-    processes: tuple[str, ...] | Unread
-    is_split: bool | Unread
-    uncorrected: int | Unread
-    corrected: int | Unread
-    rows: Rows | Unread
-    retired_pending: bool | Unread
-    sm_mhz: int | Unread
-    sm_mhz_most: int | Unread
-    asked_mhz: int | Unread
-    asked_mhz_default: int | Unread
-    reasons: int | Unread
-    power_w: float | Unread
-    power_w_default: float | Unread
-    is_persistent: bool | Unread
-    degrees: int | Unread
-    margin: int | Unread
-    links: tuple[bool, ...] | Unread
+    memory_bytes: int | Unreadable
+    free_bytes: int | Unreadable
+    processes: tuple[str, ...] | Unreadable
+    is_split: bool | Unreadable
+    uncorrected: int | Unreadable
+    corrected: int | Unreadable
+    rows: Rows | Unreadable
+    retired_pending: bool | Unreadable
+    sm_mhz: int | Unreadable
+    sm_mhz_most: int | Unreadable
+    asked_mhz: int | Unreadable
+    asked_mhz_default: int | Unreadable
+    reasons: int | Unreadable
+    power_w: float | Unreadable
+    power_w_default: float | Unreadable
+    is_persistent: bool | Unreadable
+    degrees: int | Unreadable
+    margin: int | Unreadable
+    links: tuple[bool, ...] | Unreadable
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class GpuLook:
 
     gpus: tuple[GpuFacts, ...] = ()
     names: tuple[str, ...] = ()
-    driver: str | Unread = Unread("not asked")
-    cuda: str | Unread = Unread("not asked")
+    driver: str | Unreadable = Unreadable("not asked")
+    cuda: str | Unreadable = Unreadable("not asked")
     why: str = ""
     hangs: bool = False
 
@@ -113,7 +113,7 @@ class Disk:
     """
 
     folder: Path
-    free_bytes: int | Unread
+    free_bytes: int | Unreadable
     held_bytes: int = 0
 
 
@@ -147,12 +147,12 @@ class HostFacts:
     run_folder: Disk
     store: Disk
     hub: Disk
-    shm_bytes: int | Unread
-    shm_free_bytes: int | Unread
+    shm_bytes: int | Unreadable
+    shm_free_bytes: int | Unreadable
     open_files: int | None
     open_files_most: int | None
     locked_bytes: int | None
-    ports: Ports | Unread
+    ports: Ports | Unreadable
     year: int
     told: Mapping[str, str]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from perfgate.machine.leases.devices import Device, Devices, visible_devices
 from perfgate.machine.nvml import answer
-from perfgate.machine.preflight.facts import GpuFacts, GpuLook, Rows, Unread
+from perfgate.machine.preflight.facts import GpuFacts, GpuLook, Rows, Unreadable
 
 PATIENCE_S = 10.0  # for all of it; a driver that hangs must not hang the preflight
 _MPS = "nvidia-cuda-mps"  # the way to a shared GPU, not a user of it (as in `environment.gpu`)
@@ -76,14 +76,14 @@ def _look(wanted: int, is_model: Callable[[str], bool], leased: Sequence[Device]
 
 
 class _Asking:
-    """Asks NVML's functions; what has no answer is `Unread`."""
+    """Asks NVML's functions; what has no answer is `Unreadable`."""
 
     def __init__(self, nvml: Any) -> None:
         self.nvml = nvml
 
-    def ask(self, read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unread:
+    def ask(self, read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unreadable:
         found, why = answer(self.nvml, name, *arguments)
-        return Unread(why) if why else read(found)
+        return Unreadable(why) if why else read(found)
 
     def constant(self, name: str, value: int) -> int:
         """NVML's number, also where this nvidia-ml-py does not name it."""
@@ -98,18 +98,18 @@ def _described(asking: _Asking, gpu: Device) -> GpuFacts:
         else answer(nvml, "nvmlDeviceGetHandleByIndex", int(gpu.label))
     )
 
-    def ask(read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unread:
-        return Unread(why) if why else asking.ask(read, name, handle, *arguments)
+    def ask(read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unreadable:
+        return Unreadable(why) if why else asking.ask(read, name, handle, *arguments)
 
     sm = asking.constant("NVML_CLOCK_SM", 1)
     graphics = asking.constant("NVML_CLOCK_GRAPHICS", 0)
     volatile = asking.constant("NVML_VOLATILE_ECC", 0)
     sensor = asking.constant("NVML_TEMPERATURE_GPU", 0)
     degrees = ask(int, "nvmlDeviceGetTemperatureV", sensor)
-    if isinstance(degrees, Unread):  # older drivers
+    if isinstance(degrees, Unreadable):  # older drivers
         degrees = ask(int, "nvmlDeviceGetTemperature", sensor)
     reasons = ask(int, "nvmlDeviceGetCurrentClocksEventReasons")
-    if isinstance(reasons, Unread):  # drivers before CUDA 12.2
+    if isinstance(reasons, Unreadable):  # drivers before CUDA 12.2
         reasons = ask(int, "nvmlDeviceGetCurrentClocksThrottleReasons")
     return GpuFacts(
         label=gpu.label,
@@ -132,40 +132,40 @@ def _described(asking: _Asking, gpu: Device) -> GpuFacts:
         is_persistent=ask(bool, "nvmlDeviceGetPersistenceMode"),
         degrees=degrees,
         margin=_margin(asking, ask, degrees),
-        links=Unread(why) if why else _links(asking, handle),
+        links=Unreadable(why) if why else _links(asking, handle),
     )
 
 
 _Ask = Callable[..., Any]
 
 
-def _is_split(asking: _Asking, ask: _Ask) -> bool | Unread:
+def _is_split(asking: _Asking, ask: _Ask) -> bool | Unreadable:
     """A GPU that knows no MIG is whole."""
     mode = ask(lambda modes: bool(modes[0]), "nvmlDeviceGetMigMode")
-    if isinstance(mode, Unread) and mode.why == _not_supported(asking):
+    if isinstance(mode, Unreadable) and mode.why == _not_supported(asking):
         return False
     return mode  # type: ignore[no-any-return]
 
 
-def _margin(asking: _Asking, ask: _Ask, degrees: int | Unread) -> int | Unread:
+def _margin(asking: _Asking, ask: _Ask, degrees: int | Unreadable) -> int | Unreadable:
     """GPUs since Hopper tell what is left, older ones where they begin to slow down."""
-    margin: int | Unread = ask(int, "nvmlDeviceGetMarginTemperature")
-    if not isinstance(margin, Unread):
+    margin: int | Unreadable = ask(int, "nvmlDeviceGetMarginTemperature")
+    if not isinstance(margin, Unreadable):
         return margin
     slows = asking.constant("NVML_TEMPERATURE_THRESHOLD_SLOWDOWN", 1)
-    limit: int | Unread = ask(int, "nvmlDeviceGetTemperatureThreshold", slows)
-    if isinstance(limit, Unread):
+    limit: int | Unreadable = ask(int, "nvmlDeviceGetTemperatureThreshold", slows)
+    if isinstance(limit, Unreadable):
         return limit
-    return degrees if isinstance(degrees, Unread) else limit - degrees
+    return degrees if isinstance(degrees, Unreadable) else limit - degrees
 
 
-def _links(asking: _Asking, handle: Any) -> tuple[bool, ...] | Unread:
+def _links(asking: _Asking, handle: Any) -> tuple[bool, ...] | Unreadable:
     """NVML numbers a GPU's links from 0, and knows the last one by refusing the next."""
     found: list[bool] = []
     for number in range(asking.constant("NVML_NVLINK_MAX_LINKS", 18)):
         state, why = answer(asking.nvml, "nvmlDeviceGetNvLinkState", handle, number)
         if why and not found and why != _not_supported(asking):
-            return Unread(why)
+            return Unreadable(why)
         if why:
             break
         found.append(bool(state))

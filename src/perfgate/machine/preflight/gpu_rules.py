@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from perfgate.machine.conditions.clock_reasons import IDLE, culprits, reasons_in, slows
 from perfgate.machine.preflight.check import WORST_FIRST, Check, Finding, gib
-from perfgate.machine.preflight.facts import GpuFacts, Unread
+from perfgate.machine.preflight.facts import GpuFacts, Unreadable
 from perfgate.machine.preflight.need import Need
 
 FREE = 0.97  # of all memory; the driver's own part is less than 1 %
@@ -60,14 +60,14 @@ def _summed(rule: GpuRule, gpus: Sequence[GpuFacts], need: Need) -> Check:
 
 def split(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001 - all rules are called alike
     """MIG: a part of a GPU is another machine than the whole that a scenario names."""
-    if isinstance(gpu.is_split, Unread):
+    if isinstance(gpu.is_split, Unreadable):
         return _unknown(gpu.is_split)
     return Finding("failed", "split (MIG)") if gpu.is_split else Finding("ok", "whole")
 
 
 def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Anybody there before the start disturbs the measurement."""
-    if isinstance(gpu.processes, Unread):
+    if isinstance(gpu.processes, Unreadable):
         return _unknown(gpu.processes)
     if gpu.processes:
         return Finding("failed", ", ".join(gpu.processes))
@@ -77,9 +77,9 @@ def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 def memory(gpu: GpuFacts, need: Need) -> Finding:
     """At least the GPU's part of the weights; and nobody who holds memory unseen."""
     free, whole = gpu.free_bytes, gpu.memory_bytes
-    if isinstance(free, Unread):
+    if isinstance(free, Unreadable):
         return _unknown(free)
-    if isinstance(whole, Unread):
+    if isinstance(whole, Unreadable):
         return _unknown(whole)
     text = f"{gib(free)} of {gib(whole)} free"
     if need.weights_bytes is not None and need.gpus_in_all:
@@ -92,11 +92,11 @@ def memory(gpu: GpuFacts, need: Need) -> Finding:
 
 def errors(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Memory errors since the driver was loaded (NVML: volatile counters)."""
-    if isinstance(gpu.uncorrected, Unread):
+    if isinstance(gpu.uncorrected, Unreadable):
         return _unknown(gpu.uncorrected)
     if gpu.uncorrected:
         return Finding("failed", f"{gpu.uncorrected} uncorrected")
-    if isinstance(gpu.corrected, Unread):
+    if isinstance(gpu.corrected, Unreadable):
         return _unknown(gpu.corrected)
     if gpu.corrected:
         return Finding("warning", f"{gpu.corrected} corrected")
@@ -105,8 +105,8 @@ def errors(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 
 def rows(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Replaced rows; before Ampere, retired pages. A GPU tells one of the two."""
-    if isinstance(gpu.rows, Unread):
-        if isinstance(gpu.retired_pending, Unread):
+    if isinstance(gpu.rows, Unreadable):
+        if isinstance(gpu.retired_pending, Unreadable):
             return _unknown(gpu.rows)
         waits = gpu.retired_pending
         return Finding("warning", "pages wait to be retired") if waits else Finding("ok", "none")
@@ -122,14 +122,14 @@ def rows(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """A lower clock that somebody asked for; an idle GPU clocks down by itself."""
     now, most = gpu.sm_mhz, gpu.sm_mhz_most
-    if isinstance(now, Unread):
+    if isinstance(now, Unreadable):
         return _unknown(now)
-    if isinstance(most, Unread):
+    if isinstance(most, Unreadable):
         return _unknown(most)
     asked, usual = gpu.asked_mhz, gpu.asked_mhz_default
     if isinstance(asked, int) and isinstance(usual, int) and asked < usual:
         return Finding("warning", f"applications are given {asked} MHz, by default {usual} MHz")
-    if isinstance(gpu.reasons, Unread):
+    if isinstance(gpu.reasons, Unreadable):
         return _unknown(gpu.reasons)
     text = f"{now} of {most} MHz"
     if gpu.reasons & _ASKED:
@@ -143,7 +143,7 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 
 def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Heat, power brake, hardware protection; a power cap is a GPU's normal life."""
-    if isinstance(gpu.reasons, Unread):
+    if isinstance(gpu.reasons, Unreadable):
         return _unknown(gpu.reasons)
     names = reasons_in(gpu.reasons)
     if slows(gpu.reasons):
@@ -155,9 +155,9 @@ def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 def power(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """The limit in force against the one that the GPU comes with."""
     limit, usual = gpu.power_w, gpu.power_w_default
-    if isinstance(limit, Unread):
+    if isinstance(limit, Unreadable):
         return _unknown(limit)
-    if isinstance(usual, Unread):
+    if isinstance(usual, Unreadable):
         return _unknown(usual)
     text = f"{limit:.0f} W, by default {usual:.0f} W"
     return Finding("warning" if limit < usual else "ok", text)
@@ -165,16 +165,16 @@ def power(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 
 def persistence(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Without it the driver lets go of an idle GPU, and its settings with it."""
-    if isinstance(gpu.is_persistent, Unread):
+    if isinstance(gpu.is_persistent, Unreadable):
         return _unknown(gpu.is_persistent)
     return Finding("ok", "on") if gpu.is_persistent else Finding("warning", "off")
 
 
 def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """What is left until the GPU slows itself down, before any load of ours."""
-    if isinstance(gpu.margin, Unread):
+    if isinstance(gpu.margin, Unreadable):
         return _unknown(gpu.margin)
-    now = "" if isinstance(gpu.degrees, Unread) else f"{gpu.degrees} °C, "
+    now = "" if isinstance(gpu.degrees, Unreadable) else f"{gpu.degrees} °C, "
     text = f"{now}{gpu.margin} °C before it slows down"
     if gpu.margin <= 0:
         return Finding("failed", text)
@@ -183,7 +183,7 @@ def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 
 def links(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """A link that is down leaves its traffic to the others. Without any link there is PCIe."""
-    if isinstance(gpu.links, Unread):
+    if isinstance(gpu.links, Unreadable):
         return _unknown(gpu.links)
     if not gpu.links:
         return Finding("unknown", "NVML tells of no NVLink")
@@ -195,7 +195,7 @@ def links(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     return Finding("failed" if len(down) == len(gpu.links) else "warning", text)
 
 
-def _unknown(fact: Unread) -> Finding:
+def _unknown(fact: Unreadable) -> Finding:
     return Finding("unknown", fact.why)
 
 

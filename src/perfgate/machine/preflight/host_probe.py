@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unread
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
 
 _SHM = Path("/dev/shm")  # noqa: S108 - the system's own
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -32,8 +32,8 @@ def look_at_host(run_folder: Path, store: Path, model: str | None) -> HostFacts:
         run_folder=_disk(run_folder),
         store=_disk(store),
         hub=_disk(hub, held_bytes=_held(hub, model)),
-        shm_bytes=shm if isinstance(shm, Unread) else shm[0],
-        shm_free_bytes=shm if isinstance(shm, Unread) else shm[1],
+        shm_bytes=shm if isinstance(shm, Unreadable) else shm[0],
+        shm_free_bytes=shm if isinstance(shm, Unreadable) else shm[1],
         open_files=_limit(soft),
         open_files_most=_limit(hard),
         locked_bytes=_limit(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]),
@@ -59,7 +59,7 @@ def _limit(value: int) -> int | None:
 
 def _disk(folder: Path, held_bytes: int = 0) -> Disk:
     usage = _usage(folder)
-    return Disk(_short(folder), usage if isinstance(usage, Unread) else usage[1], held_bytes)
+    return Disk(_short(folder), usage if isinstance(usage, Unreadable) else usage[1], held_bytes)
 
 
 def _short(folder: Path) -> Path:
@@ -67,7 +67,7 @@ def _short(folder: Path) -> Path:
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
-def _usage(folder: Path) -> tuple[int, int] | Unread:
+def _usage(folder: Path) -> tuple[int, int] | Unreadable:
     """Bytes in all and free; of the nearest folder above that exists."""
     there = folder
     while not there.exists() and there != there.parent:
@@ -75,7 +75,7 @@ def _usage(folder: Path) -> tuple[int, int] | Unread:
     try:
         usage = shutil.disk_usage(there)
     except OSError as error:
-        return Unread(f"{there}: {error.strerror}")
+        return Unreadable(f"{there}: {error.strerror}")
     return usage.total, usage.free
 
 
@@ -90,12 +90,12 @@ def _held(hub: Path, model: str | None) -> int:
         return 0
 
 
-def _ports() -> Ports | Unread:
+def _ports() -> Ports | Unreadable:
     try:
         first, last = map(int, _PORT_RANGE.read_text().split())
         used = {port for file in _SOCKETS if file.exists() for port in _in_use(file.read_text())}
     except (OSError, ValueError) as error:
-        return Unread(str(error))
+        return Unreadable(str(error))
     return Ports(first, last, sum(first <= port <= last for port in used))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from perfgate.machine.preflight.check import Check, gib
-from perfgate.machine.preflight.facts import Disk, HostFacts, Unread
+from perfgate.machine.preflight.facts import Disk, HostFacts, Unreadable
 from perfgate.machine.preflight.need import Need
 
 _GIB = 2**30
@@ -42,7 +42,7 @@ def model_cache(host: HostFacts, need: Need, *, from_hub: bool = True) -> Check 
         return None
     name, disk = "model cache", host.hub
     hint = "free space there, or name another folder with HF_HOME"
-    if isinstance(disk.free_bytes, Unread):
+    if isinstance(disk.free_bytes, Unreadable):
         return Check(name, "unknown", disk.free_bytes.why)
     found = f"{gib(disk.free_bytes)} free in {disk.folder}, {gib(disk.held_bytes)} of the model"
     if need.weights_bytes is None:
@@ -60,9 +60,9 @@ def shared_memory(host: HostFacts, need: Need) -> Check | None:
         return None
     name, expected = "shared memory", f"{gib(WELL_SHM)} free in /dev/shm"
     hint = "start the container with --ipc=host as documented, or with --shm-size=8g"
-    if isinstance(host.shm_bytes, Unread):
+    if isinstance(host.shm_bytes, Unreadable):
         return Check(name, "unknown", host.shm_bytes.why)
-    if isinstance(host.shm_free_bytes, Unread):
+    if isinstance(host.shm_free_bytes, Unreadable):
         return Check(name, "unknown", host.shm_free_bytes.why)
     found = f"{gib(host.shm_free_bytes)} of {gib(host.shm_bytes)} free in /dev/shm"
     if host.shm_free_bytes <= DOCKERS_SHM:
@@ -99,7 +99,7 @@ def locked_memory(host: HostFacts, need: Need) -> Check | None:
 def ports(host: HostFacts, need: Need) -> Check:
     """Connections take their ports from the range that servers' free ports come from, too."""
     name, wanted = "ports", need.connections + SPARE_PORTS
-    if isinstance(host.ports, Unread):
+    if isinstance(host.ports, Unreadable):
         return Check(name, "unknown", host.ports.why)
     first, last, used = host.ports.first, host.ports.last, host.ports.used
     free = last - first + 1 - used
@@ -121,7 +121,7 @@ def date(host: HostFacts, need: Need) -> Check:  # noqa: ARG001
 
 def _room(name: str, disk: Disk, other: str) -> Check:
     expected = f"{gib(WELL_FREE)} free"
-    if isinstance(disk.free_bytes, Unread):
+    if isinstance(disk.free_bytes, Unreadable):
         return Check(name, "unknown", disk.free_bytes.why)
     found = f"{gib(disk.free_bytes)} free in {disk.folder}"
     if disk.free_bytes < LEAST_FREE:

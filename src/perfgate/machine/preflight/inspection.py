@@ -1,4 +1,4 @@
-"""Looking: ask all probes what a scenario needs to know, and put the answers before the rules."""
+"""Inspection: ask all probes what a scenario needs to know, and apply the rules to it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from perfgate.machine.hardware import Gpu, Machine
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import reachability as reaching
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.facts import GpuLook, Reply, Unread
+from perfgate.machine.preflight.facts import GpuLook, Reply, Unreadable
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
 from perfgate.machine.preflight.gpu_rules import judge_gpus
 from perfgate.machine.preflight.host_probe import look_at_host
@@ -22,7 +22,7 @@ from perfgate.machine.preflight.need import Need, need_of
 from perfgate.machine.preflight.software import judge_software
 from perfgate.plan.container import Runtime
 from perfgate.plan.slurm_container import IMAGE
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Hardware, Scenario
 
 FAILURE = "unfit_machine"
@@ -30,7 +30,7 @@ _MOST_TOLD = 3  # failures in an error's message; the rest is counted
 
 
 @dataclass(frozen=True)
-class Report:
+class PreflightReport:
     """What a preflight found.
 
     Attributes:
@@ -49,8 +49,8 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where and how the scenario would be started.
+class PreflightTarget:
+    """PreflightTarget and how the scenario would be started.
 
     Attributes:
         run_folder: where the run's files go; None: `runs` in the working folder.
@@ -72,13 +72,15 @@ class Where:
     contained: bool = False
 
 
-def look(scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None) -> Report:
+def look(
+    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget | None = None
+) -> PreflightReport:
     """Everything that can be known of the machine before the scenario is started on it.
 
     Raises:
         InputError: CUDA_VISIBLE_DEVICES or PERFGATE_HOME name what is not there.
     """
-    where = where or Where()
+    where = where or PreflightTarget()
     software = judge_software(tools, contained=where.contained)
     facts = _model_facts(tools)
     need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
@@ -102,17 +104,17 @@ def look(scenario: Scenario, tools: Tools, machine: Machine, where: Where | None
         *_reach_checks(scenario, tools, need, where),
     )
     labels = tuple(gpu.label for gpu in gpus.gpus) if gpus is not None else ()
-    return Report(found, {**_told(gpus, machine), **host.told}, labels)
+    return PreflightReport(found, {**_told(gpus, machine), **host.told}, labels)
 
 
 def checks(
-    scenario: Scenario, tools: Tools, machine: Machine, where: Where | None = None
+    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget | None = None
 ) -> tuple[Check, ...]:
     """All questions that apply to the scenario, answered; see `look`."""
     return look(scenario, tools, machine, where).checks
 
 
-def refuse_unfit(report: Report, scenario: str, host: str) -> None:
+def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
     """Raise when something is known to be wrong, before anything is started.
 
     Args:
@@ -157,12 +159,12 @@ def judge_presence(look: GpuLook, need: Need, hardware: Hardware, machine: Machi
     return Check(name, "failed", found, expected, hint)
 
 
-def judge_driver(driver: str | Unread, need: Need) -> Check | None:
+def judge_driver(driver: str | Unreadable, need: Need) -> Check | None:
     """The oldest driver that the scenario's document allows, where it names one."""
     if need.driver is None:
         return None
     name, expected = "driver", f"{need.driver} or later, by the scenario's document"
-    if isinstance(driver, Unread):
+    if isinstance(driver, Unreadable):
         return Check(name, "unknown", driver.why, expected)
     branch = driver.partition(".")[0]
     if not branch.isdigit():
@@ -182,7 +184,7 @@ def _gpu_checks(
         return (
             Check("gpus", "unknown", "Slurm finds the nodes: their GPUs are not seen from here"),
         )
-    driver = judge_driver(Unread(f"NVML: {gpus.why}") if gpus.why else gpus.driver, need)
+    driver = judge_driver(Unreadable(f"NVML: {gpus.why}") if gpus.why else gpus.driver, need)
     return (
         judge_presence(gpus, need, scenario.hardware, machine),
         *(() if driver is None else (driver,)),
@@ -190,12 +192,14 @@ def _gpu_checks(
     )
 
 
-def _reach_checks(scenario: Scenario, tools: Tools, need: Need, where: Where) -> tuple[Check, ...]:
+def _reach_checks(
+    scenario: Scenario, tools: Toolchain, need: Need, where: PreflightTarget
+) -> tuple[Check, ...]:
     found = []
     if need.by_slurm:
         found.append(reaching.judge_slurm(reaching.ask(("scontrol", "ping"))))
     if scenario.launch is not None and scenario.launch.by == "mpirun" and not where.on_node:
-        hosts = tools.places.hosts[: need.nodes]
+        hosts = tools.locations.hosts[: need.nodes]
         port = scenario.launch.ssh_port
         replies = reaching.ask_hosts(hosts, port) if where.reach else None
         found.append(reaching.judge_hosts(hosts, need.nodes, replies))
@@ -222,11 +226,11 @@ def _told(gpus: GpuLook | None, machine: Machine) -> dict[str, str]:
     told = {"cpu": f"{machine.cores} cores of {machine.cpu}"}
     if gpus is not None and not gpus.why:
         for name, fact in (("driver", gpus.driver), ("cuda of the driver", gpus.cuda)):
-            told[name] = f"unknown: {fact.why}" if isinstance(fact, Unread) else fact
+            told[name] = f"unknown: {fact.why}" if isinstance(fact, Unreadable) else fact
     return told
 
 
-def _model_facts(tools: Tools) -> Mapping[str, Json] | None:
+def _model_facts(tools: Toolchain) -> Mapping[str, Json] | None:
     """What is known of the weights; why it is not, the check of the model tells."""
     try:
         return tools.model_facts

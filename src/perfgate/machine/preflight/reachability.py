@@ -1,5 +1,6 @@
-"""Reach: Slurm's controller, the hosts of a multi-node run, the container runtime. Each call is
-short, has a time limit, and changes nothing.
+"""Reachability: Slurm's controller, the hosts of a multi-node run, the container runtime.
+
+Each call is short, has a time limit, and changes nothing.
 """
 
 import os

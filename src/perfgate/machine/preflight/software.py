@@ -10,17 +10,17 @@ from pathlib import Path
 
 from perfgate.clients import datasets
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.locations import Places
+from perfgate.core.locations import Locations
 from perfgate.engines.base import Engine
 from perfgate.evaluators import trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.toolchain import Tools
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)
-class Question:
+class SoftwareCheck:
     """Something to be asked: its name, what is well, and what tells what is there or raises.
 
     `of_build` ones need the engine's version, and cannot be asked without it; `of_engine` ones ask
@@ -34,7 +34,7 @@ class Question:
     of_engine: bool = False
 
 
-def judge_software(tools: Tools, *, contained: bool = False) -> tuple[Check, ...]:
+def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check, ...]:
     """All that the scenario needs of software and files.
 
     Args:
@@ -61,7 +61,7 @@ def judge_software(tools: Tools, *, contained: bool = False) -> tuple[Check, ...
     )
 
 
-def asked(question: Question) -> Check:
+def asked(question: SoftwareCheck) -> Check:
     """The answer; an error that is told on purpose is a failure in its own words."""
     try:
         told = question.ask()
@@ -82,34 +82,34 @@ def asked(question: Question) -> Check:
         return Check(question.name, "failed", _line(error), question.expected)
 
 
-def questions_of(tools: Tools) -> tuple[Question, ...]:
+def questions_of(tools: Toolchain) -> tuple[SoftwareCheck, ...]:
     """What is asked of the scenario's tools."""
-    scenario, places = tools.scenario, tools.places
+    scenario, locations = tools.scenario, tools.locations
     engine = scenario.engine.name
     questions = [
-        Question(
+        SoftwareCheck(
             "engine",
             f"{engine} that can do what the scenario asks",
             lambda: _engine(tools),
             of_engine=True,
         ),
-        Question(
+        SoftwareCheck(
             "programs", "clients and evaluators installed", lambda: _programs(tools), True, True
         ),
-        Question("model", "the weights as the scenario says", lambda: _model(tools)),
+        SoftwareCheck("model", "the weights as the scenario says", lambda: _model(tools)),
     ]
     needed = dataset_of(scenario)
     if needed is not None:
         questions.append(
-            Question(
+            SoftwareCheck(
                 "dataset",
                 "a dataset of the right kind and size",
-                lambda: str(_dataset(needed, scenario, places)),
+                lambda: str(_dataset(needed, scenario, locations)),
             )
         )
     if type(tools.engine).verify is not Engine.verify:
         questions.append(
-            Question(
+            SoftwareCheck(
                 "options", "every option known to the program", lambda: _options(tools), True, True
             )
         )
@@ -126,24 +126,24 @@ def dataset_of(scenario: Scenario) -> str | None:
     return None
 
 
-def _dataset(kind: str, scenario: Scenario, places: Places) -> Path:
+def _dataset(kind: str, scenario: Scenario, locations: Locations) -> Path:
     if kind == "real":
-        return datasets.real_dataset(scenario, places)
-    return datasets.sharegpt(places) if kind == "sharegpt" else datasets.gpqa_diamond(places)
+        return datasets.real_dataset(scenario, locations)
+    return datasets.sharegpt(locations) if kind == "sharegpt" else datasets.gpqa_diamond(locations)
 
 
-def _engine(tools: Tools) -> str:
+def _engine(tools: Toolchain) -> str:
     build = tools.build
     tools.engine.check(tools.scenario, build)
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
     return f"{build.name} {build.version}{commit}"
 
 
-def _programs(tools: Tools) -> str:
+def _programs(tools: Toolchain) -> str:
     return ", ".join(f"{name} {version}" for name, version in tools.versions.items()) or "none"
 
 
-def _model(tools: Tools) -> Finding:
+def _model(tools: Toolchain) -> Finding:
     facts = tools.model_facts
     name = str(facts.get("file") or facts.get("name") or tools.scenario.model.name)
     if facts.get("source") == "hub":
@@ -155,9 +155,9 @@ def _model(tools: Tools) -> Finding:
     return Finding("ok", ", ".join(told))
 
 
-def _options(tools: Tools) -> str:
-    commands = commands_to_verify(tools.scenario, tools.build, tools.places)
-    tools.engine.verify(tools.build, commands, tools.places)
+def _options(tools: Toolchain) -> str:
+    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
+    tools.engine.verify(tools.build, commands, tools.locations)
     return f"those of {len(commands)} commands"
 
 

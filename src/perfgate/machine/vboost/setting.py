@@ -1,4 +1,4 @@
-"""Boost: the GPUs' vboost slider, set for a while and put back. Only a person's request sets it.
+"""vboost setting: the GPUs' slider, set for a while and put back. Only a person asks for it.
 
 As in the best-practice document on DeepSeek-R1, section "Optional: Tune GPU clocks". What was there
 before is put back, not 0; so a slider whose levels cannot be read is not touched. A process of its

@@ -1,4 +1,4 @@
-"""Boost slider: nvidia-smi asked for the GPUs' vboost levels, and told to set them."""
+"""vboost slider: nvidia-smi asked for the GPUs' vboost levels, and told to set them."""
 
 import re
 from collections.abc import Mapping, Sequence

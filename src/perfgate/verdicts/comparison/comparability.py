@@ -1,4 +1,4 @@
-"""Comparable: the facts in which two measurements must agree before they are compared. Pure.
+"""Comparability: the facts in which two measurements must agree before they are compared. Pure.
 
 perfgate's own measurements carry a fingerprint. Results of other tools tell of their load what they
 tell: what both sides tell must agree; what only one tells cannot be checked.

@@ -1,4 +1,5 @@
-"""Comparing: the gate's verdicts for two things that were measured, A the reference, B the new one.
+"""Comparison: the gate's verdicts for two things that were measured, A the reference, B the new
+one.
 
 Pure. Reading them is the business of `perfgate.verdicts.comparison.inputs`, showing the result
 that of `perfgate.reports.comparison`.
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.verdicts.comparison.probe import (
-    Asked,
+    ComparisonOptions,
     ProbeComparison,
     compare_probe,
     facts_of,
@@ -51,7 +52,7 @@ class Comparison:
         return ("A", self.a), ("B", self.b)
 
 
-def compare(a: Side, b: Side, asked: Asked) -> Comparison:
+def compare(a: Side, b: Side, asked: ComparisonOptions) -> Comparison:
     """Judge the new side B against the reference A, probe by probe.
 
     Raises:
@@ -140,7 +141,7 @@ def _by_name(side: Side, *, by_label: bool) -> dict[str, Measured]:
     return {probe.label: probe for probe in side.probes}
 
 
-def _require_known(asked: Asked, pairs: Sequence[Pair]) -> None:
+def _require_known(asked: ComparisonOptions, pairs: Sequence[Pair]) -> None:
     """Refuse names of facts and metrics that nothing here has: most likely they are misspelt."""
     facts = {SCENARIO} | {name for _, a, b in pairs for side in facts_of(a, b) for name in side}
     unknown = sorted(asked.across - facts)

@@ -18,7 +18,7 @@ from perfgate.verdicts.documented_values import faults_of
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonOptions:
     """How to compare.
 
     Attributes:
@@ -85,7 +85,7 @@ def shared_metrics(a: Measured, b: Measured) -> tuple[list[str], tuple[str, ...]
     )
 
 
-def compare_probe(name: str, a: Measured, b: Measured, asked: Asked) -> ProbeComparison:
+def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions) -> ProbeComparison:
     """Judge every metric that both sides have of one probe.
 
     Raises:
@@ -174,7 +174,7 @@ class _Noise:
 
 
 def _judged(
-    a: Measured, b: Measured, metrics: Sequence[str], asked: Asked, noise: _Noise
+    a: Measured, b: Measured, metrics: Sequence[str], asked: ComparisonOptions, noise: _Noise
 ) -> tuple[tuple[Judgement, ...], tuple[Change, ...]]:
     """The judgements of metrics with a band, Holm's correction over the performance ones, and the
     changes of the others."""

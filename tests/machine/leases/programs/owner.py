@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from perfgate.machine.leases import GpuPool, Owner
+from perfgate.machine.leases import GpuPool, LeaseOwner
 
 
 def note(log: Path, gpus: str, whole: bool, what: str) -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     for number in range(int(rounds)):
         count = draw.choice((1, 2, 3, 4, 8))
         whole = count == 8 or draw.random() < 0.1
-        owner = Owner(f"run-{seed}", f"scenario-{number}")
+        owner = LeaseOwner(f"run-{seed}", f"scenario-{number}")
         tell = lambda line: print(line, flush=True)  # noqa: E731
         with pool.lease(count, whole=whole, owner=owner, wait_s=float(wait_s), tell=tell) as lease:
             shown = ",".join(gpu.word for gpu in lease.gpus)
