@@ -45,6 +45,9 @@ _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _TIMEOUT_S = 900
 
 
+Block = list[tuple[int, str]]  # lines of code, each with its number
+
+
 class DocumentError(Exception):
     """A mark that says nothing, or names what is not there."""
 
@@ -155,13 +158,13 @@ def mentions(text: str, name: str) -> list[Line]:
     return found
 
 
-def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | list[tuple[int, str]]]]:
-    """Where each paragraph begins, and its text; or the numbered lines of a block of code."""
-    block: list[tuple[int, str]] = []
-    prose: list[tuple[int, str]] = []
+def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | Block]]:
+    """Where each paragraph, comment or block of code begins, and what it is."""
+    block: Block = []
+    prose: Block = []
     fenced = False
 
-    def ended(what: list[tuple[int, str]]) -> Iterator[tuple[str, str | list[tuple[int, str]]]]:
+    def ended(what: Block) -> Iterator[tuple[str, str | Block]]:
         if what:
             place = f"{name}:{what[0][0]}"
             yield (place, list(what) if what is block else "\n".join(line for _, line in what))
@@ -187,7 +190,7 @@ def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | list[tuple[in
     yield from ended(prose)
 
 
-def _commands(block: list[tuple[int, str]]) -> list[Line]:
+def _commands(block: Block) -> list[Line]:
     """The commands of a block: its lines with a prompt, else all that name a known program."""
     prompted = any(line.lstrip().startswith("$ ") for _, line in block)
     found: list[Line] = []
@@ -223,17 +226,20 @@ class Place:
 
     def run(self, command: str) -> tuple[int, str]:
         """The exit status of a line of shell, and what it printed."""
-        done = subprocess.run(
-            ("/usr/bin/env", "bash", "-c", command),
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                ("/usr/bin/env", "bash", "-c", command),
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return 124, f"not done after {_TIMEOUT_S} s"
         return done.returncode, done.stdout
 
     def fault(self, line: Line) -> str | None:
@@ -315,9 +321,10 @@ def main() -> int:
         print(error)
         return 1
     faults = [fault for line in (*shown, *mentioned) if (fault := place.unknown(line))]
-    tried: set[tuple[str, ...]] = set()
+    tried: set[tuple[int, tuple[str, ...]]] = set()
     for line in shown:
-        if line.tried is None or (once := tuple(line.argv)) in tried:
+        once = line.status, tuple(line.argv)
+        if line.tried is None or once in tried:
             continue
         tried.add(once)
         begin = time.monotonic()

@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -181,13 +183,19 @@ class TestRun:
         )
         while not calls(tmp_path) and process.poll() is None:
             time.sleep(0.05)
+        (pid,) = map(int, calls(tmp_path))
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        try:
+            _, said = process.communicate(timeout=60)
+            with pytest.raises(ProcessLookupError):
+                os.killpg(pid, 0)
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
         assert process.returncode == 143
         assert "FAILED with status 143: make local" in said
         assert list(clones.iterdir()) == []
-        with pytest.raises(ProcessLookupError):
-            os.killpg(int(calls(tmp_path)[0]), 0)
 
 
 class TestTargets:
