@@ -27,6 +27,7 @@ SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. The tests
 # that need a cluster mostly wait for it, so that there are more of them at once.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
+# `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
 .PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test lint format \

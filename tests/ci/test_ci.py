@@ -1,14 +1,16 @@
-"""What CI calls: the targets and their order; none is passed over, no test is in none of them."""
+"""What CI calls: the steps and their order, each in a fresh clone; no test is in none of them."""
 
 import os
 import shutil
+import signal
 import subprocess
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ["test", "local", "slurm-test"]
 THROUGH_SLURM = ROOT / "ci" / "local-through-slurm.sh"
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
@@ -22,14 +24,19 @@ def program(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def call(argv: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run it, the programs in `folder` first on PATH; no exit status is an error."""
+def environment(folder: Path) -> dict[str, str]:
+    """This process's, the programs in `folder` first on PATH; not what a calling make added."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    return {**kept, "PATH": path, "CALLS": str(folder / "calls")}
+
+
+def call(argv: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run it with the programs in `folder`; no exit status is an error."""
     return subprocess.run(
         argv,
         cwd=ROOT,
-        env={**environment, "PATH": path, "CALLS": str(folder / "calls"), **more},
+        env={**environment(folder), **more},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -48,20 +55,147 @@ def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return call(["make", "-o", ".venv/.stamp-dev", *words], folder)
 
 
-class TestRun:
-    def test_makes_every_target_in_order_and_tells_how_long_each_took(self, tmp_path: Path) -> None:
-        program(tmp_path, "make", 'echo "$@" >> "$CALLS"')
-        done = call([".ci/run"], tmp_path)
-        assert done.returncode == 0, done.stderr
-        assert calls(tmp_path) == TARGETS
-        told = [line for line in done.stdout.splitlines() if " took " in line]
-        assert [line.split()[2] for line in told] == TARGETS
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A small repository that CI runs in, with something in it that is not committed."""
+    folder = tmp_path / "checkout"
+    (folder / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+    git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-C", str(folder))
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "all")):
+        subprocess.run((*git, *words), check=True, timeout=60)
+    (folder / "not-committed").touch()
+    return folder
 
-    @pytest.mark.parametrize("broken", TARGETS)
-    def test_ends_with_the_first_target_that_fails(self, tmp_path: Path, broken: str) -> None:
-        program(tmp_path, "make", f'echo "$@" >> "$CALLS"; [ "$1" != {broken} ] || exit 2')
-        assert call([".ci/run"], tmp_path).returncode == 2
-        assert calls(tmp_path) == TARGETS[: TARGETS.index(broken) + 1]
+
+# Fails where something was made before, or is there that nobody committed.
+FAKE_MAKE = """
+echo "make $*" >> "$CALLS"
+if [ -e made ] || [ -e not-committed ] || [ ! -e .ci/run ]; then exit 9; fi
+touch made
+case $1 in
+  setup) mkdir -p .venv/bin
+         for name in python pytest; do
+           printf '#!/bin/sh\necho "%s $*" >> "$CALLS"; ! [ "$BROKEN" = %s ] || exit 2\n' \
+             $name $name > .venv/bin/$name
+           chmod +x .venv/bin/$name
+         done ;;
+  test) echo of-the-tests > .coverage ;;
+  slurm-test) cat .coverage >> "$CALLS" ;;
+esac
+[ "$BROKEN" != "$1" ] || exit 2
+"""
+
+
+class TestRun:
+    def run(
+        self, tmp_path: Path, checkout: Path, make: str = FAKE_MAKE, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Let CI run with that for `make`, from another folder, and leave nothing behind."""
+        program(tmp_path, "make", make)
+        clones = tmp_path / "clones"
+        clones.mkdir()
+        run = [str(checkout / ".ci" / "run")]
+        done = call(run, tmp_path, **{"TMPDIR": str(clones), "BROKEN": "", **more})
+        assert list(clones.iterdir()) == []
+        return done
+
+    def expected(self, checkout: Path) -> list[str]:
+        return [
+            "make local",
+            "make setup",
+            "python ci/documented_lines.py",
+            f"pytest -m b200 --collect-only --quiet --engine-repo {checkout}",
+            "make test",
+            "make slurm-test",
+            "of-the-tests",
+        ]
+
+    def test_each_step_is_made_in_a_fresh_clone_and_tells_how_long_it_took(
+        self, tmp_path: Path, checkout: Path
+    ) -> None:
+        done = self.run(tmp_path, checkout)
+        assert done.returncode == 0, done.stderr
+        assert calls(tmp_path) == self.expected(checkout)
+        told = [line for line in done.stdout.splitlines() if line.startswith("== ")]
+        assert [line.partition(" took ")[0] for line in told if " took " in line] == [
+            "== make local",
+            "== make setup and the documented commands",
+            "== make test",
+            "== make slurm-test",
+        ]
+
+    @pytest.mark.parametrize(
+        ("broken", "ran", "step"),
+        [
+            ("local", 1, "make local"),
+            ("setup", 2, "make setup and the documented commands"),
+            ("python", 3, "make setup and the documented commands"),
+            ("pytest", 4, "make setup and the documented commands"),
+            ("test", 5, "make test"),
+            ("slurm-test", 7, "make slurm-test"),
+        ],
+    )
+    def test_ends_with_the_first_step_that_fails_and_says_which(
+        self, tmp_path: Path, checkout: Path, broken: str, ran: int, step: str
+    ) -> None:
+        done = self.run(tmp_path, checkout, BROKEN=broken)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1] == f"== FAILED with status 2: {step}"
+        assert calls(tmp_path) == self.expected(checkout)[:ran]
+
+    def test_no_environment_of_the_caller_is_inherited(
+        self, tmp_path: Path, checkout: Path
+    ) -> None:
+        venv = tmp_path / "venv"
+        (venv / "bin").mkdir(parents=True)
+        program(venv / "bin", "only-in-venv", "exit 0")
+        make = (
+            'echo "$VIRTUAL_ENV|$PYTHONPATH|$PERFGATE_HOME|$(command -v only-in-venv)|'
+            '$PIP_INDEX_URL" >> "$CALLS"; exit 3'
+        )
+        done = self.run(
+            tmp_path,
+            checkout,
+            make,
+            VIRTUAL_ENV=str(venv),
+            PYTHONPATH=str(venv),
+            PERFGATE_HOME=str(venv),
+            PIP_INDEX_URL="https://example.org/simple",
+            PATH=f"{tmp_path}:{venv}/bin:{os.environ['PATH']}",
+        )
+        assert done.returncode == 3
+        assert calls(tmp_path) == ["||||https://example.org/simple"]
+
+    def test_a_signal_ends_the_step_and_leaves_no_clone(
+        self, tmp_path: Path, checkout: Path
+    ) -> None:
+        program(tmp_path, "make", 'echo $$ >> "$CALLS"; sleep 600 & wait')
+        clones = tmp_path / "clones"
+        clones.mkdir()
+        process = subprocess.Popen(
+            (checkout / ".ci" / "run",),
+            env={**environment(tmp_path), "TMPDIR": str(clones)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        while not calls(tmp_path) and process.poll() is None:
+            time.sleep(0.05)
+        (pid,) = map(int, calls(tmp_path))
+        process.terminate()
+        try:
+            _, said = process.communicate(timeout=60)
+            with pytest.raises(ProcessLookupError):
+                os.killpg(pid, 0)
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        assert process.returncode == 143
+        assert "FAILED with status 143: make local" in said
+        assert list(clones.iterdir()) == []
 
 
 class TestTargets:

@@ -1,0 +1,221 @@
+"""What the documents tell people to type: found, marked, known to the programs, and tried."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
+
+from ci import documented_lines
+from ci.documented_lines import DocumentError, Line, Place, lines, main, mentions, read
+
+ROOT = Path(__file__).parents[2]
+SHOWN, MENTIONED = read(ROOT)
+
+# What `make setup` does not install.
+MASKED = (
+    *("hypothesis", "matplotlib", "pytest_cov", "pytest_timeout"),
+    *("aiperf", "gguf", "lm_eval", "tokenizers", "transformers", "xllamacpp"),
+)
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A copy of this checkout beside which nothing but the base set can be imported."""
+    folder = tmp_path_factory.mktemp("stranger")
+    root = folder / "checkout"
+    private = shutil.ignore_patterns(".*", "__pycache__", "runs", "site.yaml")
+    shutil.copytree(ROOT, root, ignore=private)
+    masks = folder / "masks"
+    masks.mkdir()
+    for module in MASKED:
+        (masks / f"{module}.py").write_text("raise ModuleNotFoundError('not for strangers')\n")
+    programs = root / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "pytest", "perfgate"):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {Path(sys.executable).with_name(name)} "$@"\n')
+        program.chmod(0o755)
+    environment = {
+        **inherited("COV", "PERFGATE_"),
+        **ONLY_NEEDED_PLUGINS,
+        "PYTEST_ADDOPTS": " ".join((*BENCHMARK, *XDIST)),
+        "PERFGATE_LEASES": str(folder / "leases"),
+        "PYTHONPATH": str(masks),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+    }
+    return Place(root, environment)
+
+
+class TestDocuments:
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "line",
+        [line for line in SHOWN if line.tried and not line.rehearses],
+        ids=lambda line: line.place,
+    )
+    def test_a_command_that_is_shown_ends_as_its_document_says(
+        self, stranger: Place, line: Line
+    ) -> None:
+        assert stranger.fault(line) is None
+
+    def test_each_command_and_option_exists(self, stranger: Place) -> None:
+        found = [stranger.unknown(line) for line in (*SHOWN, *MENTIONED)]
+        assert [fault for fault in found if fault] == []
+
+    def test_ci_makes_what_is_left_to_it(self) -> None:
+        made = set(re.findall(r"\bmake ([a-z-]+)", (ROOT / ".ci" / "run").read_text()))
+        left = [line.words for line in SHOWN if line.reason == "a step of .ci/run"]
+        assert {program for program, *_ in left} == {"make"}
+        assert {target for _, *targets in left for target in targets} <= made
+
+    def test_rehearsals_are_tried_in_ci(self) -> None:
+        assert [line for line in SHOWN if line.rehearses and line.tried]
+        assert "ci/documented_lines.py" in (ROOT / ".ci" / "run").read_text()
+
+
+class TestLines:
+    def test_a_block_without_a_prompt_has_the_lines_that_name_a_program(self) -> None:
+        text = (
+            'Text.\n\n```\ncd /src\nperfgate doctor   # here\npytest -m "b200"\nperfgate: no\n```\n'
+        )
+        found = lines(text, "a.md")
+        assert [line.place for line in found] == ["a.md:5", "a.md:6"]
+        assert [line.words for line in found] == [["perfgate", "doctor"], ["pytest", "-m", "b200"]]
+
+    def test_a_block_with_a_prompt_has_the_lines_behind_one(self) -> None:
+        text = "```console\n$ perfgate plan \\\n    ID\nperfgate compare a b\n$ echo $?\n0\n```\n"
+        assert [line.command for line in lines(text, "a.md")] == ["perfgate plan ID"]
+
+    def test_an_indented_block_counts_and_an_indented_line_of_a_paragraph_does_not(self) -> None:
+        text = "Text\n    perfgate plan\n\n    make test   # all\n\n- a\n  pytest\n"
+        assert [line.words for line in lines(text, "a.md")] == [["make", "test"]]
+
+    @pytest.mark.parametrize(
+        ("command", "words"),
+        [
+            (".venv/bin/perfgate doctor", ["perfgate", "doctor"]),
+            (".venv/bin/python -m pytest -m local", ["pytest", "-m", "local"]),
+            ("PERFGATE_HOSTS=a,b pytest --gate", ["pytest", "--gate"]),
+        ],
+    )
+    def test_what_is_called_is_told_by_its_name(self, command: str, words: list[str]) -> None:
+        assert Line("a.md:1", command).words == words
+
+    def test_a_mark_is_about_the_next_block_alone(self) -> None:
+        text = "<!-- status 13 -->\n```\npytest a\npytest b\n```\n\n```\npytest c\n```\n"
+        assert [line.status for line in lines(text, "a.md")] == [13, 13, 0]
+
+    def test_a_mark_may_name_the_beginning_of_its_lines_and_the_last_one_counts(self) -> None:
+        text = (
+            "<!-- status 1: pytest -->\n<!-- not run, needs GPUs: pytest b -->\n\n"
+            "    pytest a\n    pytest b\n    perfgate plan\n"
+        )
+        found = [(line.status, line.reason) for line in lines(text, "a.md")]
+        assert found == [(1, None), (0, "needs GPUs"), (0, None)]
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("<!-- not run, too dull -->\n```\npytest\n```\n", "a.md:1: unknown reason 'too dull'"),
+            ("<!-- status: 13 -->\n```\npytest\n```\n", "a.md:1: not understood"),
+            ("<!-- not run -->\n```\npytest\n```\n", "a.md:1: not understood"),
+            ("<!-- status 13: make -->\n```\npytest\n```\n", "a.md:1: no command in the next"),
+            ("<!-- status 13 -->\n```\nno command\n```\n", "a.md:1: no command in the next"),
+            ("<!-- status 13 -->\nText.\n\n```\npytest\n```\n", "a.md:1: no block"),
+            ("<!-- status 13 -->\n", "a.md:1: no block"),
+        ],
+    )
+    def test_a_mark_that_says_nothing_is_an_error(self, text: str, said: str) -> None:
+        with pytest.raises(DocumentError, match=re.escape(said)):
+            lines(text, "a.md")
+
+    def test_other_comments_are_not_marks(self) -> None:
+        assert lines("<!-- table: run -->\n\n    pytest\n", "a.md") == [Line("a.md:3", "pytest")]
+
+
+class TestTried:
+    @pytest.mark.parametrize(
+        ("line", "tried"),
+        [
+            (Line("a", "pytest -x  # all"), "pytest -x  # all"),
+            (
+                Line("a", 'A=b /opt/bin/pytest -m "b and c"  # all', 0, "needs GPUs"),
+                "A=b pytest -m 'b and c' --collect-only -q",
+            ),
+            (Line("a", "perfgate doctor", 0, "needs GPUs"), None),
+            (Line("a", "pytest --resume x", 0, "needs your files"), None),
+        ],
+    )
+    def test_a_session_that_cannot_be_run_is_collected(self, line: Line, tried: str | None) -> None:
+        assert line.tried == tried
+
+
+class TestHarmless:
+    @pytest.mark.parametrize(
+        "command",
+        ["pytest -m b200 --rehearse", "pytest --collect-only", "perfgate doctor"],
+    )
+    def test_what_measures_and_changes_nothing_needs_no_mark(self, command: str) -> None:
+        assert Line("a", command).harmless
+
+    @pytest.mark.parametrize(
+        "command",
+        ["pytest -m b200", "perfgate calibrate ID", "make format", "pip install .", "docker run i"],
+    )
+    def test_nothing_else_is_run_for_want_of_a_mark(self, tmp_path: Path, command: str) -> None:
+        (tmp_path / "CONTRIBUTING.md").touch()
+        (tmp_path / "README.md").write_text(f"    {command}\n")
+        with pytest.raises(DocumentError, match=r"README\.md:1: measures or changes something"):
+            read(tmp_path)
+
+
+class TestMentions:
+    def test_a_command_in_the_text_may_break_over_lines(self) -> None:
+        text = "Say `pytest -m b200\n--vboost 4`, not `nothing` or\n\n    perfgate plan\n"
+        assert mentions(text, "a.md") == [Line("a.md:1", "pytest -m b200 --vboost 4")]
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("command", "unknown"),
+        [
+            ("pytest -m b200 --rehearsal", "--rehearsal"),
+            ("perfgate plan -m b200 --budjet=4h", "--budjet=4h"),
+            ("perfgate scenarios command ID --hear", "--hear"),
+            ("perfgate foretell", "no such command"),
+            ("make locale", "locale"),
+        ],
+    )
+    def test_a_command_or_option_that_does_not_exist_is_found(
+        self, stranger: Place, command: str, unknown: str
+    ) -> None:
+        fault = stranger.unknown(Line("a.md:1", command))
+        assert fault is not None
+        assert fault.startswith(f"a.md:1: {command}")
+        assert fault.endswith(unknown)
+
+    def test_an_unmarked_line_with_an_unknown_option_is_found(self, stranger: Place) -> None:
+        (line,) = lines("```\nperfgate doctor --wich   # is refused\n```\n", "a.md")
+        fault = stranger.fault(line)
+        assert fault is not None
+        assert "a.md:2: perfgate doctor --wich" in fault
+        assert "ended with 2, not 0" in fault
+        assert "unrecognized arguments: --wich" in fault
+
+    def test_all_faults_of_all_documents_are_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "docs" / "decisions").mkdir(parents=True)
+        (tmp_path / "README.md").write_text("    perfgate --help\n    .venv/bin/perfgate doctor\n")
+        (tmp_path / "CONTRIBUTING.md").write_text("    perfgate --help\n")
+        (tmp_path / "docs" / "decisions" / "1.md").write_text("Say `perfgate judge --what`.\n")
+        monkeypatch.setattr(documented_lines, "ROOT", tmp_path)
+        assert main() == 1
+        told = capsys.readouterr().out
+        assert "README.md:2: .venv/bin/perfgate doctor\nended with 127, not 0" in told
+        assert "docs/decisions/1.md:1: perfgate judge --what: unknown: --what" in told
+        assert "2 lines tried, 2 faults" in told
