@@ -5,7 +5,7 @@ import sys
 
 import pynvml
 import pytest
-from fake_nvml import FakeGpu, FakeNvml
+from fake_pynvml import FakeGpu
 
 from perfgate.machine.conditions import clock_reasons
 from perfgate.machine.conditions.conditions import GpuConditions
@@ -20,18 +20,6 @@ OURS = frozenset({100, 101})
 @pytest.fixture(autouse=True)
 def all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
-    """Puts a fake machine in the place of pynvml."""
-
-    def install(*gpus: FakeGpu, **fields) -> FakeNvml:
-        nvml = FakeNvml(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return install
 
 
 def opened(wanted: int = 1) -> Gpus:

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.preflight import host_rules
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
 from perfgate.machine.preflight.host_rules import HOST_RULES, judge_host, model_cache
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 
 GIB = 2**30
 NO = Unreadable("no such file")

@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A fact that could not be read, and why."""
-
-    why: str
+from perfgate.machine.reading import Unreadable
 
 
 @dataclass(frozen=True)
@@ -90,16 +85,12 @@ class GpuLook:
         names: models of all GPUs that may be used here.
         driver: version of the driver.
         cuda: newest CUDA that the driver can serve.
-        why: why NVML could not be asked; empty when it could.
-        hangs: whether the driver did not answer in time.
     """
 
-    gpus: tuple[GpuFacts, ...] = ()
-    names: tuple[str, ...] = ()
-    driver: str | Unreadable = Unreadable("not asked")
-    cuda: str | Unreadable = Unreadable("not asked")
-    why: str = ""
-    hangs: bool = False
+    gpus: tuple[GpuFacts, ...]
+    names: tuple[str, ...]
+    driver: str | Unreadable
+    cuda: str | Unreadable
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from perfgate.machine.conditions.clock_reasons import IDLE, culprits, reasons_in, slows
 from perfgate.machine.preflight.check import WORST_FIRST, Check, Finding, gib
-from perfgate.machine.preflight.facts import GpuFacts, Unreadable
+from perfgate.machine.preflight.facts import GpuFacts
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 
 FREE = 0.97  # of all memory; the driver's own part is less than 1 %
 CLOSE_C = 5  # °C before a GPU slows down

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
+from perfgate.machine.reading import Unreadable
 
 _SHM = Path("/dev/shm")  # noqa: S108 - the system's own
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from perfgate.machine.preflight.check import Check, gib
-from perfgate.machine.preflight.facts import Disk, HostFacts, Unreadable
+from perfgate.machine.preflight.facts import Disk, HostFacts
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 
 _GIB = 2**30
 # Logs, results and evidence of one scenario's starts are tens to hundreds of MiB.
