@@ -102,7 +102,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("question", "told", "outcome", "text"), TABLE)
 def test_what_a_gpu_amounts_to(question: str, told: dict, outcome: str, text: str) -> None:
-    finding = getattr(gpu_rules, question)(gpu(**told), ONE)
+    finding = getattr(gpu_rules, question)(gpu(**told), TWO)
     assert (finding.outcome, finding.text) == (outcome, text)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.preflight import host_probe
-from perfgate.machine.preflight.facts import Ports, Unreadable
+from perfgate.machine.preflight.facts import Ports
 from perfgate.machine.preflight.host_probe import hub_cache, look_at_host
+from perfgate.machine.reading import Unreadable
 
 
 def test_this_machine(tmp_path: Path) -> None:
@@ -74,9 +75,13 @@ def test_what_is_there_of_a_model_counts_once(tmp_path: Path, monkeypatch) -> No
     (folder / "snapshots" / "abc").mkdir(parents=True)
     (folder / "blobs" / "0a").write_bytes(b"x" * 1000)
     (folder / "snapshots" / "abc" / "model.safetensors").symlink_to(folder / "blobs" / "0a")
-    assert look_at_host(tmp_path, tmp_path, "lab/small").hub.held_bytes == 1000
-    assert look_at_host(tmp_path, tmp_path, "lab/other").hub.held_bytes == 0
-    assert look_at_host(tmp_path, tmp_path, None).hub.held_bytes == 0
+    small, other = (
+        look_at_host(tmp_path, tmp_path, f"lab/{name}").hub for name in ("small", "other")
+    )
+    assert small is not None
+    assert other is not None
+    assert (small.held_bytes, other.held_bytes) == (1000, 0)
+    assert look_at_host(tmp_path, tmp_path, None).hub is None
 
 
 def test_a_listening_socket_is_a_port_in_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

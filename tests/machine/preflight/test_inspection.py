@@ -19,7 +19,6 @@ from perfgate.machine.preflight import (
     Check,
     PreflightReport,
     PreflightTarget,
-    checks,
     look,
     refuse_unfit,
 )
@@ -65,6 +64,10 @@ def made(**changes) -> Toolchain:
 def seen(*gpus: GpuFacts, of: int | None = None) -> GpuLook:
     """A look that found these GPUs; the first ones are of the model."""
     return GpuLook(gpus[:of], tuple(one.name for one in gpus), "580.65.06", "13.0")
+
+
+def checks(*arguments) -> tuple[Check, ...]:
+    return look(*arguments).checks
 
 
 def outcomes(found: tuple[Check, ...]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from perfgate.machine.preflight.inspection import (
     FAILURE,
     PreflightReport,
     PreflightTarget,
-    checks,
     look,
     refuse_unfit,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "Check",
     "PreflightReport",
     "PreflightTarget",
-    "checks",
     "look",
     "refuse_unfit",
 ]

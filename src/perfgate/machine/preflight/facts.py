@@ -124,7 +124,7 @@ class HostFacts:
     Attributes:
         run_folder: where the run's files go.
         store: the machine's own store: baselines, tokenizers, synthetic datasets.
-        hub: cache of models that are called by their public names.
+        hub: cache of models that are called by their public names; None: no model comes from it.
         shm_bytes: size of /dev/shm …
         shm_free_bytes: … and what is free of it.
         open_files: soft limit of a process …
@@ -137,7 +137,7 @@ class HostFacts:
 
     run_folder: Disk
     store: Disk
-    hub: Disk
+    hub: Disk | None
     shm_bytes: int | Unreadable
     shm_free_bytes: int | Unreadable
     open_files: int | None

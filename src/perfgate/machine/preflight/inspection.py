@@ -17,7 +17,7 @@ from perfgate.machine.preflight.facts import GpuLook, Reply
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
 from perfgate.machine.preflight.gpu_rules import judge_gpus
 from perfgate.machine.preflight.host_probe import look_at_host
-from perfgate.machine.preflight.host_rules import judge_host, model_cache
+from perfgate.machine.preflight.host_rules import judge_host
 from perfgate.machine.preflight.need import Need, need_of
 from perfgate.machine.preflight.software import judge_software
 from perfgate.machine.reading import Unreadable
@@ -96,23 +96,14 @@ def look(
         gpus = look_at_gpus(
             need.gpus, lambda name: _is_model(name, scenario, machine), where.leased
         )
-    cache = model_cache(host, need, from_hub=from_hub)
     found = (
         *_gpu_checks(gpus, need, scenario, machine),
         *judge_host(host, need),
-        *(() if cache is None else (cache,)),
         *software,
         *_reach_checks(scenario, tools, need, where),
     )
     labels = tuple(gpu.label for gpu in gpus.gpus) if isinstance(gpus, GpuLook) else ()
     return PreflightReport(found, {**_unjudged(gpus, machine), **host.told}, labels)
-
-
-def checks(
-    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget | None = None
-) -> tuple[Check, ...]:
-    """All questions that apply to the scenario, answered; see `look`."""
-    return look(scenario, tools, machine, where).checks
 
 
 def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
