@@ -20,7 +20,6 @@ PART = "MIG-"  # how the UUID of a part of a GPU begins
 PATIENCE_S = 10.0  # for one reading in all; a driver that hangs must not hang who asks
 # Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
 _MPS = "nvidia-cuda-mps"
-_NOT_SUPPORTED = 3  # NVML_ERROR_NOT_SUPPORTED
 _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the latter until CUDA 14
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 
@@ -46,10 +45,11 @@ class Nvml:
             if function is None:
                 return Unreadable(f"this nvidia-ml-py has no {name}")
             return read(function(*map(self._constant, arguments)))
+        except self.library.NVMLError as error:
+            unsupported = error.value == self.library.NVML_ERROR_NOT_SUPPORTED
+            return Unreadable(str(error), "unsupported" if unsupported else "")
         except Exception as error:  # whatever it is, no measurement may fail for it
-            unsupported = getattr(error, "value", None) == _NOT_SUPPORTED
-            why = str(error) or type(error).__name__
-            return Unreadable(why, "unsupported" if unsupported else "")
+            return Unreadable(f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
         """Let go of the driver."""

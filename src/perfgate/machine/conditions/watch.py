@@ -104,28 +104,23 @@ def watched(
             )
 
 
+@dataclass
 class _Lookout:
     """What the thread does, and what only it may touch."""
 
-    def __init__(
-        self,
-        wanted: int,
-        watch: Watch,
-        since: Watch | None,
-        visible: str | None,
-        marked: Marked | None,
-    ) -> None:
-        self.wanted = wanted
-        self.watch = watch
-        self.since = since
-        self.visible = visible
-        self.marked = marked
-        self.spent = Spent()
-        self.notes: list[str] = []
-        self.cpu = CpuAccount()
-        self.gpus: Gpus | None = None
-        self.began_s = self.at_s = self.last_s = 0.0
-        self.samples = 0
+    wanted: int
+    watch: Watch
+    since: Watch | None
+    visible: str | None
+    marked: Marked | None
+    spent: Spent = field(default_factory=Spent)
+    notes: list[str] = field(default_factory=list)
+    cpu: CpuAccount = field(default_factory=CpuAccount)
+    gpus: Gpus | None = None
+    began_s: float = 0.0
+    at_s: float = 0.0
+    last_s: float = 0.0
+    samples: int = 0
 
     def run(self, interval_s: float, looked: threading.Event, over: threading.Event) -> None:
         """Look, wait, look …, and once more when it is over."""

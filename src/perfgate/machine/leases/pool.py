@@ -142,31 +142,23 @@ class GpuPool:
             acquired.let_go()
 
 
+@dataclass
 class _Waiting:
     """One request on its way to be granted."""
 
-    def __init__(
-        self,
-        folder: LockFolder,
-        request: LeaseRequest,
-        watched: Sequence[Device],
-        owner: LeaseOwner,
-        wait_s: float,
-        tell: Tell,
-    ) -> None:
-        self.folder = folder
-        self.request = request
-        self._watched = watched
-        self.wait_s = wait_s
-        self._owner = owner
-        self._tell = tell
-        self._ticket: Ticket | None = None
-        self._began = time.monotonic()
-        self._said = ""
-        self._said_at = self._began
-        self._foreign: dict[str, tuple[str, ...]] = {}  # on GPUs, by key, when last looked at
-        self._ever_foreign: set[str] = set()
-        self._foreign_since: float | None = None
+    folder: LockFolder
+    request: LeaseRequest
+    watched: Sequence[Device]
+    owner: LeaseOwner
+    wait_s: float
+    tell: Tell
+    _ticket: Ticket | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _said: str = ""
+    _said_at: float = 0.0
+    _foreign: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by GPU, when last seen
+    _ever_foreign: set[str] = field(default_factory=set)
+    _foreign_since: float | None = None
 
     @property
     def waited_s(self) -> float:
@@ -199,7 +191,7 @@ class _Waiting:
 
     def _try_once(self) -> AcquiredLocks | tuple[str, ...]:
         """All locks, or who is in the way."""
-        holder = Holder.now(self._owner)
+        holder = Holder.now(self.owner)
         try:
             with self.folder.guarded(self._began + max(self.wait_s, 1.0)):
                 earlier = ahead(self.folder, self.request, self._ticket)
@@ -220,8 +212,8 @@ class _Waiting:
     def _look_at(self, acquired: AcquiredLocks) -> ForeignProcesses:
         """Who is on the GPUs that were just locked; on all, where nobody else may be on any."""
         try:
-            mine = self._watched if self.request.alone and self.request.count else acquired.gpus
-            seen = look(mine if self._watched else ())
+            mine = self.watched if self.request.alone and self.request.count else acquired.gpus
+            seen = look(mine if self.watched else ())
         except BaseException:
             acquired.let_go()
             raise
@@ -239,7 +231,7 @@ class _Waiting:
     def _foreign_in_words(self) -> tuple[str, ...]:
         if self._foreign_since is None:
             self._foreign_since = time.monotonic()
-        labels = {gpu.key: gpu.label for gpu in self._watched}
+        labels = {gpu.key: gpu.label for gpu in self.watched}
         return tuple(
             f"GPU {labels.get(key, key)} is used by {', '.join(who)}, without a lease"
             for key, who in sorted(self._foreign.items())
@@ -262,7 +254,7 @@ class _Waiting:
         now = time.monotonic()
         if line != self._said or now - self._said_at >= TELL_EVERY_S:
             self._said, self._said_at = line, now
-            self._tell(line)
+            self.tell(line)
 
 
 def _in_the_queue(earlier: Sequence[str]) -> tuple[str, ...]:

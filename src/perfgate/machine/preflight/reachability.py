@@ -73,12 +73,12 @@ def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Reply] 
         return Check(name, "unknown", asked, expected)
     silent = {host: reply for host, reply in replies.items() if reply.status != 0}
     if silent:
-        told = "; ".join(
+        found = "; ".join(
             f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
             for host, reply in silent.items()
         )
         hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
-        return Check(name, "failed", told, expected, hint)
+        return Check(name, "failed", found, expected, hint)
     return Check(name, "ok", ", ".join(replies), expected)
 
 

@@ -41,31 +41,35 @@ def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check,
         tools: the scenario's.
         contained: the engine's programs are in a container, and cannot be asked here.
     """
-    if contained:
-        return tuple(
-            Check(question.name, "unknown", "it is in the container", question.expected)
-            if question.of_engine
-            else asked(question)
-            for question in questions_of(tools)
-        )
-    try:
-        _ = tools.build
-        has_build = True
-    except PerfgateError:  # the question of the engine tells why
-        has_build = False
+    has_build = contained or _has_build(tools)
+
+    def missing(question: SoftwareCheck) -> str:
+        """Why it cannot be asked; empty where it can."""
+        if contained:
+            return "it is in the container" if question.of_engine else ""
+        return "the engine tells no version" if question.of_build and not has_build else ""
+
     return tuple(
-        asked(question)
-        if has_build or not question.of_build
-        else Check(question.name, "unknown", "the engine tells no version", question.expected)
+        Check(question.name, "unknown", why, question.expected)
+        if (why := missing(question))
+        else asked(question)
         for question in questions_of(tools)
     )
+
+
+def _has_build(tools: Toolchain) -> bool:
+    try:
+        _ = tools.build
+    except PerfgateError:  # the question of the engine tells why
+        return False
+    return True
 
 
 def asked(question: SoftwareCheck) -> Check:
     """The answer; an error that is told on purpose is a failure in its own words."""
     try:
-        told = question.ask()
-        found = told if isinstance(told, Finding) else Finding("ok", told)
+        answer = question.ask()
+        found = answer if isinstance(answer, Finding) else Finding("ok", answer)
         return Check(question.name, found.outcome, found.text, question.expected)
     except InputError as error:
         place = f"{error.file}: " if error.file is not None else ""
@@ -149,10 +153,10 @@ def _model(tools: Toolchain) -> Finding:
     if facts.get("source") == "hub":
         return Finding("unknown", f"{name} comes from the hub: there is no folder to look at")
     size, shards = facts.get("bytes"), facts.get("shards")
-    told = [name]
-    told += [f"{shards} shards"] if shards is not None else []
-    told += [gib(size)] if isinstance(size, int) else []
-    return Finding("ok", ", ".join(told))
+    parts = [name]
+    parts += [f"{shards} shards"] if shards is not None else []
+    parts += [gib(size)] if isinstance(size, int) else []
+    return Finding("ok", ", ".join(parts))
 
 
 def _options(tools: Toolchain) -> str:
