@@ -23,8 +23,8 @@ def test_this_machine(tmp_path: Path) -> None:
     assert isinstance(host.ports, Ports)
     assert host.ports.first < host.ports.last
     assert host.year >= 2026
-    assert set(host.told) == {"cpu governor", "swap", "numa balancing"}
-    assert all(host.told.values())
+    assert set(host.unjudged) == {"cpu governor", "swap", "numa balancing"}
+    assert all(host.unjudged.values())
 
 
 def test_folders_are_named_as_a_person_here_does(
@@ -112,7 +112,7 @@ def test_the_governors_of_all_cores(files, told: str, tmp_path: Path, monkeypatc
         folder.mkdir(parents=True)
         (folder / "scaling_governor").write_text(governor + "\n")
     monkeypatch.setattr(host_probe, "_CPUS", tmp_path)
-    assert look_at_host(tmp_path, tmp_path, None).told["cpu governor"] == told
+    assert look_at_host(tmp_path, tmp_path, None).unjudged["cpu governor"] == told
 
 
 @pytest.mark.parametrize(("setting", "told"), [("0\n", "off"), ("1\n", "on"), ("2\n", "2")])
@@ -120,6 +120,6 @@ def test_numa_balancing(setting: str, told: str, tmp_path: Path, monkeypatch) ->
     file = tmp_path / "numa_balancing"
     file.write_text(setting)
     monkeypatch.setattr(host_probe, "_NUMA", file)
-    assert look_at_host(tmp_path, tmp_path, None).told["numa balancing"] == told
+    assert look_at_host(tmp_path, tmp_path, None).unjudged["numa balancing"] == told
     file.unlink()
-    assert "no such setting" in look_at_host(tmp_path, tmp_path, None).told["numa balancing"]
+    assert "no such setting" in look_at_host(tmp_path, tmp_path, None).unjudged["numa balancing"]

@@ -24,7 +24,7 @@ WELL = HostFacts(
     locked_bytes=None,
     ports=Ports(32768, 60999, 100),
     year=2026,
-    told={},
+    unjudged={},
 )
 CPU = Need(connections=4)
 EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connections=3072)

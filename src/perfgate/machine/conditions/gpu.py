@@ -43,9 +43,9 @@ class _Gpu:
 class Gpus:
     """The GPUs under watch. `sample` first, then `tell_apart` with a younger process table."""
 
-    nvml: Nvml
-    gpus: list[_Gpu]
     notes: list[str]
+    nvml: Nvml | None = None
+    gpus: list[_Gpu] = field(default_factory=list)
     pids_are_ours_to_read: bool = False  # NVML's pids and ours are of one namespace
 
     def sample(self) -> None:
@@ -97,7 +97,8 @@ class Gpus:
 
     def close(self) -> None:
         """Let go of the driver."""
-        self.nvml.close()
+        if self.nvml is not None:
+            self.nvml.close()
 
     def _conditions(self, gpu: _Gpu, before: frozenset[int]) -> GpuConditions:
         foreign = {pid: name for pid, name in gpu.unknown.items() if pid in before}
@@ -146,21 +147,21 @@ class Gpus:
             self.notes.append(note)
 
 
-def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus | None:
-    """The GPUs that a program on `wanted` of them will use; None, and a note, when there is no way.
+def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus:
+    """The GPUs that a program on `wanted` of them will use; none, and a note, when there is no way.
 
     Those of `visible`, else of ``CUDA_VISIBLE_DEVICES``, in its order; else the first.
     """
     if wanted <= 0:
-        return None
+        return Gpus(notes)
     nvml = open_nvml()
     if isinstance(nvml, Unreadable):
         notes.append(f"GPUs not watched: {nvml.why}")
-        return None
+        return Gpus(notes)
     gpus = [_described(reader, notes) for reader in nvml.visible_gpus(wanted, notes, visible)]
     if len(gpus) < wanted:
         notes.append(f"{len(gpus)} of {wanted} GPUs watched: NVML shows no more of them")
-    return Gpus(nvml, gpus, notes)
+    return Gpus(notes, nvml, gpus)
 
 
 def _described(reader: NvmlGpu, notes: list[str]) -> _Gpu:

@@ -132,7 +132,7 @@ class HostFacts:
         locked_bytes: memory that a process may lock.
         ports: ports for connections.
         year: the year by the machine's clock.
-        told: further facts that change numbers and are not judged, by name.
+        unjudged: further facts that change numbers and are not judged, by name.
     """
 
     run_folder: Disk
@@ -145,17 +145,4 @@ class HostFacts:
     locked_bytes: int | None
     ports: Ports | Unreadable
     year: int
-    told: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a short-lived program answered.
-
-    Attributes:
-        status: its exit status; None: it could not be started, or did not end in time.
-        text: what it printed; without a status, why there is none.
-    """
-
-    status: int | None
-    text: str
+    unjudged: Mapping[str, str]

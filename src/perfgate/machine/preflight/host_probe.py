@@ -40,7 +40,7 @@ def look_at_host(run_folder: Path, store: Path, model: str | None) -> HostFacts:
         locked_bytes=_limit(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]),
         ports=_ports(),
         year=datetime.datetime.now(datetime.UTC).year,
-        told={"cpu governor": _governor(), "swap": _swap(), "numa balancing": _numa()},
+        unjudged={"cpu governor": _governor(), "swap": _swap(), "numa balancing": _numa()},
     )
 
 

@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
+from perfgate.core.program_query import Answer
 from perfgate.core.programs import DOCKER
-from perfgate.machine.hardware import Gpu, Machine
+from perfgate.machine.hardware import Machine, is_model
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import reachability as reaching
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.facts import GpuLook, Reply
+from perfgate.machine.preflight.facts import GpuLook
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
 from perfgate.machine.preflight.gpu_rules import judge_gpus
 from perfgate.machine.preflight.host_probe import look_at_host
@@ -93,9 +94,7 @@ def look(
     )
     gpus = None
     if need.gpus:
-        gpus = look_at_gpus(
-            need.gpus, lambda name: _is_model(name, scenario, machine), where.leased
-        )
+        gpus = look_at_gpus(need.gpus, lambda name: is_model(name, need.gpu), where.leased)
     found = (
         *_gpu_checks(gpus, need, scenario, machine),
         *judge_host(host, need),
@@ -103,7 +102,7 @@ def look(
         *_reach_checks(scenario, tools, need, where),
     )
     labels = tuple(gpu.label for gpu in gpus.gpus) if isinstance(gpus, GpuLook) else ()
-    return PreflightReport(found, {**_unjudged(gpus, machine), **host.told}, labels)
+    return PreflightReport(found, {**_unjudged(gpus, machine), **host.unjudged}, labels)
 
 
 def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
@@ -205,12 +204,12 @@ def _reach_checks(
     return tuple(found)
 
 
-def _asked_of_docker() -> Reply:
+def _asked_of_docker() -> Answer:
     """What the daemon says of its version; why it cannot be asked, where it cannot."""
     try:
         docker = DOCKER.find()
     except PerfgateError as error:
-        return Reply(None, " ".join(str(error).split()))
+        return Answer(None, why=" ".join(str(error).split()))
     return reaching.ask((*docker, "version", "--format", "{{.Server.Version}}"))
 
 
@@ -228,9 +227,3 @@ def _model_facts(tools: Toolchain) -> Mapping[str, Json] | None:
         return tools.model_facts
     except PerfgateError:
         return None
-
-
-def _is_model(name: str, scenario: Scenario, machine: Machine) -> bool:
-    """Whether a GPU of this name will do, by the rule that selects scenarios, too."""
-    alone = replace(machine, gpus=(Gpu(name, 0, ""),))
-    return alone.lacks(Hardware(scenario.hardware.gpu, 1)) is None
