@@ -1,6 +1,6 @@
 """vboost: ``--vboost LEVEL``, the slider of a start's GPUs at one level for as long as it lasts.
 
-Which starts that is for, and what cannot be had. Setting and putting back: `machine.vboost.setting`.
+Which starts that is for, and what cannot be had. It is set and put back in `machine.vboost`.
 """
 
 import os

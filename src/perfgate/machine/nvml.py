@@ -8,7 +8,7 @@ GPU is asked for, and not before.
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -65,52 +65,42 @@ class Nvml:
         by = "Index" if isinstance(name, int) else "UUID"
         return NvmlGpu(self, self.ask(_as_it_is, f"nvmlDeviceGetHandleBy{by}", name))
 
-    def visible_gpus(
-        self, wanted: int, notes: list[str], visible: str | None = None
-    ) -> list["NvmlGpu"]:
-        """The GPUs that a program on `wanted` of them will use.
+    def visible_gpus(self, wanted: int, visible: str | None = None) -> list["NvmlGpu | Unreadable"]:
+        """The GPUs that a program on `wanted` of them will use, and which of them cannot be asked.
 
         Args:
             wanted: how many, at most.
-            notes: takes what cannot be watched, and why.
             visible: CUDA_VISIBLE_DEVICES of the program; None: as this process has it.
         """
         count = self.count
         if isinstance(count, Unreadable):
-            notes.append(f"GPUs not watched: {count.why}")
-            return []
+            return [Unreadable(f"GPUs not watched: {count.why}")]
         visible = os.environ.get(VISIBLE) if visible is None else visible
         if visible is None:
-            return self._found(range(min(count, wanted)), notes)
-        gpus: list[NvmlGpu] = []
-        for word in [part.strip() for part in visible.split(",") if part.strip()][:wanted]:
-            if word.startswith(PART):
-                notes.append(f"{word} not watched: NVML tells clocks and power of whole GPUs alone")
-            elif word.isdigit():
-                gpus += self._found([int(word)], notes)
-            else:
-                gpus += self._by_uuid(word, count, notes)
-        return gpus
+            words = [str(index) for index in range(count)]
+        else:
+            words = [word.strip() for word in visible.split(",") if word.strip()]
+        return [self._visible(word, count) for word in words[:wanted]]
 
     def _constant(self, argument: Any) -> Any:
         is_name = isinstance(argument, str) and argument.startswith("NVML_")
         return getattr(self.library, argument) if is_name else argument
 
-    def _found(self, indices: Sequence[int], notes: list[str]) -> list["NvmlGpu"]:
-        gpus = {index: self.gpu(index) for index in indices}
-        for index, gpu in gpus.items():
+    def _visible(self, word: str, count: int) -> "NvmlGpu | Unreadable":
+        """The GPU that CUDA calls so: by number, or by the beginning of its UUID."""
+        if word.startswith(PART):
+            why = "NVML tells clocks and power of whole GPUs alone"
+            return Unreadable(f"{word} not watched: {why}")
+        if word.isdigit():
+            gpu = self.gpu(int(word))
             if isinstance(gpu.handle, Unreadable):
-                notes.append(f"GPU {index} not watched: {gpu.handle.why}")
-        return [gpu for gpu in gpus.values() if not isinstance(gpu.handle, Unreadable)]
-
-    def _by_uuid(self, beginning: str, count: int, notes: list[str]) -> list["NvmlGpu"]:
-        """The GPU whose UUID begins so; CUDA takes an abbreviation, NVML does not."""
-        for gpu in self._found(range(count), notes):
+                return Unreadable(f"GPU {word} not watched: {gpu.handle.why}")
+            return gpu
+        for gpu in map(self.gpu, range(count)):
             uuid = gpu.uuid
-            if isinstance(uuid, str) and uuid.startswith(beginning):
-                return [gpu]
-        notes.append(f"{beginning} of {VISIBLE} not watched: no GPU of that name")
-        return []
+            if isinstance(uuid, str) and uuid.startswith(word):
+                return gpu
+        return Unreadable(f"{word} of {VISIBLE} not watched: no GPU that answers has that name")
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,9 @@ def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus
     if isinstance(nvml, Unreadable):
         notes.append(f"GPUs not watched: {nvml.why}")
         return Gpus(notes)
-    gpus = [_described(reader, notes) for reader in nvml.visible_gpus(wanted, notes, visible)]
+    found = nvml.visible_gpus(wanted, visible)
+    notes += [one.why for one in found if isinstance(one, Unreadable)]
+    gpus = [_described(one, notes) for one in found if isinstance(one, NvmlGpu)]
     if len(gpus) < wanted:
         notes.append(f"{len(gpus)} of {wanted} GPUs watched: NVML shows no more of them")
     return Gpus(notes, nvml, gpus)
