@@ -145,12 +145,38 @@ def make_suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
+# Sessions whose result several tests read, run once. A test that changes something has a copy.
+
+
 @pytest.fixture(scope="module")
-def accepted(tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    """What `with_baseline` copies: recording and promoting take three processes."""
+def without_baseline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
+    """Accuracy, measured where there is nothing to compare with."""
     made = make_suite(tmp_path_factory.mktemp("accepted"))
-    accept(made, made.run("perf_tests/test_accuracy.py"))
+    return made, made.run("perf_tests/test_accuracy.py")
+
+
+@pytest.fixture(scope="module")
+def accepted(without_baseline: tuple[Suite, Finished]) -> Suite:
+    """What `with_baseline` copies: recording and promoting take three processes."""
+    made, run = without_baseline
+    accept(made, run)
     return made
+
+
+@pytest.fixture(scope="module")
+def unchanged(accepted: Suite, tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
+    """An unchanged build, measured and judged."""
+    made = copied(accepted, tmp_path_factory.mktemp("unchanged"))
+    return made, made.run("--gate", "--benchmark-json", "benchmark.json")
+
+
+@pytest.fixture(scope="module")
+def answers_worse(
+    accepted: Suite, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Suite, Finished]:
+    """A build whose answers are worse, measured and judged."""
+    made = copied(accepted, tmp_path_factory.mktemp("worse"))
+    return made, made.run("--inject", "accuracy.temperature=2")
 
 
 @pytest.fixture
@@ -185,8 +211,10 @@ def accept(suite: Suite, run: Finished) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_an_unchanged_build_passes_and_every_record_is_there(with_baseline: Suite) -> None:
-    done = with_baseline.run("--gate", "--benchmark-json", "benchmark.json")
+def test_an_unchanged_build_passes_and_every_record_is_there(
+    unchanged: tuple[Suite, Finished],
+) -> None:
+    checkout, done = unchanged
     assert done.verdicts == PASSED, done.output
     assert done.status == 0, done.output
     roles = [line["role"] for line in done.records("measurement")]
@@ -196,17 +224,17 @@ def test_an_unchanged_build_passes_and_every_record_is_there(with_baseline: Suit
     assert "**Exit status 0**" in summary
     facts = json.loads((done.folder / "run.json").read_text())
     assert facts["machine"]["cores"] >= 1
-    plain = json.loads((with_baseline.folder / "benchmark.json").read_text())
+    plain = json.loads((checkout.folder / "benchmark.json").read_text())
     names = {one["name"]: one["extra_info"] for one in plain["benchmarks"]}
     info = names["test_serving[standin-serve-c2]"]
     assert info["verdict"] == "PASS"
     assert info["metrics"][0]["output_throughput"] > 0
-    assert with_baseline.wait_until_empty() == []
+    assert checkout.wait_until_empty() == []
 
 
-def test_one_start_serves_all_probes_that_need_it(with_baseline: Suite) -> None:
-    done = with_baseline.run()
-    starts = int((with_baseline.folder / "starts").read_text())
+def test_one_start_serves_all_probes_that_need_it(unchanged: tuple[Suite, Finished]) -> None:
+    checkout, done = unchanged
+    starts = int((checkout.folder / "starts").read_text())
     new = {line["start"] for line in done.records("measurement") if line["role"] == "new"}
     # One start recorded the accuracy baseline; then four references and the new ones.
     assert starts == 1 + 4 + len(new)
@@ -218,9 +246,10 @@ def test_one_start_serves_all_probes_that_need_it(with_baseline: Suite) -> None:
     ]
 
 
-def test_a_slowed_build_is_a_regression_against_the_stored_reference(with_baseline: Suite) -> None:
-    with_baseline.run()
-    done = with_baseline.run("--inject", "engine.settings.cpu_threads=1")
+def test_a_slowed_build_is_a_regression_against_the_stored_reference(
+    unchanged: tuple[Suite, Finished], tmp_path: Path
+) -> None:
+    done = copied(unchanged[0], tmp_path).run("--inject", "engine.settings.cpu_threads=1")
     assert done.status == 1, done.output
     assert done.verdicts == {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}
     assert {line["role"] for line in done.records("measurement")} == {"new"}
@@ -229,17 +258,19 @@ def test_a_slowed_build_is_a_regression_against_the_stored_reference(with_baseli
     assert "changed on purpose: engine.settings.cpu_threads=1" in done.output
 
 
-def test_worse_answers_are_a_regression_though_speed_is_fine(with_baseline: Suite) -> None:
-    done = with_baseline.run("--inject", "accuracy.temperature=2")
+def test_worse_answers_are_a_regression_though_speed_is_fine(
+    answers_worse: tuple[Suite, Finished],
+) -> None:
+    _, done = answers_worse
     assert done.status == 1, done.output
     assert done.verdicts == {**PASSED, "sums": "REGRESSION"}
 
 
-def test_a_changed_build_never_becomes_a_baseline(with_baseline: Suite) -> None:
-    done = with_baseline.run("--inject", "accuracy.temperature=2")
+def test_a_changed_build_never_becomes_a_baseline(answers_worse: tuple[Suite, Finished]) -> None:
+    checkout, done = answers_worse
     refused = subprocess.run(
         [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
-        env=with_baseline.environment,
+        env=checkout.environment,
         capture_output=True,
         text=True,
         check=False,
@@ -249,8 +280,10 @@ def test_a_changed_build_never_becomes_a_baseline(with_baseline: Suite) -> None:
     assert "changed on purpose" in refused.stderr
 
 
-def test_without_a_baseline_nothing_is_claimed_and_the_gate_fails(suite: Suite) -> None:
-    done = suite.run("perf_tests/test_accuracy.py")
+def test_without_a_baseline_nothing_is_claimed_and_the_gate_fails(
+    without_baseline: tuple[Suite, Finished], suite: Suite
+) -> None:
+    _, done = without_baseline
     assert (done.status, done.verdicts) == (0, {"sums": "NO_BASELINE"}), done.output
     done = suite.run("perf_tests/test_accuracy.py", "--gate")
     assert done.status == 12, done.output
@@ -363,8 +396,10 @@ def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -
     assert "not measured, BROKEN_OUTPUT in sums" in done.output
 
 
-def test_the_machine_is_looked_at_once_before_anything_starts(with_baseline: Suite) -> None:
-    done = with_baseline.run()
+def test_the_machine_is_looked_at_once_before_anything_starts(
+    unchanged: tuple[Suite, Finished],
+) -> None:
+    _, done = unchanged
     text = (done.folder / "records.jsonl").read_text()
     lines = [json.loads(line)["record"] for line in text.splitlines()]
     assert lines.count("preflight") == 1
