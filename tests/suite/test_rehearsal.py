@@ -52,14 +52,24 @@ def test_every_gpu_scenario_rehearses(tmp_path: Path, release: str) -> None:
     assert "SYNTHETIC" in (done.folder / "summary.md").read_text()
 
 
-def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rehearsed]:
+    """A rehearsal in which all is well, and where its files are: what several tests read."""
+    tmp_path = tmp_path_factory.mktemp("well")
     files = (
         "--junitxml",
         str(tmp_path / "junit.xml"),
         "--benchmark-json",
         str(tmp_path / "b.json"),
     )
-    done = rehearse(tmp_path, "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor", *files)
+    selected = ("-k", "b200-r1-fp4-fp16kv-max-throughput and not floor")
+    return tmp_path, rehearse(tmp_path, *selected, *files)
+
+
+def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(
+    well: tuple[Path, Rehearsed],
+) -> None:
+    tmp_path, done = well
     assert set(done.verdicts.values()) == {"PASS"}, done.output
     assert done.status == 13, done.output
     assert "nothing is claimed of any engine" in done.output
@@ -68,8 +78,8 @@ def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(tmp_path: Path) -> N
     assert benchmark["extra_info"]["synthetic"] is True
 
 
-def test_nothing_of_a_rehearsal_becomes_a_baseline(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "-k", "h200-r1-fp8-max-throughput")
+def test_nothing_of_a_rehearsal_becomes_a_baseline(well: tuple[Path, Rehearsed]) -> None:
+    _, done = well
     recorded = subprocess.run(
         [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
         capture_output=True,
