@@ -22,6 +22,8 @@ import pytest
 from sessions import is_held
 from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_until, suite  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 SHM = Path("/dev/shm")
 SERVING = ("perf_tests/test_serving.py", "-k", "c1")
 LEFT_NOTHING = {"processes": [], "leases": [], "ports": [], "shared memory": []}

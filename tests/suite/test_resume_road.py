@@ -25,6 +25,8 @@ from perfgate.runs.records import RunFolder
 
 __all__ = ["suite"]
 
+pytestmark = pytest.mark.slow
+
 ACCURACY = "perf_tests/test_accuracy.py"
 FIRST, SECOND = "a-first", "b-second"
 BOTH = {FIRST, SECOND}
