@@ -93,7 +93,7 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 	@$(SLURM) ci/local-through-slurm.sh $(abspath $(BIN)/python)
 
 # Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
-test slurm-test: export PYTHONDONTWRITEBYTECODE =
+test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test
 	@echo "== tests"
