@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from sessions import ONLY_NEEDED_PLUGINS, inherited
+from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
 from test_road import PLUGINS, Finished
 
 ROOT = Path(__file__).parents[2]
 
 OFFLINE = "h200-r1-fp8-max-throughput"
-_TRACES = ("COVERAGE_", "COV_CORE_")
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +30,7 @@ def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
     folder = tmp_path / "run"
     argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
     argv += ["--rehearse", "--run-dir", str(folder), *options]
-    environment = inherited("PERFGATE_", *(() if traced else _TRACES))
+    environment = inherited("PERFGATE_", *(() if traced else TRACES))
     environment |= {
         "PERFGATE_HOME": str(tmp_path / "home"),
         "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],

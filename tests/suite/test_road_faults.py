@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from sessions import untraced
 from test_road import Finished, Suite, _wait_for, _wait_until, suite
 
 __all__ = ["suite"]
@@ -60,7 +61,7 @@ def test_two_runs_in_one_folder_are_refused(suite: Suite) -> None:
     first = subprocess.Popen(
         suite.command("perf_tests/test_serving.py"),
         cwd=suite.folder,
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "never-ready"},
+        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -153,7 +154,7 @@ def test_nothing_outlives_a_killed_session_and_its_records_stay_readable(
     session = subprocess.Popen(
         suite.command("perf_tests/test_serving.py"),
         cwd=suite.folder,
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": fault},
+        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": fault},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -171,7 +172,7 @@ def test_a_killed_worker_is_an_error_and_leaves_nothing(suite: Suite) -> None:
     session = subprocess.Popen(
         suite.command("perf_tests/test_serving.py", "-n", "1", "--max-worker-restart", "0"),
         cwd=suite.folder,
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "client-hangs"},
+        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "client-hangs"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 from killing import Killer
-from sessions import is_held
+from sessions import is_held, untraced
 from sizes import sized
 from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
 from test_road import PLUGINS, Suite, make_suite
@@ -40,7 +40,7 @@ class Soaked(Suite):
 
     @property
     def environment(self) -> dict[str, str]:
-        return super().environment | {
+        return untraced(super().environment) | {
             "PERFGATE_LEASES": str(self.leases),
             "PERFGATE_STANDIN_MEMORY": self.memory,
             "TMPDIR": str(self.temporary),

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from made_smi import PROGRAM, Smi
+from sessions import untraced
 from test_road import PLUGINS, Finished, Suite, _wait_for, _wait_until, make_suite, suite
 
 __all__ = ["suite"]
@@ -140,7 +141,7 @@ def test_put_back_when_the_session_is_ended(
     session = subprocess.Popen(
         boosted.command(ACCURACY, "--vboost", "4", *workers),
         cwd=boosted.folder,
-        env={**boosted.environment, "PERFGATE_STANDIN_FAULT": "never-ready"},
+        env={**untraced(boosted.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
