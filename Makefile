@@ -100,7 +100,7 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 	@$(BIN)/python -m coverage erase
 	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
-nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection (about 40 min)
+nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection (over half an hour)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
 	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
 	@echo "== the study of error rates"
