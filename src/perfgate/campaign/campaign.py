@@ -24,6 +24,7 @@ from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
+from perfgate.gate.probe import ProbeJudgement
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
@@ -33,7 +34,6 @@ from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe

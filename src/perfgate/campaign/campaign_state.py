@@ -16,12 +16,13 @@ from perfgate.campaign.probe_state import (
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
-from perfgate.gate.performance import Rule
+from perfgate.gate.probe import ProbeJudgement
+from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import ProbeJudgement, judge, with_waivers
+from perfgate.verdicts.judgement import judge, with_waivers
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve

@@ -8,10 +8,10 @@ from perfgate.baselines import BaselineRun
 from perfgate.campaign.fresh_start import FreshStart
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.verdict import Verdict
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.references import ProbeReference
 
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")

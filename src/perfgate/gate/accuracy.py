@@ -13,7 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.distributions import beta_share, normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, counted, points
+from perfgate.gate.verdict import Judgement, Verdict, counted, points, unjudged
 
 Answers = Mapping[str, bool]
 
@@ -60,30 +60,12 @@ def judge_paired(
     baseline = sum(map(bool, base_answers.values())) / len(base_answers)
     runs = list(new_answers[:max_runs])
     for answers in runs:
-        different = _different_questions(base_answers, answers)
-        if different:
-            return Judgement(
-                metric=metric,
-                verdict=Verdict.NOT_COMPARABLE,
-                baseline=baseline,
-                measured=None,
-                change=None,
-                interval=None,
-                band=margin,
-                runs_used=0,
-                needs_more_runs=False,
-                reason=different,
+        if different := _different_questions(base_answers, answers):
+            return unjudged(
+                metric, Verdict.NOT_COMPARABLE, different, band=margin, baseline=baseline
             )
     verdict, table = _decide(base_answers, runs, margin, alpha, beta)
-    notes = []
-    if verdict == Verdict.PASS and table.gain().shows(margin / 2, alpha):
-        second = _table(base_answers, runs[1:2]) if len(runs) > 1 else None
-        if second is None:
-            notes.append("improved; a second evaluation would have to agree")
-        elif table.runs == 1 and second.gain().shows(margin / 2, alpha):
-            verdict, table = Verdict.IMPROVEMENT, _table(base_answers, runs)
-        else:
-            notes.append("improved, but not in each of the first two evaluations")
+    verdict, table, notes = _improvement(base_answers, runs, verdict, table, margin / 2, alpha)
     low, high = table.bounds(alpha, beta)
     if verdict == Verdict.PASS and table.p_value() < alpha:
         notes.append("small drop within the band")
@@ -177,6 +159,24 @@ def _decide(
         if table.p_value() < alpha:
             return Verdict.REGRESSION, table
     return Verdict.INCONCLUSIVE, table
+
+
+def _improvement(
+    base: Answers,
+    runs: Sequence[Answers],
+    verdict: Verdict,
+    table: _Table,
+    least: float,
+    alpha: float,
+) -> tuple[Verdict, _Table, list[str]]:
+    """IMPROVEMENT instead of PASS where each of the first two evaluations gains `least`."""
+    if verdict != Verdict.PASS or not table.gain().shows(least, alpha):
+        return verdict, table, []
+    if len(runs) < 2:
+        return verdict, table, ["improved; a second evaluation would have to agree"]
+    if table.runs == 1 and _table(base, runs[1:2]).gain().shows(least, alpha):
+        return Verdict.IMPROVEMENT, _table(base, runs), []
+    return verdict, table, ["improved, but not in each of the first two evaluations"]
 
 
 def _reason(

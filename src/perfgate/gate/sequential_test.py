@@ -10,7 +10,14 @@ from statistics import fmean
 
 from perfgate.core.metrics import Metric
 from perfgate.gate import scale
-from perfgate.gate.noise import Noise, median, standard_error, t_quantile, t_tail
+from perfgate.gate.noise import (
+    Noise,
+    median,
+    smallest_detectable,
+    standard_error,
+    t_quantile,
+    t_tail,
+)
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Against, Judgement, Verdict, counted
 
@@ -69,6 +76,16 @@ class BaselineLevel:
     def p_value(self, look: Look) -> float:
         """P of a loss at least this large if there is none."""
         return t_tail(look.loss / self._error(look.runs), self.noise.dof)
+
+    def smallest_detectable(self, runs: int) -> float:
+        """The smallest true loss that so many new runs find in 19 of 20 cases, on the log scale."""
+        return smallest_detectable(
+            self.noise,
+            self.n_base,
+            runs,
+            alpha=self.rule.alpha,
+            environment_sigma=self.environment_sigma,
+        )
 
     def _error(self, runs: int) -> float:
         return standard_error(
