@@ -112,12 +112,7 @@ def judge_on_scale(
     measured_noise: bool,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
-    declared = metric.family.band if band is None else band
-    if declared is None:
-        raise InputError(
-            f"{metric.name} is only reported: it has no default band and cannot gate without one",
-            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
-        )
+    declared = declared_band(metric, band)
     margin = scale.margin(metric, declared)
     level, notes = baseline_level(metric, baseline, sigma, rule or _RULE, measured_noise)
     scale.check_unit(metric, baseline, new)
@@ -244,6 +239,21 @@ def performance_metric(name: str) -> Metric:
             hint="use perfgate.gate.accuracy",
         )
     return lookup(name)
+
+
+def declared_band(metric: Metric, band: float | None) -> float:
+    """The band, or if none is given that of the metric's family.
+
+    Raises:
+        InputError: it has none either.
+    """
+    declared = metric.family.band if band is None else band
+    if declared is None:
+        raise InputError(
+            f"{metric.name} is only reported: it has no default band and cannot gate without one",
+            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
+        )
+    return declared
 
 
 def baseline_level(

@@ -7,18 +7,35 @@ themselves are in `perfgate.gate.performance`, `.sweep`, `.accuracy` and `.score
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY
+from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Change, describe_change, judge_documented, judge_performance
+from perfgate.gate.performance import (
+    Change,
+    baseline_level,
+    describe_change,
+    judge_documented,
+    judge_performance,
+    measured_rule,
+    performance_metric,
+)
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import faults_of
 from perfgate.gate.scores import Score, judge_unpaired
+from perfgate.gate.sequential_test import BaselineLevel
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Against, Judgement, Verdict, unjudged, verdict_of
+
+
+class _NoiseSettings(TypedDict):
+    sigma: float | None
+    rule: Rule
+    measured_noise: bool
 
 
 @dataclass(frozen=True)
@@ -36,8 +53,14 @@ class RunNoise:
     measured: bool = False
 
     def rule(self, rule: Rule) -> Rule:
-        """The rule with this prior's weight."""
+        """The rule that tests with this noise go by."""
+        if self.measured:
+            return measured_rule(rule)
         return rule if self.prior_dof is None else replace(rule, prior_dof=self.prior_dof)
+
+    def settings(self, rule: Rule) -> _NoiseSettings:
+        """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
+        return {"sigma": self.sigma, "rule": self.rule(rule), "measured_noise": self.measured}
 
 
 @dataclass(frozen=True)
@@ -52,26 +75,18 @@ class PerformanceTest:
 
     def judge(self, rule: Rule) -> Judgement:
         """The verdict; errors as of `judge_performance`."""
-        return judge_performance(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sigma=self.noise.sigma,
-            rule=self.noise.rule(rule),
-            measured_noise=self.noise.measured,
-        )
+        settings = self.noise.settings(rule)
+        return judge_performance(self.metric, self.baseline, self.new, band=self.band, **settings)
 
     def change(self, rule: Rule) -> Change:
         """How far it moved, without a verdict; errors as of `describe_change`."""
-        return describe_change(
-            self.metric,
-            self.baseline,
-            self.new,
-            sigma=self.noise.sigma,
-            rule=self.noise.rule(rule),
-            measured_noise=self.noise.measured,
-        )
+        return describe_change(self.metric, self.baseline, self.new, **self.noise.settings(rule))
+
+    def level(self, rule: Rule) -> BaselineLevel:
+        """What new runs are compared with; errors as of `judge_performance`."""
+        metric = performance_metric(self.metric)
+        values = scale.badness(metric, self.baseline, "baseline")
+        return baseline_level(metric, values, **self.noise.settings(rule))[0]
 
 
 @dataclass(frozen=True)
@@ -86,15 +101,8 @@ class CurveTest:
 
     def judge(self, rule: Rule) -> Judgement:
         """The verdict; errors as of `judge_sweep`."""
-        return judge_sweep(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sigma=self.noise.sigma,
-            rule=self.noise.rule(rule),
-            measured_noise=self.noise.measured,
-        )
+        settings = self.noise.settings(rule)
+        return judge_sweep(self.metric, self.baseline, self.new, band=self.band, **settings)
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,8 @@ def documented_test(
         InputError: a score of an unknown number of questions.
     """
     if not is_accuracy(metric):
-        tolerance = value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
         now = [measurement.metrics[metric] for measurement in measurements]
-        return DocumentedTest(metric, tolerance, value.value, now, sigma)
+        return DocumentedTest(metric, tolerance_of(value, band), value.value, now, sigma)
     first = measurements[0]
     return AccuracyTest(
         metric,
@@ -54,6 +53,11 @@ def documented_test(
         ({metric: value.value}, first.metrics),
         against="documented",
     )
+
+
+def tolerance_of(value: DocumentedValue, band: float | None) -> float:
+    """The loss of a performance metric that counts against a document, as in `documented_test`."""
+    return value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
 
 
 def measured_score(metric: str, measurement: Measurement) -> Score:

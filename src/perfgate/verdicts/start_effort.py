@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
+from scipy.special import betainc
 
+from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.noise import Noise, standard_error, t_quantile
 
 TRIALS = 2000
@@ -155,7 +156,7 @@ def _answers(test: AnswersTest, most: int, draw: Generator, trials: int) -> Deci
     gained = changed - lost
     net = lost - gained
     error = np.sqrt(changed + 1 - net**2 / test.questions) / test.questions
-    passed = net / test.questions + float(ndtri(1 - test.beta)) * error < test.margin
+    passed = net / test.questions + normal_quantile(1 - test.beta) * error < test.margin
     # P(at least `lost` of `changed`) if both sides are as likely, as in `judge_paired`.
     p = np.where(lost > 0, betainc(np.maximum(lost, 1), gained + 1, 0.5), 1.0)
     regressed = ~passed & (p < test.alpha)
