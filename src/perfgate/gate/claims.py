@@ -34,8 +34,9 @@ from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.noise import t_quantile
+from perfgate.gate.performance import performance_metric
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
+from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
 from perfgate.gate.verdict import Judgement, Verdict, counted, points
 
 Expect = Literal["better", "worse", "not_worse"]
@@ -84,26 +85,14 @@ def judge_claim(
     Raises:
         InputError: no or both comparisons, values that cannot be judged, a margin without meaning.
     """
-    if is_accuracy(metric):
-        raise InputError(
-            "an accuracy is not judged as performance",
-            found=metric,
-            hint="use judge_accuracy_claim",
-        )
+    found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or Rule()
     _check_sides(metric, len(versus), value)
-    found, rule = lookup(metric), rule or Rule()
     band = _margin(found, expect, margin)
     ours = scale.badness(found, new, "new")
-    if value is None:
-        theirs = scale.badness(found, versus, "compared")
-        against = counted(len(theirs), "fresh start")
-    else:
-        theirs = scale.badness(found, [value], "claimed")
-        against = f"the claimed {value:.10g} {found.unit}"
-    noise = found.family.sigma if sigma is None else sigma
-    loss = _performance_loss(found, ours, theirs, rule, noise, exact=value is not None)
+    theirs, against = _other_side(found, versus, value)
+    loss = _performance_loss(found, ours, theirs, rule, sigma, exact=value is not None)
     verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
-    fewest = len(ours) if value is not None else min(len(ours), len(theirs))
+    fewest = min(len(ours), len(theirs) if value is None else len(ours))
     low, high = sorted(scale.change(found, bound) for bound in (loss.low, loss.high))
     return Judgement(
         metric=metric,
@@ -119,6 +108,17 @@ def judge_claim(
         notes=notes,
         against="claim",
     )
+
+
+def _other_side(
+    metric: Metric, versus: Sequence[float], value: float | None
+) -> tuple[tuple[float, ...], str]:
+    """What is compared with, on the scale and in words."""
+    if value is not None:
+        claimed = scale.badness(metric, [value], "claimed")
+        return claimed, f"the claimed {value:.10g} {metric.unit}"
+    theirs = scale.badness(metric, versus, "compared")
+    return theirs, counted(len(theirs), "fresh start")
 
 
 def judge_accuracy_claim(
@@ -158,27 +158,14 @@ def judge_accuracy_claim(
     _check_sides(metric, len(theirs) + (versus_score is not None), value)
     band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
     if ours and theirs:
-        judged = judge_paired(metric, theirs[0], ours, margin=band)
-    else:
-        reference = versus_score
-        if value is not None:
-            reference = documented_score(value)
-        elif theirs:
-            reference = score_of(theirs[0])
-        score = score_of(ours[0]) if ours else new_score
-        if reference is None or score is None:
-            raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-        judged = judge_unpaired(metric, reference, score, margin=band)
-    return _as_claim(judged, expect)
-
-
-def score_of(answers: Answers) -> Score:
-    """The score of one evaluation's answers.
-
-    Raises:
-        InputError: no answers.
-    """
-    return counted_score(sum(map(bool, answers.values())), len(answers))
+        return _as_claim(judge_paired(metric, theirs[0], ours, margin=band), expect)
+    score = score_of(ours[0]) if ours else new_score
+    reference = score_of(theirs[0]) if theirs else versus_score
+    if value is not None:
+        reference = documented_score(value)
+    if reference is None or score is None:
+        raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
+    return _as_claim(judge_unpaired(metric, reference, score, margin=band), expect)
 
 
 def _check_sides(metric: str, others: int, value: float | None) -> None:
@@ -221,12 +208,12 @@ def _performance_loss(
     new: Sequence[float],
     other: Sequence[float],
     rule: Rule,
-    sigma: float,
+    sigma: float | None,
     *,
     exact: bool,
 ) -> _Loss:
     spread = 1 / len(new) + (0.0 if exact else 1 / len(other))
-    error = sigma * math.sqrt(spread)
+    error = (metric.family.sigma if sigma is None else sigma) * math.sqrt(spread)
     dof = rule.prior_dof or math.inf
     loss = fmean(new) - fmean(other)
     return _Loss(

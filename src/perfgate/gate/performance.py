@@ -226,8 +226,8 @@ def documented_level(
     )
 
 
-def performance_metric(name: str) -> Metric:
-    """The performance metric of that name.
+def performance_metric(name: str, otherwise: str = "perfgate.gate.accuracy") -> Metric:
+    """The performance metric of that name; `otherwise` is what judges an accuracy.
 
     Raises:
         InputError: no metric has it, or it is an accuracy.
@@ -236,7 +236,7 @@ def performance_metric(name: str) -> Metric:
         raise InputError(
             "an accuracy is not judged as performance",
             found=name,
-            hint="use perfgate.gate.accuracy",
+            hint=f"use {otherwise}",
         )
     return lookup(name)
 

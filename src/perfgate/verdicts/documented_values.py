@@ -13,7 +13,7 @@ from perfgate.gate.claims import judge_accuracy_claim, judge_claim
 from perfgate.gate.performance import LEAST_TOLERANCE
 from perfgate.gate.probe import AccuracyTest, DocumentedTest
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score, counted_score, documented_score
+from perfgate.gate.scores import Score, counted_score, documented_score, score_of
 from perfgate.gate.verdict import Judgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim
@@ -71,7 +71,7 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
     """
     answers = measurement.answers.get(metric)
     if answers:
-        return counted_score(sum(map(bool, answers.values())), len(answers))
+        return score_of(answers)
     questions, score = measurement.facts.get("questions"), measurement.metrics.get(metric)
     if not isinstance(questions, int) or isinstance(questions, bool) or score is None:
         raise InputError(
