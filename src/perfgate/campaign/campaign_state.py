@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines.waivers import waive
 from perfgate.campaign.probe_state import (
     ProbeState,
+    StartRole,
     answered,
     not_worth_measuring,
     of_broken_answers,
@@ -26,8 +26,6 @@ from perfgate.verdicts.judgement import judge, with_waivers
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve
-
-StartRole = Literal["reference", "new"]
 
 
 class CampaignState:
