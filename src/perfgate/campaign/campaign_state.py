@@ -116,26 +116,27 @@ class CampaignState:
             state.error = RunError(
                 "incomplete", "not measured: other probes' failures used up the starts"
             )
-        judged = state.judged or ProbeJudgement(
-            Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
-        )
+        judged = state.judged or _undecided(state)
         if probe.is_load and (fault := self._broken_answers()):
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
+        judged = replace(judged, notes=(*judged.notes, *notes))
+        if state.error:
+            judged = ProbeJudgement(Verdict.ERROR)
         return Outcome(
             probe,
-            Verdict.ERROR if state.error else judged.verdict,
-            () if state.error else judged.judgements,
+            judged.verdict,
+            judged.judgements,
             state.measurements,
             compared_with=state.comparison.in_words if state.comparison else "",
-            reason="" if state.error else judged.reason,
+            reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self._session.injections),
             synthetic=self._session.synthetic,
-            notes=() if state.error else (*judged.notes, *notes),
-            observed=() if state.error else judged.observed,
+            notes=judged.notes,
+            observed=judged.observed,
         )
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
@@ -173,9 +174,7 @@ class CampaignState:
         try:
             state.comparison = self._references.comparison(probe, state.own_reference)
             if self._reference_is_too_disturbed(probe, state):
-                state.judged = ProbeJudgement(
-                    Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
-                )
+                state.judged = _undecided(state)
                 return
             judged = judge(
                 probe,
@@ -204,3 +203,8 @@ class CampaignState:
                 today=self._session.today,
             ),
         )
+
+
+def _undecided(state: ProbeState) -> ProbeJudgement:
+    """What disturbances leave of a probe whose numbers they made useless."""
+    return ProbeJudgement(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))

@@ -136,28 +136,17 @@ def _speed(probe: Probe, metric: str, reference: Reference, rule: Rule) -> Prosp
 def _against(
     probe: Probe, level: BaselineLevel, kind: Kind, origin: NoiseFrom, margin: float
 ) -> Prospect:
-    rule, metric = level.rule, level.metric
+    metric, looks = level.metric, range(1, level.rule.max_runs + 1)
     return Prospect(
         probe,
         metric.name,
         kind,
-        level.n_base,
-        level.noise,
-        origin,
-        scale.band(metric, margin),
-        tuple(
-            scale.band(metric, level.smallest_detectable(starts))
-            for starts in range(1, rule.max_runs + 1)
-        ),
-        SpeedTest(
-            margin,
-            level.noise,
-            level.n_base,
-            rule.alpha,
-            rule.beta,
-            rule.max_runs,
-            level.environment_sigma,
-        ),
+        n_base=int(level.n_base),
+        noise=level.noise,
+        noise_from=origin,
+        band=scale.band(metric, margin),
+        smallest=tuple(scale.band(metric, level.smallest_detectable(n)) for n in looks),
+        test=SpeedTest(level, margin),
     )
 
 
@@ -190,7 +179,7 @@ def _level(
 
 def _below_the_floor(probe: Probe, level: BaselineLevel, band: float) -> InputError | None:
     """The error of a band that the gate cannot resolve, with what would mend it; None: it can."""
-    metric, n_base, most = level.metric, level.n_base, level.rule.max_runs
+    metric, n_base, most = level.metric, int(level.n_base), level.rule.max_runs
     margin = scale.margin(metric, band)
 
     def resolves(runs: int, starts: int) -> bool:
