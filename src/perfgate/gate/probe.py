@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import ACCURACY
+from perfgate.core.metrics import ACCURACY, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
@@ -257,9 +257,8 @@ def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
-    if test.band is None:
-        return test
-    return replace(test, band=anchor_band(test.metric, test.band))
+    band = lookup(test.metric).family.band if test.band is None else test.band
+    return test if band is None else replace(test, band=anchor_band(test.metric, band))
 
 
 def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
