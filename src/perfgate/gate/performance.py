@@ -14,20 +14,9 @@ from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.noise import Noise
-from perfgate.gate.rule import Rule, rule_for
+from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import BaselineLevel, judge
 from perfgate.gate.verdict import Judgement, Verdict, counted
-
-__all__ = [
-    "LEAST_TOLERANCE",
-    "Change",
-    "Rule",
-    "describe_change",
-    "judge_documented",
-    "judge_on_scale",
-    "judge_performance",
-    "rule_for",
-]
 
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
 # what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors

@@ -11,7 +11,8 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, judge_unpaired
 from perfgate.gate.verdict import Judgement
 
