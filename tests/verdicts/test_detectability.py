@@ -1,4 +1,4 @@
-"""Prospects: noise, margins and error rates are the gate's; a band it cannot resolve is refused."""
+"""Detectability: noise, margins and rates are the gate's; a band it cannot resolve is refused."""
 
 import math
 from collections.abc import Mapping

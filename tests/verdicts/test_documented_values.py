@@ -1,4 +1,4 @@
-"""Against documents: documented values and claims get their numbers from measurements."""
+"""Documented values: they and claims get their numbers from measurements."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Effort: the simulated rule is the gate's own, with the mean starts of the gate's tests."""
+"""Start effort: the simulated rule is the gate's own, with the mean starts of the gate's tests."""
 
 import math
 

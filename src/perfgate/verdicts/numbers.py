@@ -89,8 +89,8 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
     Asking the same questions again does not narrow the interval of a score, so that further
     values add nothing and one look decides.
     """
-    asked = question.questions
-    if asked is None:
+    questions = question.questions
+    if questions is None:
         raise InputError(
             "how far a score can be trusted depends on how many questions it comes from",
             field="questions",
@@ -110,8 +110,8 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
     band = question.band
     return judge_unpaired(
         question.metric,
-        Score(fmean(question.baseline), asked),
-        counted_score(round(question.new[0] * asked), asked),
+        Score(fmean(question.baseline), questions),
+        counted_score(round(question.new[0] * questions), questions),
         margin=(lookup(question.metric).family.band or 0.0) if band is None else band,
         **_given(question, "alpha", "beta"),
     )

@@ -85,7 +85,9 @@ def shared_metrics(a: Measured, b: Measured) -> tuple[list[str], tuple[str, ...]
     )
 
 
-def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions) -> ProbeComparison:
+def compare_probe(
+    name: str, a: Measured, b: Measured, options: ComparisonOptions
+) -> ProbeComparison:
     """Judge every metric that both sides have of one probe.
 
     Raises:
@@ -97,7 +99,7 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
     ]
     if failures:
         return ProbeComparison(name, Verdict.ERROR, reason="; ".join(failures), starts=starts)
-    matter, meant = differences(*facts_of(a, b), asked.across)
+    matter, meant = differences(*facts_of(a, b), options.across)
     if matter:
         return ProbeComparison(
             name,
@@ -108,7 +110,7 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
         )
     shared, only_a, only_b = shared_metrics(a, b)
     noise, warnings = _noise(a, b)
-    bands = {metric: _band(metric, asked) for metric in shared}
+    bands = {metric: _band(metric, options) for metric in shared}
     scores = [_accuracy_test(one, bands[one], a, b) for one in shared if is_accuracy(one)]
     speeds = [
         PerformanceTest(one, bands[one], a.values(one), b.values(one), noise)
@@ -116,8 +118,8 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
         if not is_accuracy(one)
     ]
     tests: list[MetricTest] = [*scores, *speeds]
-    judgements = judge_tests([one for one in tests if one.band is not None], asked.rule)
-    reported = tuple(one.change(asked.rule) for one in speeds if one.band is None)
+    judgements = judge_tests([one for one in tests if one.band is not None], options.rule)
+    reported = tuple(one.change(options.rule) for one in speeds if one.band is None)
     called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
     return ProbeComparison(
         name,
@@ -132,7 +134,7 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
         starts,
         only_a,
         only_b,
-        (*warnings, *_warnings(a, b, asked.rule)),
+        (*warnings, *_warnings(a, b, options.rule)),
     )
 
 
@@ -170,11 +172,11 @@ def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
     ]
 
 
-def _band(metric: str, asked: ComparisonOptions) -> float | None:
+def _band(metric: str, options: ComparisonOptions) -> float | None:
     """The loss that counts; None: the metric is only reported."""
-    if asked.metrics and metric not in asked.metrics:
+    if options.metrics and metric not in options.metrics:
         return None
-    return asked.bands.get(metric, lookup(metric).family.band)
+    return options.bands.get(metric, lookup(metric).family.band)
 
 
 def _accuracy_test(metric: str, band: float | None, a: Measured, b: Measured) -> AccuracyTest:
