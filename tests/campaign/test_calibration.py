@@ -41,23 +41,23 @@ class Engine:
 
     @contextmanager
     def start(
-        self, scenario: object, tools: object, place: StartSetup, probes: Sequence[Probe]
+        self, scenario: object, tools: object, setup: StartSetup, probes: Sequence[Probe]
     ) -> Iterator["Start"]:
-        if place.number in self.failing:
+        if setup.number in self.failing:
             raise RunError("oom", "no memory was left")
-        yield Start(self, place)
+        yield Start(self, setup)
 
 
 class Start(SimpleNamespace):
-    def __init__(self, engine: Engine, place: StartSetup) -> None:
-        super().__init__(engine=engine, place=place)
+    def __init__(self, engine: Engine, setup: StartSetup) -> None:
+        super().__init__(engine=engine, setup=setup)
 
     def __replace__(self, **changes: Any) -> "Start":
-        return Start(self.engine, changes["place"])
+        return Start(self.engine, changes["setup"])
 
     def measure(self, probe: Probe) -> Measurement:
         assert isinstance(probe.what, LoadPoint)
-        number, folder = self.place.number, self.place.folder.name
+        number, folder = self.setup.number, self.setup.folder.name
         self.engine.asked.append((number, probe.label, probe.what.seed, folder))
         hit = (number, folder) in self.engine.disturbed
         return Measurement(

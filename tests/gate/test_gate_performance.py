@@ -12,8 +12,8 @@ from perfgate.gate.performance import (
     describe_change,
     judge_documented,
     judge_performance,
-    rule_for,
 )
+from perfgate.gate.rule import rule_for
 from perfgate.gate.verdict import Verdict
 
 # Five equal values: sigma = sqrt(10·0.005² / 14) = 0.0042258, t(0.975, 14) = 2.14479, so one run

@@ -1,4 +1,4 @@
-"""Prospects: noise, margins and error rates are the gate's; a band it cannot resolve is refused."""
+"""Detectability: noise, margins and rates are the gate's; a band it cannot resolve is refused."""
 
 import math
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def test_the_noise_is_that_of_the_gate() -> None:
     assert judged.change is not None
     centre = math.log1p(judged.change)
     error = noises.standard_error(found.noise, found.n_base, 1)
-    worst = centre - noises.t_quantile(1 - found.test.beta, found.noise.dof) * error
+    worst = centre - noises.t_quantile(1 - found.test.level.rule.beta, found.noise.dof) * error
     assert math.log1p(judged.interval[0]) == pytest.approx(worst)
     assert found.band == pytest.approx(judged.band)
     assert (found.n_base, found.noise_from) == (10, "pooled")
@@ -94,7 +94,9 @@ def test_metrics_of_one_probe_share_alpha() -> None:
         ),
     )
     both = prospects(point(scenario(METRIC, "tpot_mean_ms")), Reference(entry), Rule(), 5)
-    assert [found.test.alpha for found in both if isinstance(found.test, SpeedTest)] == [0.0125] * 2
+    assert [found.test.level.rule.alpha for found in both if isinstance(found.test, SpeedTest)] == [
+        0.0125
+    ] * 2
     alone = one(scenario(), Reference(entry))
     assert both[0].smallest[0] > alone.smallest[0]
 
@@ -171,10 +173,11 @@ def test_against_a_document_the_machines_differ_and_two_starts_are_all() -> None
     assert isinstance(found.test, SpeedTest)
     assert judged.interval is not None
     assert found.noise is not None
-    error = noises.standard_error(found.noise, 1, 1, environment_sigma=found.test.environment_sigma)
+    level = found.test.level
+    error = noises.standard_error(found.noise, 1, 1, environment_sigma=level.environment_sigma)
     # That the interval is the gate's holds its alpha, its beta, and its 3 % between machines.
-    low = -noises.t_quantile(1 - found.test.beta, found.noise.dof) * error
-    high = noises.t_quantile(1 - found.test.alpha, found.noise.dof) * error
+    low = -noises.t_quantile(1 - level.rule.beta, found.noise.dof) * error
+    high = noises.t_quantile(1 - level.rule.alpha, found.noise.dof) * error
     assert judged.interval == pytest.approx((math.expm1(low), math.expm1(high)))
     assert found.band == pytest.approx(judged.band)
     assert len(found.smallest) == 2

@@ -1,4 +1,4 @@
-"""Against documents: documented values and claims get their numbers from measurements."""
+"""Documented values: they and claims get their numbers from measurements."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim, Source
 from perfgate.verdicts.documented_values import (
-    judge_documented_value,
+    documented_test,
     judge_measured_claim,
     measured_score,
     with_gap,
@@ -33,9 +33,8 @@ def answered(right: int, questions: int, metric: str = STRICT) -> Measurement:
 def throughput(
     value: DocumentedValue, *values: float, band: float | None = 0.02, rule: Rule | None = None
 ) -> Judgement:
-    return judge_documented_value(
-        "output_throughput", value, throughputs(*values), band, rule or Rule()
-    )
+    test = documented_test("output_throughput", value, throughputs(*values), band)
+    return test.judge(rule or Rule())
 
 
 def test_the_tolerance_is_the_documents_own_else_the_wider_of_band_and_ten_per_cent() -> None:
@@ -56,27 +55,27 @@ def test_two_fresh_starts_at_most_and_no_more_than_the_rule_allows() -> None:
 def test_an_accuracy_is_compared_with_the_documented_score_and_its_error() -> None:
     # the DeepSeek-R1 quick start recipe documents 0.9500 ± 0.0060 for FP8, strict-match
     document = DocumentedValue(0.95, stderr=0.006)
-    judged = judge_documented_value(STRICT, document, [answered(1253, 1319)], 0.03, Rule())
+    judged = documented_test(STRICT, document, [answered(1253, 1319)], 0.03).judge(Rule())
     assert judged.verdict == Verdict.PASS
     assert judged.band == 0.03
-    bad = judge_documented_value(STRICT, document, [answered(1150, 1319)], 0.03, Rule())
+    bad = documented_test(STRICT, document, [answered(1150, 1319)], 0.03).judge(Rule())
     assert bad.verdict == Verdict.REGRESSION
     assert bad.reason.startswith("below the documented value: changed by -7.8 points")
     narrow = replace(document, tolerance=0.01)
-    judged = judge_documented_value(STRICT, narrow, [answered(1253, 1319)], 0.03, Rule())
+    judged = documented_test(STRICT, narrow, [answered(1253, 1319)], 0.03).judge(Rule())
     assert (judged.verdict, judged.band) == (Verdict.INCONCLUSIVE, 0.01)
 
 
 def test_broken_output_is_named_against_a_document_too() -> None:
-    judged = judge_documented_value(
-        STRICT, DocumentedValue(0.95), [answered(20, 1319)], 0.03, Rule()
+    judged = documented_test(STRICT, DocumentedValue(0.95), [answered(20, 1319)], 0.03).judge(
+        Rule()
     )
     assert "BROKEN_OUTPUT" in judged.notes
 
 
 def test_the_first_evaluation_counts() -> None:
     both = [answered(1258, 1319), answered(0, 1319)]
-    judged = judge_documented_value(STRICT, DocumentedValue(0.95), both, 0.03, Rule())
+    judged = documented_test(STRICT, DocumentedValue(0.95), both, 0.03).judge(Rule())
     assert judged.measured == pytest.approx(1258 / 1319)
 
 

@@ -10,12 +10,13 @@ from perfgate.baselines import BaselineRun, Entry
 from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.performance import Rule
+from perfgate.gate.probe import ProbeJudgement
+from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy, Hardware
-from perfgate.verdicts.judgement import ProbeJudgement, Reference, judge, with_waivers
+from perfgate.verdicts.judgement import Reference, judge, with_waivers
 
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(

@@ -1,4 +1,4 @@
-"""Effort: the simulated rule is the gate's own, with the mean starts of the gate's tests."""
+"""Start effort: the simulated rule is the gate's own, with the mean starts of the gate's tests."""
 
 import math
 
@@ -19,12 +19,20 @@ METRIC = lookup("tpot_mean_ms")  # lower is better: a loss is a plus on the scal
 SIGMA = 0.005
 
 
-def a_test(n_base: int = 10, margin: float = 4.0, most: int = 5, **changes: float) -> SpeedTest:
+def a_test(
+    n_base: int = 10, margin: float = 4.0, most: int = 5, environment_sigma: float = 0.0
+) -> SpeedTest:
     """As the gate makes it of a right prior; the margin in sigmas."""
-    settings = {"alpha": 0.025, "beta": 0.025, **changes}
-    return SpeedTest(
-        margin * SIGMA, Noise(SIGMA, 10 + n_base - 1, "prior"), n_base, most=most, **settings
+    level = BaselineLevel(
+        METRIC,
+        centre=0.0,
+        n_base=n_base,
+        noise=Noise(SIGMA, 10 + n_base - 1, "prior"),
+        rule=Rule(max_runs=most),
+        against="baseline",
+        environment_sigma=environment_sigma,
     )
+    return SpeedTest(level, margin * SIGMA)
 
 
 @given(
@@ -38,16 +46,7 @@ def test_the_simulated_rule_is_the_gates(
     losses: list[float], n_base: int, margin: float, most: int, environment: float
 ) -> None:
     test = a_test(n_base, margin, most, environment_sigma=environment)
-    comparison = BaselineLevel(
-        METRIC,
-        centre=0.0,
-        n_base=n_base,
-        noise=test.noise,
-        rule=Rule(max_runs=most),
-        against="baseline",
-        environment_sigma=environment,
-    )
-    judged = judge(comparison, losses, test.margin)
+    judged = judge(test.level, losses, test.margin)
     decided = decide(test, np.array([losses[:most]]))
     assert bool(decided.lost[0]) == (judged.verdict == Verdict.REGRESSION)
     if judged.verdict == Verdict.INCONCLUSIVE:

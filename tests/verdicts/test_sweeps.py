@@ -11,10 +11,10 @@ from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.performance import Rule
+from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy
-from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_outcome, sweep_probes
 

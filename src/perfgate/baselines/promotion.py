@@ -3,6 +3,7 @@
 Candidates themselves come from runs: `perfgate.baselines.recording`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,24 +86,7 @@ def promote(
     store = suite_store()
     before = store.choose(found.hardware, found.scenario, found.engine, repo)
     losses = losses_of(found, before)
-    if losses and accept_regression is None:
-        raise InputError(
-            "the candidate is a regression",
-            file=candidate,
-            found="; ".join(losses),
-            expected="a loss is accepted by a person, with its own reason",
-            hint="mend the build, or use --accept-regression 'why this loss is right'",
-        )
-    if accept_regression is not None:
-        accept_regression = _named("--accept-regression", accept_regression)
-        if not losses:
-            raise InputError(
-                "there is no regression to accept",
-                field="--accept-regression",
-                file=candidate,
-                found=", ".join(f"{label} {said}" for label, said in found.verdicts.items()),
-                hint="leave the option out",
-            )
+    why_accepted = _why_accepted(found, candidate, losses, accept_regression)
     change = change_of(found, before, losses)
     accepted = replace(
         found,
@@ -110,12 +94,54 @@ def promote(
         accepted_at=now(),
         reason=reason,
         change=change,
-        regression=accept_regression or "",
+        regression=why_accepted,
     )
     path = store.path(found.hardware, found.scenario, found.engine.commit)
     kept = read(path) if path.is_file() else None
     if kept is not None and kept.retired is None:
         accepted = kept.merged(accepted)
+    _require_like_machines(accepted, candidate)
+    probes = tuple(
+        compare(label, before.entry(label) if before else None, entry)
+        for label, entry in found.entries.items()
+    )
+    notes = _notes(accepted, store, kept)
+    if not dry_run:
+        store.save(accepted, merge=False)
+    return Promotion(path, not dry_run, change, before, probes, notes)
+
+
+def _why_accepted(
+    found: Baseline, candidate: Path, losses: Sequence[str], accept_regression: str | None
+) -> str:
+    """Why the candidate's losses are accepted; empty: it has none.
+
+    Raises:
+        InputError: there are losses and no reason, or a reason and no losses.
+    """
+    if accept_regression is None:
+        if losses:
+            raise InputError(
+                "the candidate is a regression",
+                file=candidate,
+                found="; ".join(losses),
+                expected="a loss is accepted by a person, with its own reason",
+                hint="mend the build, or use --accept-regression 'why this loss is right'",
+            )
+        return ""
+    why = _named("--accept-regression", accept_regression)
+    if not losses:
+        raise InputError(
+            "there is no regression to accept",
+            field="--accept-regression",
+            file=candidate,
+            found=", ".join(f"{label} {said}" for label, said in found.verdicts.items()),
+            hint="leave the option out",
+        )
+    return why
+
+
+def _require_like_machines(accepted: Baseline, candidate: Path) -> None:
     differing = unlike_machines(accepted.entries)
     if differing:
         raise InputError(
@@ -125,14 +151,6 @@ def promote(
             expected="probes of one scenario, measured on machines with equal facts",
             hint="record all probes on one of them",
         )
-    probes = tuple(
-        compare(label, before.entry(label) if before else None, entry)
-        for label, entry in found.entries.items()
-    )
-    notes = _notes(accepted, store, kept)
-    if not dry_run:
-        store.save(accepted, merge=False)
-    return Promotion(path, not dry_run, change, before, probes, notes)
 
 
 def retire(file: Path, *, by: str, reason: str) -> Path:

@@ -169,10 +169,10 @@ def _start(
     told = []
     with ExitStack() as stack:
         lease = stack.enter_context(leased(scenario, session, progress.note))
-        place = StartSetup(session.launcher, folder, session.cache, number, progress.note, lease)
+        setup = StartSetup(session.launcher, folder, session.cache, number, progress.note, lease)
         watch = stack.enter_context(watch_start(scenario, session, lease))
         with progress.step("start", f"start {number}"):
-            start = stack.enter_context(fresh_start(scenario, tools, place, probes))
+            start = stack.enter_context(fresh_start(scenario, tools, setup, probes))
         for repeat in range(1, repeats + 1):
             for probe in probes:
                 what = f"start {number}: {probe.label}, {repeat} of {repeats}"
@@ -201,8 +201,8 @@ def _once(
     watch: Watch | None,
 ) -> tuple[Mapping[str, float], tuple[str, ...]]:
     """One measurement, written down: its metrics, and what disturbed it."""
-    folder = start.place.folder / f"repeat-{repeat}"
-    here = replace(start, place=replace(start.place, folder=folder))
+    folder = start.setup.folder / f"repeat-{repeat}"
+    here = replace(start, setup=replace(start.setup, folder=folder))
     started = now()
     measured = measure_guarded(here, _asked(probe, repeat), watch)
     session.run.record(
@@ -211,7 +211,7 @@ def _once(
             "scenario": probe.scenario.id,
             "hardware": probe.scenario.hardware.label,
             "probe": probe.label,
-            "start": start.place.number,
+            "start": start.setup.number,
             "repeat": repeat,
             "started": started,
             "engine": asdict(tools.build),
@@ -220,7 +220,7 @@ def _once(
             "facts": dict(measured.facts),
             "disturbed": list(measured.disturbed),
             "folder": str(folder / probe.label),
-            "synthetic": session.synthetic or here.place.lease.synthetic,
+            "synthetic": session.synthetic or here.setup.lease.synthetic,
         },
     )
     return measured.metrics, measured.disturbed

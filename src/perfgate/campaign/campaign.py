@@ -13,27 +13,34 @@ from functools import partial
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.campaign.campaign_state import CampaignState, StartRole
+from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.injection import inject
 from perfgate.campaign.preflight_check import look_at, require_alike
-from perfgate.campaign.probe_state import ProbeState, ReadyStart, ends_the_start, not_measured
+from perfgate.campaign.probe_state import (
+    ProbeState,
+    ReadyStart,
+    StartAttempt,
+    StartRole,
+    ends_the_start,
+    not_measured,
+)
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
+from perfgate.gate.probe import ProbeJudgement
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.records import now
-from perfgate.runs.start_counts import Account
+from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe
@@ -191,68 +198,100 @@ class Campaign:
             return False
         self._starts.append(role)
         number = len(self._starts)
-        folder = self._folder / f"start-{number}-{role}"
-        disturbed, states = False, self._found.states
-        began = time.monotonic()
+        attempt = StartAttempt(role, number, self._folder / f"start-{number}-{role}", probes)
         try:
-            scenario = self.scenario
-            if role == "new":
-                scenario = inject(scenario, self.session.injections)
             with ExitStack() as stack:
-                session, tell = self.session, self._progress.note
-                lease = stack.enter_context(leased(scenario, session, tell))
-                began = time.monotonic()  # waiting for others costs no budget
-                serves = not all(self.tools.is_offline(probe) for probe in probes)
-                account = self.account.begin(role, serves=serves)
-                stack.callback(account.end, began)
-                self.account.synthetic |= lease.synthetic
-                check = partial(self._look_at, lease)
-                place = StartSetup(
-                    session.launcher, folder, session.cache, number, tell, lease, check
-                )
-                before = stack.enter_context(watch_start(scenario, session, lease))
-                with self._progress.step("start", f"start {number} ({role})"):
-                    start = stack.enter_context(fresh_start(scenario, self.tools, place, probes))
-                ready = ReadyStart(start, before, (time.monotonic() - began) / len(probes))
-                account.ready_s = time.monotonic() - began if serves else None
-                for done, probe in enumerate(probes, start=1):
-                    state = states[probe]
-                    if state.is_dropped:
-                        continue
-                    account.measured(offline=self.tools.is_offline(probe))
-                    disturbed |= self._measure(ready, probe, role)
-                    error = state.error
-                    if error is not None and (start.has_ended or ends_the_start(probe, error)):
-                        never = [one for one in probes[done:] if not states[one].measured]
-                        self._found.fail(never, not_measured(probe, error), folder)
-                        break
-                    if start.has_ended:
-                        break  # with its machine: what is left gets another start
-                    if role == "new" and not probe.is_load:
-                        self._found.stop_at_broken_answers(probe)
+                scenario = self._as_started(role)
+                lease = self._lease(attempt, scenario, stack)
+                account = self._open_account(attempt, lease, stack)
+                ready = self._bring_up(attempt, scenario, lease, stack)
+                account.ready_s = ready.seconds if account.serves else None
+                self._measure_each(attempt, ready, account)
         except PerfgateError as error:
-            disturbed |= self._met(probes, error, folder, number)
-        self.account.ended(wasted=disturbed)
+            attempt.disturbed |= self._met(probes, error, attempt.folder, number)
+        self._settle(attempt)
+        return attempt.disturbed
+
+    def _as_started(self, role: StartRole) -> Scenario:
+        """The scenario, with what is injected into the build under test."""
         if role == "new":
-            self._spent_s += time.monotonic() - began
-            self._disturbed_starts += disturbed
-        return disturbed
+            return inject(self.scenario, self.session.injections)
+        return self.scenario
+
+    def _lease(self, attempt: StartAttempt, scenario: Scenario, stack: ExitStack) -> Lease:
+        """The GPUs, or the CPU, of a start; waiting for others costs no budget."""
+        lease = stack.enter_context(leased(scenario, self.session, self._progress.note))
+        attempt.began = time.monotonic()
+        return lease
+
+    def _open_account(self, attempt: StartAttempt, lease: Lease, stack: ExitStack) -> Start:
+        """The start's line in the group's record, closed when the start has ended."""
+        serves = not all(self.tools.is_offline(probe) for probe in attempt.probes)
+        account = self.account.begin(attempt.role, serves=serves)
+        stack.callback(account.end, attempt.began)
+        self.account.synthetic |= lease.synthetic
+        return account
+
+    def _bring_up(
+        self, attempt: StartAttempt, scenario: Scenario, lease: Lease, stack: ExitStack
+    ) -> ReadyStart:
+        """The engine, started and watched, when it is ready to be measured."""
+        setup = StartSetup(
+            self.session.launcher,
+            attempt.folder,
+            self.session.cache,
+            attempt.number,
+            self._progress.note,
+            lease,
+            partial(self._look_at, lease),
+        )
+        watch = stack.enter_context(watch_start(scenario, self.session, lease))
+        with self._progress.step("start", f"start {attempt.number} ({attempt.role})"):
+            start = stack.enter_context(fresh_start(scenario, self.tools, setup, attempt.probes))
+        seconds = time.monotonic() - attempt.began
+        return ReadyStart(start, watch, seconds, seconds / len(attempt.probes))
+
+    def _measure_each(self, attempt: StartAttempt, ready: ReadyStart, account: Start) -> None:
+        """Measure the probes in order, until the start has ended or is of no more use."""
+        probes, states = attempt.probes, self._found.states
+        for done, probe in enumerate(probes, start=1):
+            state = states[probe]
+            if state.is_dropped:
+                continue
+            account.measured(offline=self.tools.is_offline(probe))
+            attempt.disturbed |= self._measure(ready, probe, attempt.role)
+            error = state.error
+            if error is not None and (ready.start.has_ended or ends_the_start(probe, error)):
+                never = [one for one in probes[done:] if not states[one].measured]
+                self._found.fail(never, not_measured(probe, error), attempt.folder)
+                return
+            if ready.start.has_ended:
+                return  # with its machine: what is left gets another start
+            if attempt.role == "new" and not probe.is_load:
+                self._found.stop_at_broken_answers(probe)
+
+    def _settle(self, attempt: StartAttempt) -> None:
+        """Count what the start took, and whether it must be made again."""
+        self.account.ended(wasted=attempt.disturbed)
+        if attempt.role == "new":
+            self._spent_s += time.monotonic() - attempt.began
+            self._disturbed_starts += attempt.disturbed
 
     def _measure(self, ready: ReadyStart, probe: Probe, role: StartRole) -> bool:
         """Measure one probe; tells whether it was disturbed, so that it is not used."""
         state, start = self._found.states[probe], ready.start
-        number = start.place.number
+        number, folder = start.setup.number, start.setup.folder / probe.label
         started, began = now(), time.monotonic()
         try:
             with self._progress.step(probe.label, f"start {number} ({role}): {probe.label}"):
                 measured = measure_guarded(start, probe, ready.watch)
         except PerfgateError as error:
-            return self._met([probe], error, start.place.folder / probe.label, number)
+            return self._met([probe], error, folder, number)
         seconds = round(ready.share_s + time.monotonic() - began, 1)
-        state.folder = start.place.folder / probe.label if role == "new" else state.folder
+        if role == "new":
+            state.folder = folder
         if measured.disturbed:
-            told = f"fresh start {number}: {', '.join(measured.disturbed)}"
-            state.disturbed.append(told)
+            state.disturbed.append(f"fresh start {number}: {', '.join(measured.disturbed)}")
         elif role == "new":
             state.measured[number] = measured
         else:
@@ -261,27 +300,33 @@ class Campaign:
         self.session.run.record(
             "measurement",
             {
-                "scenario": self.scenario.id,
-                "hardware": self.scenario.hardware.label,
-                "probe": probe.label,
+                **self._facts_of(probe),
                 "role": role,
-                "machine_bound": measures_itself(probe),
                 "start": number,
                 "started": started,
                 "seconds": seconds,
-                "engine": asdict(self.tools.build),
-                "fingerprint": dict(self._references.fingerprint(probe)),
                 "metrics": dict(measured.metrics),
                 "facts": dict(measured.facts),
                 "answers": {name: dict(given) for name, given in measured.answers.items()},
-                "folder": str(start.place.folder / probe.label),
+                "folder": str(folder),
                 "injected": [str(one) for one in self.session.injections] if role == "new" else [],
-                "synthetic": self.session.synthetic or start.place.lease.synthetic,
-                "lease": start.place.lease.plain(),
+                "synthetic": self.session.synthetic or start.setup.lease.synthetic,
+                "lease": start.setup.lease.plain(),
                 "disturbed": list(measured.disturbed),
             },
         )
         return bool(measured.disturbed)
+
+    def _facts_of(self, probe: Probe) -> dict[str, object]:
+        """What the record of a measurement says of the probe itself."""
+        return {
+            "scenario": self.scenario.id,
+            "hardware": self.scenario.hardware.label,
+            "probe": probe.label,
+            "machine_bound": measures_itself(probe),
+            "engine": asdict(self.tools.build),
+            "fingerprint": dict(self._references.fingerprint(probe)),
+        }
 
     def _look_at(self, lease: Lease, placement: Placement) -> None:
         """Look at the place of a start: here once, on other nodes each time.

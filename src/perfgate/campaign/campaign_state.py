@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines.waivers import waive
 from perfgate.campaign.probe_state import (
     ProbeState,
+    StartRole,
     answered,
     not_worth_measuring,
     of_broken_answers,
@@ -16,17 +16,16 @@ from perfgate.campaign.probe_state import (
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
-from perfgate.gate.performance import Rule
+from perfgate.gate.probe import ProbeJudgement
+from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import ProbeJudgement, judge, with_waivers
+from perfgate.verdicts.judgement import judge, with_waivers
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve
-
-StartRole = Literal["reference", "new"]
 
 
 class CampaignState:
@@ -117,26 +116,27 @@ class CampaignState:
             state.error = RunError(
                 "incomplete", "not measured: other probes' failures used up the starts"
             )
-        judged = state.judged or ProbeJudgement(
-            Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
-        )
+        judged = state.judged or _undecided(state)
         if probe.is_load and (fault := self._broken_answers()):
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
+        judged = replace(judged, notes=(*judged.notes, *notes))
+        if state.error:
+            judged = ProbeJudgement(Verdict.ERROR)
         return Outcome(
             probe,
-            Verdict.ERROR if state.error else judged.verdict,
-            () if state.error else judged.judgements,
+            judged.verdict,
+            judged.judgements,
             state.measurements,
             compared_with=state.comparison.in_words if state.comparison else "",
-            reason="" if state.error else judged.reason,
+            reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self._session.injections),
             synthetic=self._session.synthetic,
-            notes=() if state.error else (*judged.notes, *notes),
-            observed=() if state.error else judged.observed,
+            notes=judged.notes,
+            observed=judged.observed,
         )
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
@@ -174,9 +174,7 @@ class CampaignState:
         try:
             state.comparison = self._references.comparison(probe, state.own_reference)
             if self._reference_is_too_disturbed(probe, state):
-                state.judged = ProbeJudgement(
-                    Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed)
-                )
+                state.judged = _undecided(state)
                 return
             judged = judge(
                 probe,
@@ -205,3 +203,8 @@ class CampaignState:
                 today=self._session.today,
             ),
         )
+
+
+def _undecided(state: ProbeState) -> ProbeJudgement:
+    """What disturbances leave of a probe whose numbers they made useless."""
+    return ProbeJudgement(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))

@@ -14,7 +14,7 @@ from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.performance import rule_for
+from perfgate.gate.rule import rule_for
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.runs.start_counts import Account

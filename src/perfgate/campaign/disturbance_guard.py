@@ -68,9 +68,9 @@ def _watch_of(
     """The watch of one measurement, where the engine runs."""
     if since is None or not probe.is_load:
         return nullcontext()
-    if start.place.launcher.here:
-        return watch_over(start.scenario, since, env=start.place.lease.env)
-    return start.placement.watched(start.place.folder / "watch" / probe.label)
+    if start.setup.launcher.here:
+        return watch_over(start.scenario, since, env=start.setup.lease.env)
+    return start.placement.watched(start.setup.folder / "watch" / probe.label)
 
 
 def guarded(

@@ -40,6 +40,12 @@ class Seconds:
     value: float
     at_most: bool = False
 
+    def __add__(self, other: "Seconds") -> "Seconds":
+        return Seconds(self.value + other.value, self.at_most or other.at_most)
+
+    def __mul__(self, times: float) -> "Seconds":
+        return Seconds(self.value * times, self.at_most)
+
 
 @dataclass(frozen=True)
 class PlannedBuild:
@@ -118,13 +124,13 @@ class PlannedScenario:
 
     def duration(self, effort: Effort) -> Seconds:
         """How long all starts take with all that is measured on them."""
-        total = self.starts(effort) * self.start.value
+        total = self.start * self.starts(effort)
         for probe in self.probes:
             times = effort.of_probe[probe.probe.label]
             if measures_itself(probe.probe):
                 times += self.reference_starts
-            total += times * probe.seconds.value
-        return Seconds(total, self.start.at_most or any(one.seconds.at_most for one in self.probes))
+            total += probe.seconds * times
+        return total
 
     def cost(self, *, slower: bool) -> "Cost":
         """All that a run is expected to take."""
@@ -156,10 +162,7 @@ class Plan:
         costs = [one.cost(slower=slower) for one in self.scenarios]
         return Cost(
             sum(one.starts for one in costs),
-            Seconds(
-                sum(one.duration.value for one in costs),
-                any(one.duration.at_most for one in costs),
-            ),
+            sum((one.duration for one in costs), Seconds(0.0)),
             sum(one.gpu_hours for one in costs),
         )
 
@@ -316,14 +319,14 @@ def _most(
     """The fresh starts that the gate's policy allows, in number and in time."""
     most = min(scenario.gate.max_starts, rule.max_runs)
     budget = scenario.gate.budget_s
-    one = start.value + sum(found.value for found in seconds.values())
-    if budget is None or start.at_most or any(found.at_most for found in seconds.values()):
+    one = sum(seconds.values(), start)
+    if budget is None or one.at_most:
         return most, ()
     # Another start is made as long as the budget is not used up.
-    in_time = max(1, math.ceil(budget / one)) if one else most
+    in_time = max(1, math.ceil(budget / one.value)) if one.value else most
     if in_time >= most:
         return most, ()
-    notes = [f"the budget of {budget:g} s allows {in_time} starts of {one:.0f} s, not {most}"]
+    notes = [f"the budget of {budget:g} s allows {in_time} starts of {one.value:.0f} s, not {most}"]
     if in_time < 2:
         notes.append("a regression needs two starts, so none can be proved")
     return in_time, tuple(notes)

@@ -69,7 +69,7 @@ class FreshStart:
     Attributes:
         scenario: the scenario as it was started, injections included.
         tools: the programs.
-        place: where its files are, and how it was started.
+        setup: where its files are, and how it was started.
         placement: the machine or the nodes that it runs on.
         server: the running server; None where the programs are offline.
         target: where clients find the server.
@@ -77,7 +77,7 @@ class FreshStart:
 
     scenario: Scenario
     tools: Toolchain
-    place: StartSetup
+    setup: StartSetup
     placement: Placement
     server: Job | None = None
     target: Target | None = None
@@ -94,7 +94,7 @@ class FreshStart:
             RunError: there is no usable measurement.
             InputError: a program of this release cannot do it, or a dataset is missing.
         """
-        folder = self.place.folder / probe.label
+        folder = self.setup.folder / probe.label
         folder.mkdir(parents=True)
         with _explained_by(self.placement):
             measured = self._measure(probe, folder)
@@ -138,11 +138,17 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
-        marked = self._marked(command, probe)
+        marked = self.marked(command, probe.label)
         return self.placement.start_client(marked, folder, name, of_engine=of_engine)
 
-    def _marked(self, command: Command, probe: Probe) -> Command:
-        return _marked(command, self.scenario, probe.label, self.place)
+    def marked(self, command: Command, probe: str) -> Command:
+        """The command whose processes say in their environment what they were started for."""
+        marks = {
+            "PERFGATE_SCENARIO": self.scenario.id,
+            "PERFGATE_PROBE": probe,
+            "PERFGATE_START": str(self.setup.number),
+        }
+        return replace(command, env={**command.env, **self.setup.lease.env, **marks})
 
     def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
         load, server = self.scenario.workload, self.server
@@ -187,7 +193,7 @@ class FreshStart:
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
         command = self.placement.launched(steps[-1].command, self.scenario, self.tools.locations)
-        marked = self._marked(command, probe)
+        marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
@@ -202,17 +208,7 @@ class FreshStart:
         if step.produces is None:
             run()
         else:
-            made_once(step, folder, self.place.cache / "datasets", run)
-
-
-def _marked(command: Command, scenario: Scenario, probe: str, place: StartSetup) -> Command:
-    """The command whose processes say in their environment what they were started for."""
-    marks = {
-        "PERFGATE_SCENARIO": scenario.id,
-        "PERFGATE_PROBE": probe,
-        "PERFGATE_START": str(place.number),
-    }
-    return replace(command, env={**command.env, **place.lease.env, **marks})
+            made_once(step, folder, self.setup.cache / "datasets", run)
 
 
 def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
@@ -241,72 +237,56 @@ def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[
 
 @contextmanager
 def fresh_start(
-    scenario: Scenario, tools: Toolchain, place: StartSetup, probes: Sequence[Probe]
+    scenario: Scenario, tools: Toolchain, setup: StartSetup, probes: Sequence[Probe]
 ) -> Iterator[FreshStart]:
     """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
     Raises:
         RunError: it did not become ready, or the place will not do.
     """
-    place.folder.mkdir(parents=True)
-    limits = scenario.limits
-    seconds = limits.start_s + len(probes) * limits.total_s
-    with (
-        place.launcher.placed(
-            PlacementRequest(scenario, place.folder, seconds, place.tell)
-        ) as placement,
-        ExitStack() as running,
-    ):
-        place.check(placement)
-        if all(tools.is_offline(probe) for probe in probes):
-            start = FreshStart(scenario, tools, place, placement)
-        else:
+    setup.folder.mkdir(parents=True)
+    seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
+    request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
+    with setup.launcher.placed(request) as placement, ExitStack() as running:
+        setup.check(placement)
+        start = FreshStart(scenario, tools, setup, placement)
+        if not all(tools.is_offline(probe) for probe in probes):
             with _explained_by(placement):
-                start = _serving(scenario, tools, place, placement, running)
+                start = _serving(start, running)
         yield start
 
 
-def _serving(
-    scenario: Scenario,
-    tools: Toolchain,
-    place: StartSetup,
-    placement: Placement,
-    running: ExitStack,
-) -> FreshStart:
-    """A start with a server that is ready; `running` stops it."""
-    tokenizer = tools.engine.tokenizer(scenario, place.cache, tools.locations)
+def _serving(start: FreshStart, running: ExitStack) -> FreshStart:
+    """The start with a server that is ready; `running` stops it."""
+    scenario, tools, placement = start.scenario, start.tools, start.placement
+    tokenizer = tools.engine.tokenizer(scenario, start.setup.cache, tools.locations)
     served = tools.engine.served_model(scenario, tools.locations)
     for left in reversed(range(_TRIES_OF_PORTS)):
         endpoint = Endpoint(placement.host, placement.free_port(), served)
         try:
             if answers(endpoint.host, endpoint.port):
                 raise RunError("port_in_use", f"another program listens on port {endpoint.port}")
-            server = _server(scenario, tools, place, placement, endpoint)
-            running.enter_context(server)
+            server = running.enter_context(_server(start, endpoint))
             wait_until_ready(server, tools.engine, endpoint, scenario.limits.start_s)
         except RunError as error:
             if error.failure != "port_in_use" or not left:
                 raise
-            place.tell(f"port {endpoint.port} was taken before the server had it: another one")
+            start.setup.tell(
+                f"port {endpoint.port} was taken before the server had it: another one"
+            )
             running.close()
         else:
             break
-    target = Target(endpoint, tokenizer, tools.locations)
-    return FreshStart(scenario, tools, place, placement, server, target)
+    return replace(start, server=server, target=Target(endpoint, tokenizer, tools.locations))
 
 
-def _server(
-    scenario: Scenario,
-    tools: Toolchain,
-    place: StartSetup,
-    placement: Placement,
-    endpoint: Endpoint,
-) -> Job:
+def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     """The started server, which may not be ready yet."""
+    scenario, tools, placement = start.scenario, start.tools, start.placement
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
     launched = placement.launched(command, scenario, tools.locations)
-    return placement.start(_marked(launched, scenario, "", place), place.folder, "server")
+    return placement.start(start.marked(launched, ""), start.setup.folder, "server")
 
 
 @contextmanager

@@ -1,20 +1,46 @@
 """Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from perfgate.baselines import BaselineRun
 from perfgate.campaign.fresh_start import FreshStart
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.verdict import Verdict
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.judgement import ProbeJudgement
 from perfgate.verdicts.references import ProbeReference
 
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
+
+
+StartRole = Literal["reference", "new"]
+
+
+@dataclass
+class StartAttempt:
+    """One fresh start of a campaign while it is made.
+
+    Attributes:
+        role: which build it starts.
+        number: which start of the campaign it is, from 1.
+        folder: where its files go.
+        probes: what is to be measured on it.
+        began: when it had what it needs of the machine, on the monotonic clock.
+        disturbed: whether anything measured on it was disturbed, or the machine failed.
+    """
+
+    role: StartRole
+    number: int
+    folder: Path
+    probes: Sequence[Probe]
+    began: float = field(default_factory=time.monotonic)
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
@@ -24,11 +50,13 @@ class ReadyStart:
     Attributes:
         start: the start.
         watch: what watches the machine since before it; None: nothing does.
-        share_s: seconds until it was ready, divided among the probes that it serves.
+        seconds: until it was ready.
+        share_s: the same, divided among the probes that it serves.
     """
 
     start: FreshStart
     watch: Watch | None
+    seconds: float
     share_s: float
 
 

@@ -10,7 +10,7 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
-from perfgate.gate.performance import Rule
+from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool

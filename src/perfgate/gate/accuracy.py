@@ -13,7 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.distributions import beta_share, normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, counted, points
+from perfgate.gate.verdict import Judgement, Verdict, counted, points, unjudged
 
 Answers = Mapping[str, bool]
 
@@ -57,36 +57,12 @@ def judge_paired(
     check(metric, margin)
     if not base_answers or not new_answers:
         raise InputError(f"no answers of {metric}", expected="those of both builds")
-    baseline = sum(map(bool, base_answers.values())) / len(base_answers)
     runs = list(new_answers[:max_runs])
-    for answers in runs:
-        different = _different_questions(base_answers, answers)
-        if different:
-            return Judgement(
-                metric=metric,
-                verdict=Verdict.NOT_COMPARABLE,
-                baseline=baseline,
-                measured=None,
-                change=None,
-                interval=None,
-                band=margin,
-                runs_used=0,
-                needs_more_runs=False,
-                reason=different,
-            )
-    verdict, table = _decide(base_answers, runs, margin, alpha, beta)
-    notes = []
-    if verdict == Verdict.PASS and table.gain().shows(margin / 2, alpha):
-        second = _table(base_answers, runs[1:2]) if len(runs) > 1 else None
-        if second is None:
-            notes.append("improved; a second evaluation would have to agree")
-        elif table.runs == 1 and second.gain().shows(margin / 2, alpha):
-            verdict, table = Verdict.IMPROVEMENT, _table(base_answers, runs)
-        else:
-            notes.append("improved, but not in each of the first two evaluations")
+    baseline = sum(map(bool, base_answers.values())) / len(base_answers)
+    if different := _different_questions(base_answers, runs):
+        return unjudged(metric, Verdict.NOT_COMPARABLE, different, band=margin, baseline=baseline)
+    verdict, table, notes = _decide(base_answers, runs, margin, alpha, beta)
     low, high = table.bounds(alpha, beta)
-    if verdict == Verdict.PASS and table.p_value() < alpha:
-        notes.append("small drop within the band")
     return Judgement(
         metric=metric,
         verdict=verdict,
@@ -168,15 +144,32 @@ def _table(base: Answers, runs: Sequence[Answers]) -> _Table:
 
 def _decide(
     base: Answers, runs: Sequence[Answers], margin: float, alpha: float, beta: float
-) -> tuple[Verdict, _Table]:
+) -> tuple[Verdict, _Table, list[str]]:
     table = _table(base, runs[:1])
     for number in range(1, len(runs) + 1):
         table = _table(base, runs[:number])
         if table.bounds(alpha, beta)[1] < margin:
-            return Verdict.PASS, table
+            return _passed(base, runs, table, margin / 2, alpha)
         if table.p_value() < alpha:
-            return Verdict.REGRESSION, table
-    return Verdict.INCONCLUSIVE, table
+            return Verdict.REGRESSION, table, []
+    return Verdict.INCONCLUSIVE, table, []
+
+
+def _passed(
+    base: Answers, runs: Sequence[Answers], table: _Table, least: float, alpha: float
+) -> tuple[Verdict, _Table, list[str]]:
+    """IMPROVEMENT instead of PASS where each of the first two evaluations gains `least`."""
+    notes = []
+    if table.gain().shows(least, alpha):
+        if len(runs) < 2:
+            notes.append("improved; a second evaluation would have to agree")
+        elif table.runs == 1 and _table(base, runs[1:2]).gain().shows(least, alpha):
+            return Verdict.IMPROVEMENT, _table(base, runs), []
+        else:
+            notes.append("improved, but not in each of the first two evaluations")
+    if table.p_value() < alpha:
+        notes.append("small drop within the band")
+    return Verdict.PASS, table, notes
 
 
 def _reason(
@@ -203,15 +196,16 @@ def _reason(
     )
 
 
-def _different_questions(base: Answers, new: Answers) -> str:
-    """How the questions differ; empty if they are the same."""
-    missing, extra = len(base.keys() - new.keys()), len(new.keys() - base.keys())
-    if not missing and not extra:
-        return ""
-    return (
-        f"not the same questions: {missing} of the baseline's {len(base)} were not asked now, "
-        f"{extra} of {len(new)} asked now are not in the baseline"
-    )
+def _different_questions(base: Answers, runs: Sequence[Answers]) -> str:
+    """How the questions of the first run with others differ; empty if all are the same."""
+    for new in runs:
+        missing, extra = len(base.keys() - new.keys()), len(new.keys() - base.keys())
+        if missing or extra:
+            return (
+                f"not the same questions: {missing} of the baseline's {len(base)} were not asked "
+                f"now, {extra} of {len(new)} asked now are not in the baseline"
+            )
+    return ""
 
 
 def check(metric: str, margin: float) -> None:

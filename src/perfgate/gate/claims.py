@@ -23,9 +23,9 @@ Anything else is INCONCLUSIVE. At the edge of a claim (d = 0, or d = δ) a false
 ν = 10), so one start a side tells differences from 3 % on where s is 0.5 %, and two from 2 %.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from statistics import fmean
 from typing import Literal
 
@@ -33,9 +33,11 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
-from perfgate.gate.noise import t_quantile
+from perfgate.gate.noise import Noise
+from perfgate.gate.performance import performance_metric
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
+from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
+from perfgate.gate.sequential_test import BaselineLevel
 from perfgate.gate.verdict import Judgement, Verdict, counted, points
 
 Expect = Literal["better", "worse", "not_worse"]
@@ -84,41 +86,42 @@ def judge_claim(
     Raises:
         InputError: no or both comparisons, values that cannot be judged, a margin without meaning.
     """
-    if is_accuracy(metric):
-        raise InputError(
-            "an accuracy is not judged as performance",
-            found=metric,
-            hint="use judge_accuracy_claim",
-        )
+    found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or Rule()
     _check_sides(metric, len(versus), value)
-    found, rule = lookup(metric), rule or Rule()
     band = _margin(found, expect, margin)
     ours = scale.badness(found, new, "new")
-    if value is None:
-        theirs = scale.badness(found, versus, "compared")
-        against = counted(len(theirs), "fresh start")
-    else:
-        theirs = scale.badness(found, [value], "claimed")
-        against = f"the claimed {value:.10g} {found.unit}"
-    noise = found.family.sigma if sigma is None else sigma
-    loss = _performance_loss(found, ours, theirs, rule, noise, exact=value is not None)
+    theirs, against = _other_side(found, versus, value)
+    noise = Noise(found.family.sigma if sigma is None else sigma, rule.prior_dof or inf, "prior")
+    n_other = len(theirs) if value is None else inf
+    level = BaselineLevel(found, fmean(theirs), n_other, noise, rule, against, "claim")
+    look = level.look(ours)
+    loss = _Loss(look.loss, look.low, look.high, lambda x: f"{scale.change(found, x):+.1%}")
     verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
-    fewest = len(ours) if value is not None else min(len(ours), len(theirs))
-    low, high = sorted(scale.change(found, bound) for bound in (loss.low, loss.high))
     return Judgement(
         metric=metric,
         verdict=verdict,
         baseline=scale.value(found, fmean(theirs)),
         measured=scale.value(found, fmean(ours)),
         change=scale.change(found, loss.estimate),
-        interval=(low, high),
+        interval=level.interval(look),
         band=band,
-        runs_used=len(ours),
-        needs_more_runs=verdict == Verdict.INCONCLUSIVE and fewest < rule.max_runs,
+        runs_used=look.runs,
+        needs_more_runs=verdict == Verdict.INCONCLUSIVE and min(look.runs, n_other) < rule.max_runs,
         reason=f"{why}, after {counted(len(ours), 'fresh start')} against {against}",
         notes=notes,
         against="claim",
     )
+
+
+def _other_side(
+    metric: Metric, versus: Sequence[float], value: float | None
+) -> tuple[tuple[float, ...], str]:
+    """What is compared with, on the scale and in words."""
+    if value is not None:
+        claimed = scale.badness(metric, [value], "claimed")
+        return claimed, f"the claimed {value:.10g} {metric.unit}"
+    theirs = scale.badness(metric, versus, "compared")
+    return theirs, counted(len(theirs), "fresh start")
 
 
 def judge_accuracy_claim(
@@ -158,27 +161,14 @@ def judge_accuracy_claim(
     _check_sides(metric, len(theirs) + (versus_score is not None), value)
     band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
     if ours and theirs:
-        judged = judge_paired(metric, theirs[0], ours, margin=band)
-    else:
-        reference = versus_score
-        if value is not None:
-            reference = documented_score(value)
-        elif theirs:
-            reference = score_of(theirs[0])
-        score = score_of(ours[0]) if ours else new_score
-        if reference is None or score is None:
-            raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-        judged = judge_unpaired(metric, reference, score, margin=band)
-    return _as_claim(judged, expect)
-
-
-def score_of(answers: Answers) -> Score:
-    """The score of one evaluation's answers.
-
-    Raises:
-        InputError: no answers.
-    """
-    return counted_score(sum(map(bool, answers.values())), len(answers))
+        return _as_claim(judge_paired(metric, theirs[0], ours, margin=band), expect)
+    score = score_of(ours[0]) if ours else new_score
+    reference = score_of(theirs[0]) if theirs else versus_score
+    if value is not None:
+        reference = documented_score(value)
+    if reference is None or score is None:
+        raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
+    return _as_claim(judge_unpaired(metric, reference, score, margin=band), expect)
 
 
 def _check_sides(metric: str, others: int, value: float | None) -> None:
@@ -192,7 +182,7 @@ def _check_sides(metric: str, others: int, value: float | None) -> None:
 
 def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
     """The band of a ``not_worse`` claim; None for the others, which have none."""
-    if not (math.isfinite(margin) and 0 <= margin < 1):
+    if not (isfinite(margin) and 0 <= margin < 1):
         raise InputError(
             f"the margin of a claim about {metric.name} cannot be used",
             found=margin,
@@ -214,27 +204,6 @@ def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
             hint="that it is not worse at all can never be shown; say which loss would count",
         )
     return metric.family.band
-
-
-def _performance_loss(
-    metric: Metric,
-    new: Sequence[float],
-    other: Sequence[float],
-    rule: Rule,
-    sigma: float,
-    *,
-    exact: bool,
-) -> _Loss:
-    spread = 1 / len(new) + (0.0 if exact else 1 / len(other))
-    error = sigma * math.sqrt(spread)
-    dof = rule.prior_dof or math.inf
-    loss = fmean(new) - fmean(other)
-    return _Loss(
-        loss,
-        loss - t_quantile(1 - rule.alpha, dof) * error,
-        loss + t_quantile(1 - rule.beta, dof) * error,
-        lambda difference: f"{scale.change(metric, difference):+.1%}",
-    )
 
 
 def _as_claim(judged: Judgement, expect: Expect) -> Judgement:

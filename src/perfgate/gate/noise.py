@@ -171,7 +171,7 @@ def winsorise(values: Sequence[float], prior_sigma: float) -> tuple[tuple[float,
 
 
 def standard_error(
-    noise: Noise, n_base: int, n_new: int, *, environment_sigma: float = 0.0
+    noise: Noise, n_base: float, n_new: int, *, environment_sigma: float = 0.0
 ) -> float:
     """Standard error of a difference of two means: sqrt(s² (1/n_new + 1/n_base) + s_env²).
 
@@ -182,7 +182,7 @@ def standard_error(
 
 def smallest_detectable(
     noise: Noise,
-    n_base: int,
+    n_base: float,
     n_new: int,
     *,
     alpha: float,
@@ -202,7 +202,7 @@ def check_band(
     metric: str,
     band: float,
     *,
-    n_base: int,
+    n_base: float,
     max_runs: int,
     alpha: float,
     noise: Noise,
@@ -227,7 +227,7 @@ def check_band(
         )
 
 
-def measured_margin(noise: Noise, *, n_base: int, max_runs: int, floor: float) -> float:
+def measured_margin(noise: Noise, *, n_base: float, max_runs: int, floor: float) -> float:
     """The margin of a machine that shows its own noise: what it can resolve, at least `floor`.
 
     That is the smallest detectable loss at MEASURED_ALPHA and MEASURED_BETA: a build as it was

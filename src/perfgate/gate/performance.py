@@ -14,20 +14,9 @@ from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.noise import Noise
-from perfgate.gate.rule import Rule, rule_for
+from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import BaselineLevel, judge
 from perfgate.gate.verdict import Judgement, Verdict, counted
-
-__all__ = [
-    "LEAST_TOLERANCE",
-    "Change",
-    "Rule",
-    "describe_change",
-    "judge_documented",
-    "judge_on_scale",
-    "judge_performance",
-    "rule_for",
-]
 
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
 # what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
@@ -112,31 +101,21 @@ def judge_on_scale(
     measured_noise: bool,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
-    declared = metric.family.band if band is None else band
-    if declared is None:
-        raise InputError(
-            f"{metric.name} is only reported: it has no default band and cannot gate without one",
-            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
-        )
+    declared = declared_band(metric, band)
     margin = scale.margin(metric, declared)
-    comparison, notes = _compare(metric, baseline, sigma, rule or _RULE, measured_noise)
+    level, notes = baseline_level(metric, baseline, sigma, rule or _RULE, measured_noise)
     scale.check_unit(metric, baseline, new)
     if measured_noise:
-        wide = noises.measured_margin(
-            comparison.noise,
-            n_base=comparison.n_base,
-            max_runs=comparison.rule.max_runs,
-            floor=margin,
-        )
+        wide = measured_margin(level, margin)
         if wide > margin:
             notes.append(
                 f"band widened from {declared:.1%} to {scale.band(metric, wide):.1%}: what this "
-                f"machine's noise of {comparison.noise.sigma:.1%} a run lets the gate resolve"
+                f"machine's noise of {level.noise.sigma:.1%} a run lets the gate resolve"
             )
         margin = wide
     else:
-        notes += _floor_note(comparison, margin)
-    return judge(comparison, new, margin, notes)
+        notes += _floor_note(level, margin)
+    return judge(level, new, margin, notes)
 
 
 def describe_change(
@@ -155,17 +134,17 @@ def describe_change(
     found = performance_metric(metric)
     before = scale.badness(found, baseline, "baseline")
     values = scale.badness(found, new, "new")
-    comparison, _ = _compare(found, before, sigma, rule or _RULE, measured_noise)
+    level, _ = baseline_level(found, before, sigma, rule or _RULE, measured_noise)
     scale.check_unit(found, before, values)
-    look = comparison.look(values)
+    look = level.look(values)
     return Change(
         metric,
-        scale.value(found, comparison.centre),
+        scale.value(found, level.centre),
         scale.value(found, fmean(values)),
         scale.change(found, look.loss),
-        comparison.interval(look),
+        level.interval(look),
         len(values),
-        comparison.p_value(look),
+        level.p_value(look),
     )
 
 
@@ -204,22 +183,10 @@ def judge_documented(
             f"tolerance raised from {tolerance:.1%} to {LEAST_TOLERANCE:.0%}: less cannot be told "
             "from the difference between machines"
         )
-    prior = found.family.sigma if sigma is None else sigma
-    known = scale.badness(found, [reference], "documented")
+    level = documented_level(found, reference, sigma, max_runs)
     values = scale.badness(found, new, "new")
-    scale.check_unit(found, known, values)
-    comparison = BaselineLevel(
-        found,
-        centre=known[0],
-        n_base=1,
-        noise=Noise(noises.checked_sigma(prior), inf, "stipulated"),
-        rule=replace(DOCUMENTED_RULE, max_runs=min(max_runs, DOCUMENTED_RULE.max_runs)),
-        against=f"the documented value of {reference:.10g} {found.unit}",
-        kind="documented",
-        environment_sigma=ENVIRONMENT_SIGMA,
-    )
-    notes += _floor_note(comparison, margin)
-    judged = judge(comparison, values, margin, notes)
+    scale.check_unit(found, [level.centre], values)
+    judged = judge(level, values, margin, [*notes, *_floor_note(level, margin)])
     if judged.verdict == Verdict.REGRESSION:
         return replace(judged, reason=f"below the documented value: {judged.reason}")
     if judged.verdict == Verdict.IMPROVEMENT:
@@ -227,8 +194,29 @@ def judge_documented(
     return judged
 
 
-def performance_metric(name: str) -> Metric:
-    """The performance metric of that name.
+def documented_level(
+    metric: Metric, reference: float, sigma: float | None, max_runs: int
+) -> BaselineLevel:
+    """A documented value as what new runs are compared with; arguments as in `judge_documented`.
+
+    Raises:
+        InputError: a value or a noise that cannot be used.
+    """
+    prior = noises.checked_sigma(metric.family.sigma if sigma is None else sigma)
+    return BaselineLevel(
+        metric,
+        centre=scale.badness(metric, [reference], "documented")[0],
+        n_base=1,
+        noise=Noise(prior, inf, f"prior {prior:.2%}, stipulated"),
+        rule=replace(DOCUMENTED_RULE, max_runs=min(max_runs, DOCUMENTED_RULE.max_runs)),
+        against=f"the documented value of {reference:.10g} {metric.unit}",
+        kind="documented",
+        environment_sigma=ENVIRONMENT_SIGMA,
+    )
+
+
+def performance_metric(name: str, otherwise: str = "perfgate.gate.accuracy") -> Metric:
+    """The performance metric of that name; `otherwise` is what judges an accuracy.
 
     Raises:
         InputError: no metric has it, or it is an accuracy.
@@ -237,18 +225,43 @@ def performance_metric(name: str) -> Metric:
         raise InputError(
             "an accuracy is not judged as performance",
             found=name,
-            hint="use perfgate.gate.accuracy",
+            hint=f"use {otherwise}",
         )
     return lookup(name)
 
 
-def _compare(
+def declared_band(metric: Metric, band: float | None) -> float:
+    """The band, or if none is given that of the metric's family.
+
+    Raises:
+        InputError: it has none either.
+    """
+    declared = metric.family.band if band is None else band
+    if declared is None:
+        raise InputError(
+            f"{metric.name} is only reported: it has no default band and cannot gate without one",
+            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
+        )
+    return declared
+
+
+def baseline_level(
     metric: Metric,
     values: Sequence[float],
     sigma: float | None,
     rule: Rule,
     measured_noise: bool,
 ) -> tuple[BaselineLevel, list[str]]:
+    """Measured values as what new runs are compared with, and notes on them.
+
+    Args:
+        metric: a performance metric.
+        values: accepted runs on the log scale, in any order.
+        sigma, rule, measured_noise: as in `judge_performance`.
+
+    Raises:
+        InputError: a noise that cannot be used, or too few values to measure it.
+    """
     prior = metric.family.sigma if sigma is None else noises.checked_sigma(sigma)
     if measured_noise:
         if len(values) < noises.FEWEST_TO_MEASURE_NOISE:
@@ -259,12 +272,7 @@ def _compare(
                 hint="measure the reference again with 4 or 5 fresh starts (gate.reference_starts)",
             )
         prior = noises.WEAK_SIGMA if sigma is None else sigma
-        rule = replace(
-            rule,
-            alpha=noises.MEASURED_ALPHA,
-            beta=noises.MEASURED_BETA,
-            prior_dof=noises.WEAK_DOF,
-        )
+        rule = measured_rule(rule)
     kept, pulled = noises.winsorise(values, prior)
     notes = [f"{counted(pulled, 'outlying baseline value')} winsorised"] if pulled else []
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
@@ -273,16 +281,22 @@ def _compare(
     return BaselineLevel(metric, fmean(kept), len(kept), noise, rule, against), notes
 
 
-def _floor_note(comparison: BaselineLevel, margin: float) -> list[str]:
-    most = comparison.rule.max_runs
-    least = noises.smallest_detectable(
-        comparison.noise,
-        comparison.n_base,
-        most,
-        alpha=comparison.rule.alpha,
-        environment_sigma=comparison.environment_sigma,
+def measured_rule(rule: Rule) -> Rule:
+    """The rule of a machine that measures its own noise; of `rule` only `max_runs` counts."""
+    return Rule(noises.MEASURED_ALPHA, noises.MEASURED_BETA, rule.max_runs, noises.WEAK_DOF)
+
+
+def measured_margin(level: BaselineLevel, declared: float) -> float:
+    """The margin of such a machine: what its noise lets the gate resolve, at least `declared`."""
+    return noises.measured_margin(
+        level.noise, n_base=level.n_base, max_runs=level.rule.max_runs, floor=declared
     )
+
+
+def _floor_note(level: BaselineLevel, margin: float) -> list[str]:
+    most = level.rule.max_runs
+    least = level.smallest_detectable(most)
     if margin >= least:
         return []
-    band = scale.band(comparison.metric, least)
+    band = scale.band(level.metric, least)
     return [f"the band is below the noise floor: {counted(most, 'fresh start')} resolve {band:.1%}"]

@@ -1,6 +1,7 @@
 """Sanity of answers: faults that make a score meaningless, told apart from a small regression."""
 
 import math
+from collections.abc import Mapping
 
 from perfgate.core.errors import InputError
 
@@ -13,6 +14,26 @@ _FAR_POINTS = 0.10
 # A reference this good makes a score below one half a broken engine, not a weaker one.
 _GOOD_REFERENCE = 0.8
 _MOST_INVALID = 0.02
+
+
+def faults_of(
+    metric: str, reference: Mapping[str, float], measured: Mapping[str, float]
+) -> tuple[str, ...]:
+    """What a loss of one accuracy is, where it is no small one but broken output or format.
+
+    Args:
+        metric: canonical name of an accuracy metric, whose task has the filters of GSM8K.
+        reference: scores of the baseline by metric, as far as they are known.
+        measured: scores of one evaluation; without one of ``strict-match`` there is no fault.
+
+    Raises:
+        InputError: a score that is not within 0…1.
+    """
+    task = metric.rpartition(":")[0]
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    if strict not in measured:
+        return ()
+    return sanity(measured[strict], measured.get(flexible), reference_strict=reference.get(strict))
 
 
 def sanity(

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
-from perfgate.gate.accuracy import check
+from perfgate.gate.accuracy import Answers, check
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, points
@@ -61,6 +61,15 @@ def counted_score(right: int, questions: int) -> Score:
     return Score(right / questions, questions)
 
 
+def score_of(answers: Answers) -> Score:
+    """The score of one evaluation's answers.
+
+    Raises:
+        InputError: no answers.
+    """
+    return counted_score(sum(map(bool, answers.values())), len(answers))
+
+
 def documented_score(value: float, stderr: float | None = None) -> Score:
     """A documented score; its standard error gives the questions it is worth, p (1 - p) / SE².
 
@@ -110,16 +119,8 @@ def judge_unpaired(
     check(metric, margin)
     if new.questions is None:
         raise InputError(f"the new score of {metric} lacks its number of questions")
-    alpha_z, beta_z = normal_quantile(1 - alpha), normal_quantile(1 - beta)
     drop = reference.value - new.value
-    low = drop - math.hypot(
-        reference.value - reference.interval(alpha_z, beta_z)[0],
-        new.interval(beta_z, alpha_z)[1] - new.value,
-    )
-    high = drop + math.hypot(
-        reference.interval(alpha_z, beta_z)[1] - reference.value,
-        new.value - new.interval(beta_z, alpha_z)[0],
-    )
+    low, high = _bounds(reference, new, alpha, beta)
     verdict, why = Verdict.INCONCLUSIVE, "neither that nor its absence is proved"
     if high < margin:
         verdict, why = Verdict.PASS, "it is not as bad"
@@ -147,3 +148,18 @@ def judge_unpaired(
         ),
         notes=tuple(notes),
     )
+
+
+def _bounds(reference: Score, new: Score, alpha: float, beta: float) -> tuple[float, float]:
+    """Bounds of the true drop: the lower fails with alpha, the upper with beta."""
+    alpha_z, beta_z = normal_quantile(1 - alpha), normal_quantile(1 - beta)
+    drop = reference.value - new.value
+    low = drop - math.hypot(
+        reference.value - reference.interval(alpha_z, beta_z)[0],
+        new.interval(beta_z, alpha_z)[1] - new.value,
+    )
+    high = drop + math.hypot(
+        reference.interval(alpha_z, beta_z)[1] - reference.value,
+        new.value - new.interval(beta_z, alpha_z)[0],
+    )
+    return low, high

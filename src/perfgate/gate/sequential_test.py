@@ -10,7 +10,14 @@ from statistics import fmean
 
 from perfgate.core.metrics import Metric
 from perfgate.gate import scale
-from perfgate.gate.noise import Noise, median, standard_error, t_quantile, t_tail
+from perfgate.gate.noise import (
+    Noise,
+    median,
+    smallest_detectable,
+    standard_error,
+    t_quantile,
+    t_tail,
+)
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Against, Judgement, Verdict, counted
 
@@ -42,7 +49,7 @@ class BaselineLevel:
     Attributes:
         metric: what is compared.
         centre: mean of the baseline on the log scale.
-        n_base: values behind it.
+        n_base: values behind it; infinite for a number that is taken as exact.
         noise: noise of one run.
         rule: error rates and effort.
         against: the baseline in words, for reasons.
@@ -52,7 +59,7 @@ class BaselineLevel:
 
     metric: Metric
     centre: float
-    n_base: int
+    n_base: float
     noise: Noise
     rule: Rule
     against: str
@@ -61,16 +68,27 @@ class BaselineLevel:
 
     def look(self, new: Sequence[float]) -> Look:
         """d = mean(new) - centre, L = d - t(1-alpha) SE, U = d + t(1-beta) SE."""
-        loss, error = fmean(new) - self.centre, self._error(len(new))
+        loss, error = fmean(new) - self.centre, self.standard_error(len(new))
         low = loss - t_quantile(1 - self.rule.alpha, self.noise.dof) * error
         high = loss + t_quantile(1 - self.rule.beta, self.noise.dof) * error
         return Look(len(new), loss, low, high)
 
     def p_value(self, look: Look) -> float:
         """P of a loss at least this large if there is none."""
-        return t_tail(look.loss / self._error(look.runs), self.noise.dof)
+        return t_tail(look.loss / self.standard_error(look.runs), self.noise.dof)
 
-    def _error(self, runs: int) -> float:
+    def smallest_detectable(self, runs: int) -> float:
+        """The smallest true loss that so many new runs find in 19 of 20 cases, on the log scale."""
+        return smallest_detectable(
+            self.noise,
+            self.n_base,
+            runs,
+            alpha=self.rule.alpha,
+            environment_sigma=self.environment_sigma,
+        )
+
+    def standard_error(self, runs: int) -> float:
+        """That of the mean loss of so many new runs."""
         return standard_error(
             self.noise, self.n_base, runs, environment_sigma=self.environment_sigma
         )

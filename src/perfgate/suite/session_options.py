@@ -17,7 +17,7 @@ from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, Session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.paths import machine_store, repository
-from perfgate.gate.performance import Rule
+from perfgate.gate.rule import Rule
 from perfgate.launchers.base import launcher
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.leases import GpuPool

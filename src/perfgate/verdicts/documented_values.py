@@ -3,31 +3,31 @@
 Pure. The gate's rules are in `perfgate.gate`; here they get their numbers from measurements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.claims import judge_accuracy_claim, judge_claim
-from perfgate.gate.performance import LEAST_TOLERANCE, Rule, judge_documented
-from perfgate.gate.sanity import sanity
-from perfgate.gate.scores import Score, counted_score, documented_score, judge_unpaired
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.performance import LEAST_TOLERANCE
+from perfgate.gate.probe import AccuracyTest, DocumentedTest
+from perfgate.gate.rule import Rule
+from perfgate.gate.scores import Score, counted_score, documented_score, score_of
+from perfgate.gate.verdict import Judgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim
 
 
-def judge_documented_value(
+def documented_test(
     metric: str,
     value: DocumentedValue,
     measurements: Sequence[Measurement],
     band: float | None,
-    rule: Rule,
     *,
     sigma: float | None = None,
-) -> Judgement:
-    """Judge one metric against its documented value; REGRESSION: below what is documented.
+) -> DocumentedTest | AccuracyTest:
+    """One metric against its documented value; REGRESSION: below what is documented.
 
     Args:
         metric: canonical name.
@@ -36,33 +36,28 @@ def judge_documented_value(
             the same questions again would not narrow a binomial interval.
         band: the loss that counts against a baseline. Against a document it is the value's own
             tolerance, else for performance this band or 10 %, whichever is wider.
-        rule: the most fresh starts; error rates are those of the documented rule.
         sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
 
     Raises:
-        InputError: values that cannot be judged, or a score of an unknown number of questions.
+        InputError: a score of an unknown number of questions.
     """
-    if is_accuracy(metric):
-        first = measurements[0]
-        judgement = judge_unpaired(
-            metric,
-            documented_score(value.value, value.stderr),
-            measured_score(metric, first),
-            margin=value.tolerance or band or ACCURACY.band or 0.0,
-        )
-        if judgement.verdict == Verdict.REGRESSION:
-            judgement = replace(judgement, reason=f"below the documented value: {judgement.reason}")
-        faults = faults_of(metric, {metric: value.value}, first)
-        notes = (*judgement.notes, *faults)
-        return replace(judgement, notes=notes, against="documented")
-    return judge_documented(
+    if not is_accuracy(metric):
+        now = [measurement.metrics[metric] for measurement in measurements]
+        return DocumentedTest(metric, tolerance_of(value, band), value.value, now, sigma)
+    first = measurements[0]
+    return AccuracyTest(
         metric,
-        value.value,
-        [measurement.metrics[metric] for measurement in measurements],
-        value.tolerance or max(band or 0.0, LEAST_TOLERANCE),
-        sigma=sigma,
-        max_runs=rule.max_runs,
+        value.tolerance or band,
+        ({}, ()),
+        (documented_score(value.value, value.stderr), measured_score(metric, first)),
+        ({metric: value.value}, first.metrics),
+        against="documented",
     )
+
+
+def tolerance_of(value: DocumentedValue, band: float | None) -> float:
+    """The loss of a performance metric that counts against a document, as in `documented_test`."""
+    return value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
 
 
 def measured_score(metric: str, measurement: Measurement) -> Score:
@@ -76,7 +71,7 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
     """
     answers = measurement.answers.get(metric)
     if answers:
-        return counted_score(sum(map(bool, answers.values())), len(answers))
+        return score_of(answers)
     questions, score = measurement.facts.get("questions"), measurement.metrics.get(metric)
     if not isinstance(questions, int) or isinstance(questions, bool) or score is None:
         raise InputError(
@@ -141,18 +136,3 @@ def with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgem
     else:
         note = f"documented: {value:.10g} {unit}, now {judgement.measured / value - 1:+.1%}"
     return replace(judgement, notes=(*judgement.notes, note))
-
-
-def faults_of(
-    metric: str, reference: Mapping[str, float], measured: Measurement
-) -> tuple[str, ...]:
-    """What a loss looks like, where it is no small loss but broken output or a broken format."""
-    task = metric.rpartition(":")[0]
-    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
-    if strict not in measured.metrics:
-        return ()
-    return sanity(
-        measured.metrics[strict],
-        measured.metrics.get(flexible),
-        reference_strict=reference.get(strict),
-    )

@@ -1,8 +1,9 @@
-"""Judgement: a probe's measurements against what it is compared with, metric by metric.
+"""Judgement: a probe's measurements against what it is compared with.
 
-Pure. Where there is a measured baseline it decides, and what is documented becomes a note; beside
-it stands the anchor, so that a loss in many small steps shows. Both are judged under the scenario's
-policy; measured and documented are never mixed.
+Pure. First everything is collected that a verdict rests on (`probe_tests`): per gating metric the
+measured baseline or else what is documented, the noise, the band, the measurements, and beside them
+the anchor, so that a loss in many small steps shows. Then the gate judges it in one call
+(`perfgate.gate.probe.judge_probe`). Measured and documented are never mixed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +13,25 @@ from perfgate.baselines import Entry
 from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.anchor import anchor_band
-from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Change, Rule, describe_change, judge_performance
-from perfgate.gate.scores import Score, judge_unpaired
-from perfgate.gate.verdict import Judgement, Verdict, verdict_of
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate.probe import (
+    AccuracyTest,
+    MetricTest,
+    NoTest,
+    PerformanceTest,
+    ProbeJudgement,
+    ProbeTests,
+    RunNoise,
+    judge_probe,
+    together,
+)
+from perfgate.gate.rule import Rule
+from perfgate.gate.scores import Score
+from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.documented_values import (
-    faults_of,
-    judge_documented_value,
-    measured_score,
-    with_gap,
-)
+from perfgate.verdicts.documented_values import documented_test, measured_score, with_gap
 
 
 @dataclass(frozen=True)
@@ -46,28 +50,6 @@ class Reference:
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
     noise: Mapping[str, SigmaOf] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ProbeJudgement:
-    """The verdict of one probe, and whether another fresh start may change it.
-
-    Attributes:
-        verdict: the worst of the judgements'.
-        judgements: one per gating metric, those against the anchor after those against the
-            baseline.
-        reason: why there is no verdict from numbers, where there is none.
-        needs_more_runs: whether another fresh start may change it.
-        observed: how the metrics moved that are reported and do not gate.
-        notes: what else a person should know.
-    """
-
-    verdict: Verdict
-    judgements: tuple[Judgement, ...] = ()
-    reason: str = ""
-    needs_more_runs: bool = False
-    observed: tuple[Change, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def judge(
@@ -90,17 +72,12 @@ def judge(
         InputError: a baseline and no gating metric, or values that cannot be judged.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
-    documented, entry = reference.documented, reference.entry
-    metrics = probe.gating_metrics()
+    metrics, entry = probe.gating_metrics(), reference.entry
     _require(metrics, measurements)
-    if entry is None:
-        if not documented.keys() & set(metrics):
-            return ProbeJudgement(
-                Verdict.NO_BASELINE, reason="there is no baseline for this probe yet"
-            )
-        return _against_documents(probe, documented, measurements, rule)
-    different = entry.differences(fingerprint)
-    if different:
+    if entry is None and not reference.documented.keys() & set(metrics):
+        why = "there is no baseline for this probe yet"
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+    if entry is not None and (different := entry.differences(fingerprint)):
         return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise InputError(
@@ -109,76 +86,20 @@ def judge(
             found=f"no metric that {probe.id} gives",
             hint="name one of its metrics in the scenario's gate, or drop the probe",
         )
-    judgements = judge_metrics(metrics, probe.scenario, reference, measurements, rule)
-    against_anchor, notes = _against_anchor(probe, reference, measurements, fingerprint, rule)
-    judged = together((*judgements, *against_anchor))
-    if probe.is_load:
-        observed, untold = _observed(probe.scenario, metrics, reference, measurements, rule)
-        return replace(judged, observed=observed, notes=(*notes, *untold))
-    return replace(judged, notes=notes)
-
-
-def judge_metrics(
-    metrics: Sequence[str],
-    scenario: Scenario,
-    reference: Reference,
-    measurements: Sequence[Measurement],
-    rule: Rule,
-) -> tuple[Judgement, ...]:
-    """Judge metrics against `reference.entry`, each with the scenario's band or else its own.
-
-    Performance metrics share the rule's alpha (`sharing_alpha`).
-    """
-    if reference.entry is None:
-        raise ValueError("no entry to judge against")
-    entry, policy = reference.entry, scenario.gate
-    measured = {metric: entry.values(metric) for metric in metrics}
-
-    def performance(metric: str, alpha: float) -> Judgement:
-        known = reference.noise.get(metric)
-        prior_dof = known.dof if known else rule.prior_dof
-        return judge_performance(
-            metric,
-            measured[metric],
-            [measurement.metrics[metric] for measurement in measurements],
-            band=band_of(metric, scenario),
-            sigma=known.sigma if known else sigma_of(metric, scenario),
-            rule=replace(rule, alpha=alpha, prior_dof=prior_dof),
-            measured_noise=policy.noise == "measured",
-        )
-
-    speeds = [one for one in metrics if not is_accuracy(one) and measured[one]]
-    found = sharing_alpha(speeds, performance, scenario, rule)
-    for metric in metrics:
-        if is_accuracy(metric):
-            found[metric] = _judge_accuracy(metric, entry, measurements, band_of(metric, scenario))
-        elif metric not in found:
-            why = f"the baseline has no {metric}"
-            found[metric] = _unjudged(metric, measurements, band_of(metric, scenario), why)
-    return tuple(with_gap(found[metric], reference.documented.get(metric)) for metric in metrics)
-
-
-def sharing_alpha(
-    metrics: Sequence[str],
-    judge_one: Callable[[str, float], Judgement],
-    scenario: Scenario,
-    rule: Rule,
-) -> dict[str, Judgement]:
-    """Judge performance metrics together: metric → judgement, in the order given.
-
-    They share the rule's alpha (Holm 1979): one regression is claimed wrongly, of all of them, no
-    more often than of a single one. A machine that measures its own noise has its own alpha, made
-    for several metrics.
-
-    Args:
-        metrics: canonical names.
-        judge_one: judges a metric at an error rate.
-        scenario: whose gate it is.
-        rule: error rates.
-    """
-    if scenario.gate.noise == "measured":
-        return {metric: judge_one(metric, rule.alpha) for metric in metrics}
-    return holm(metrics, judge_one, rule.alpha)
+    unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
+    tests = probe_tests(probe, reference, measurements, with_anchor=not unlike)
+    judged = judge_probe(tests, rule)
+    notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
+    return replace(
+        judged,
+        judgements=tuple(
+            with_gap(one, reference.documented.get(one.metric))
+            if one.against == "baseline"
+            else one
+            for one in judged.judgements
+        ),
+        notes=(*notes, *judged.notes),
+    )
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
@@ -191,149 +112,106 @@ def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> Non
             )
 
 
-def together(
-    judgements: tuple[Judgement, ...], unjudged: tuple[Judgement, ...] = ()
-) -> ProbeJudgement:
-    """The worst of `judgements`; what is unjudged is listed after them."""
-    verdict = verdict_of(judgements)
-    # A proved regression needs no further starts, whatever the other metrics say.
-    more = verdict != Verdict.REGRESSION and any(
-        judgement.needs_more_runs for judgement in judgements
-    )
-    return ProbeJudgement(verdict, (*judgements, *unjudged), needs_more_runs=more)
-
-
-def with_waivers(
-    judged: ProbeJudgement, waive: Callable[[tuple[Judgement, ...]], tuple[Judgement, ...]]
-) -> ProbeJudgement:
-    """`judged` with the regressions let through that `waive` marks so."""
-    judgements = waive(judged.judgements)
-    if judgements == judged.judgements:
-        return judged
-    counting = tuple(one for one in judgements if not _is_only_listed(one))
-    listed = tuple(one for one in judgements if _is_only_listed(one))
-    decided = together(counting, listed)
-    return replace(decided, reason=judged.reason, observed=judged.observed, notes=judged.notes)
-
-
-def _is_only_listed(judgement: Judgement) -> bool:
-    """Whether it is a metric that no document tells of, beside one that a document does."""
-    return judgement.verdict == Verdict.NO_BASELINE and judgement.against == "documented"
-
-
-def _against_anchor(
+def probe_tests(
     probe: Probe,
     reference: Reference,
     measurements: Sequence[Measurement],
-    fingerprint: Mapping[str, str],
-    rule: Rule,
-) -> tuple[tuple[Judgement, ...], tuple[str, ...]]:
-    """What the anchor says, with its wider bands; an anchor that cannot be compared is told."""
-    anchor = reference.anchor
-    if anchor is None:
-        return (), ()
-    if different := anchor.differences(fingerprint):
-        return (), (f"not compared with the anchor: {'; '.join(different)}",)
-    metrics = [one for one in probe.gating_metrics() if anchor.values(one)]
-    scenario = probe.scenario
-    bands = {
-        metric: anchor_band(metric, band)
-        for metric in metrics
-        if (band := band_of(metric, scenario)) is not None
-    }
-    wider = replace(scenario, gate=replace(scenario.gate, bands={**scenario.gate.bands, **bands}))
-    found = judge_metrics(
-        metrics, wider, Reference(anchor, noise=reference.noise), measurements, rule
-    )
-    return tuple(_of_anchor(one) for one in found), ()
+    *,
+    with_anchor: bool = True,
+) -> ProbeTests:
+    """All that is judged of a probe: what its verdict rests on, and no verdict yet.
 
+    Args:
+        probe: what was measured.
+        reference: what it is compared with.
+        measurements: one per fresh start, in order, each with every gating metric.
+        with_anchor: whether the anchor can be compared with.
 
-def _of_anchor(judgement: Judgement) -> Judgement:
-    return replace(
-        judgement, against="anchor", reason=f"since the last release: {judgement.reason}"
-    )
-
-
-def _observed(
-    scenario: Scenario,
-    gating: Sequence[str],
-    reference: Reference,
-    measurements: Sequence[Measurement],
-    rule: Rule,
-) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """How every other metric moved that both sides have on every start, and what cannot be told.
-
-    With the noise that the gate itself would believe in, so that nodes or a noisy machine raise no
-    more suspicion than they should. A value that the gate would refuse spoils no verdict.
+    Raises:
+        InputError: the number of questions behind a score is unknown.
     """
-    shared = set.intersection(*(set(one.metrics) for one in measurements))
-    found, notes = [], []
-    for metric in sorted(shared - set(gating)):
-        before = reference.entry.values(metric) if reference.entry else []
-        if is_accuracy(metric) or not before:
-            continue
-        now = [one.metrics[metric] for one in measurements]
-        known = reference.noise.get(metric)
-        try:
-            found.append(
-                describe_change(
-                    metric,
-                    before,
-                    now,
-                    sigma=known.sigma if known else sigma_of(metric, scenario),
-                    rule=replace(rule, prior_dof=known.dof) if known else rule,
-                    measured_noise=scenario.gate.noise == "measured",
-                )
-            )
-        except InputError as error:
-            notes.append(f"{metric} is not compared: {error.problem}")
-    return tuple(found), tuple(notes)
+    metrics, scenario, entry = probe.gating_metrics(), probe.scenario, reference.entry
+    if entry is None:
+        return ProbeTests(
+            [_documented(one, scenario, reference.documented, measurements) for one in metrics]
+        )
+    anchor = reference.anchor if with_anchor else None
+    reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
+    return ProbeTests(
+        [_measured(one, scenario, entry, reference.noise, measurements) for one in metrics],
+        [
+            _measured(one, scenario, anchor, reference.noise, measurements)
+            for one in metrics
+            if anchor.values(one)
+        ]
+        if anchor
+        else (),
+        [
+            performance_test(one, scenario, entry.values(one), reference.noise, measurements)
+            for one in sorted(reported)
+            if probe.is_load and not is_accuracy(one) and entry.values(one)
+        ],
+    )
 
 
-def _against_documents(
-    probe: Probe,
+def _documented(
+    metric: str,
+    scenario: Scenario,
     documented: Mapping[str, DocumentedValue],
     measurements: Sequence[Measurement],
-    rule: Rule,
-) -> ProbeJudgement:
-    scenario = probe.scenario
-    judged, unjudged = [], []
-    for metric in probe.gating_metrics():
-        value = documented.get(metric)
-        if value is None:
-            why = "not judged: nothing is documented for it, and there is no baseline yet"
-            band = band_of(metric, scenario)
-            told = _unjudged(metric, measurements, band, why)
-            unjudged.append(replace(told, against="documented"))
-        else:
-            judged.append(
-                judge_documented_value(
-                    metric,
-                    value,
-                    measurements,
-                    band_of(metric, scenario),
-                    rule,
-                    sigma=sigma_of(metric, scenario),
-                )
-            )
-    return together(tuple(judged), tuple(unjudged))
+) -> MetricTest:
+    band, value = band_of(metric, scenario), documented.get(metric)
+    if value is None:
+        why = "not judged: nothing is documented for it, and there is no baseline yet"
+        return NoTest(metric, band, measurements[-1].metrics.get(metric), why, "documented")
+    return documented_test(metric, value, measurements, band, sigma=sigma_of(metric, scenario))
 
 
-def _unjudged(
-    metric: str, measurements: Sequence[Measurement], band: float | None, why: str
-) -> Judgement:
-    return Judgement(
-        metric=metric,
-        verdict=Verdict.NO_BASELINE,
-        baseline=None,
-        measured=measurements[-1].metrics.get(metric),
-        change=None,
-        interval=None,
-        band=band,
-        runs_used=0,
-        needs_more_runs=False,
-        reason=why,
+def _measured(
+    metric: str,
+    scenario: Scenario,
+    entry: Entry,
+    noise: Mapping[str, SigmaOf],
+    measurements: Sequence[Measurement],
+) -> MetricTest:
+    values = entry.values(metric)
+    if not is_accuracy(metric) and values:
+        return performance_test(metric, scenario, values, noise, measurements)
+    band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
+    answers = (
+        before.answers.get(metric, {}),
+        [measurement.answers.get(metric, {}) for measurement in measurements],
     )
+    paired = bool(answers[0]) and all(answers[1])
+    if not is_accuracy(metric) or not (paired or metric in before.metrics):
+        why = f"the baseline has no {metric}"
+        return NoTest(metric, band, last.metrics.get(metric), why)
+    scores = None
+    if not paired:  # equal fingerprints asked equally many questions
+        score = measured_score(metric, measurements[0])
+        scores = (Score(before.metrics[metric], score.questions), score)
+    return AccuracyTest(metric, band, answers, scores, (before.metrics, last.metrics))
+
+
+def performance_test(
+    metric: str,
+    scenario: Scenario,
+    baseline: Sequence[float],
+    noise: Mapping[str, SigmaOf],
+    measurements: Sequence[Measurement] = (),
+) -> PerformanceTest:
+    """A performance metric of a scenario, with its band and the noise that the gate believes in."""
+    now = [measurement.metrics[metric] for measurement in measurements]
+    known = noise_of(metric, scenario, noise)
+    return PerformanceTest(metric, band_of(metric, scenario), baseline, now, known)
+
+
+def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -> RunNoise:
+    """The noise of one fresh start: as it was measured beforehand, else the family's."""
+    own, known = scenario.gate.noise == "measured", measured.get(metric)
+    if known is None:
+        return RunNoise(sigma_of(metric, scenario), measured=own)
+    return RunNoise(known.sigma, known.dof, own)
 
 
 def band_of(metric: str, scenario: Scenario) -> float | None:
@@ -349,20 +227,12 @@ def sigma_of(metric: str, scenario: Scenario) -> float | None:
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
 
 
-def _judge_accuracy(
-    metric: str, entry: Entry, measurements: Sequence[Measurement], band: float | None
-) -> Judgement:
-    margin = band or ACCURACY.band or 0.0
-    reference = entry.runs[0]
-    before = reference.answers.get(metric, {})
-    now = [measurement.answers.get(metric, {}) for measurement in measurements]
-    if before and all(now):
-        judgement = judge_paired(metric, before, now, margin=margin)
-    elif metric not in reference.metrics:
-        return _unjudged(metric, measurements, band, f"the baseline has no {metric}")
-    else:  # equal fingerprints asked equally many questions
-        score = measured_score(metric, measurements[0])
-        known = Score(reference.metrics[metric], score.questions)
-        judgement = judge_unpaired(metric, known, score, margin=margin)
-    faults = faults_of(metric, reference.metrics, measurements[-1])
-    return replace(judgement, notes=(*judgement.notes, *faults))
+def with_waivers(
+    judged: ProbeJudgement, waive: Callable[[tuple[Judgement, ...]], tuple[Judgement, ...]]
+) -> ProbeJudgement:
+    """`judged` with the regressions let through that `waive` marks so."""
+    judgements = waive(judged.judgements)
+    if judgements == judged.judgements:
+        return judged
+    decided = together(judgements)
+    return replace(decided, reason=judged.reason, observed=judged.observed, notes=judged.notes)

@@ -11,7 +11,8 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, judge_unpaired
 from perfgate.gate.verdict import Judgement
 
@@ -66,20 +67,20 @@ def judge_question(question: NumberTest) -> Judgement:
             found=question.questions,
             expected="questions only beside an accuracy",
         )
-    plain = Rule()
-    rule = Rule(
-        plain.alpha if question.alpha is None else question.alpha,
-        plain.beta if question.beta is None else question.beta,
-        plain.max_runs if question.max_runs is None else question.max_runs,
-    )
     return judge_performance(
         question.metric,
         question.baseline,
         question.new,
         band=band,
         sigma=question.sigma,
-        rule=rule,
+        rule=Rule(**_given(question, "alpha", "beta", "max_runs")),
     )
+
+
+def _given(question: NumberTest, *fields: str) -> dict[str, Any]:
+    """Those of the fields that the question does not leave to the rule."""
+    found = {name: getattr(question, name) for name in fields}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _judge_accuracy(question: NumberTest) -> Judgement:
@@ -88,37 +89,31 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
     Asking the same questions again does not narrow the interval of a score, so that further
     values add nothing and one look decides.
     """
-    asked = question.questions
-    if asked is None:
+    questions = question.questions
+    if questions is None:
         raise InputError(
             "how far a score can be trusted depends on how many questions it comes from",
             field="questions",
             expected="the number of questions behind each value",
             hint="add the number of questions, e.g. 1319 for all of GSM8K",
         )
-    for name, given in (("sigma", question.sigma), ("max_runs", question.max_runs)):
-        if given is not None:
-            raise InputError(
-                f"{name} means nothing for an accuracy: its spread is the binomial one, and asking "
-                "the same questions again does not narrow it",
-                field=name,
-                found=given,
-                hint=f"leave {name} out",
-            )
+    for name, given in _given(question, "sigma", "max_runs").items():
+        raise InputError(
+            f"{name} means nothing for an accuracy: its spread is the binomial one, and asking the "
+            "same questions again does not narrow it",
+            field=name,
+            found=given,
+            hint=f"leave {name} out",
+        )
     for name, values in (("baseline", question.baseline), ("new", question.new)):
         _require_shares(name, values)
-    rates = {
-        name: rate
-        for name, rate in (("alpha", question.alpha), ("beta", question.beta))
-        if rate is not None
-    }
     band = question.band
     return judge_unpaired(
         question.metric,
-        Score(fmean(question.baseline), asked),
-        counted_score(round(question.new[0] * asked), asked),
+        Score(fmean(question.baseline), questions),
+        counted_score(round(question.new[0] * questions), questions),
         margin=(lookup(question.metric).family.band or 0.0) if band is None else band,
-        **rates,
+        **_given(question, "alpha", "beta"),
     )
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import betainc, ndtri
+from scipy.special import betainc
 
-from perfgate.gate.noise import Noise, standard_error, t_quantile
+from perfgate.gate.distributions import normal_quantile
+from perfgate.gate.noise import t_quantile
+from perfgate.gate.sequential_test import BaselineLevel
 
 TRIALS = 2000
 
@@ -28,24 +30,20 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SpeedTest:
-    """A performance metric against a baseline or a documented value; all on the log scale.
+    """A performance metric against a baseline or a documented value.
 
     Attributes:
-        margin: the loss that counts.
-        noise: what the gate believes of one fresh start; trials are drawn with it.
-        n_base: values of the baseline.
-        alpha, beta: error rates of a look.
-        most: fresh starts that it asks for, at most.
-        environment_sigma: spread between machines that no further start averages out.
+        level: what new runs are compared with; trials are drawn with its noise.
+        margin: the loss that counts, on the log scale.
     """
 
+    level: BaselineLevel
     margin: float
-    noise: Noise
-    n_base: int
-    alpha: float
-    beta: float
-    most: int
-    environment_sigma: float = 0.0
+
+    @property
+    def most(self) -> int:
+        """Fresh starts that it asks for, at most."""
+        return self.level.rule.max_runs
 
 
 @dataclass(frozen=True)
@@ -109,11 +107,11 @@ def starts_of_probe(
 
 
 def _speed(test: SpeedTest, most: int, draw: Generator, *, slower: bool, trials: int) -> Decided:
-    sigma = test.noise.sigma
+    level, sigma = test.level, test.level.noise.sigma
     loss = test.margin if slower else 0.0
     runs = loss + sigma * draw.standard_normal((trials, most))
-    centre = sigma / math.sqrt(test.n_base) * draw.standard_normal(trials)
-    centre += test.environment_sigma * draw.standard_normal(trials)
+    centre = sigma / math.sqrt(level.n_base) * draw.standard_normal(trials)
+    centre += level.environment_sigma * draw.standard_normal(trials)
     return decide(test, runs - centre[:, np.newaxis])
 
 
@@ -125,12 +123,10 @@ def decide(test: SpeedTest, runs: Floats) -> Decided:
         runs: losses against the baseline's centre, one row per trial, one column per fresh start.
     """
     trials, most = runs.shape
-    t_low = t_quantile(1 - test.alpha, test.noise.dof)
-    t_high = t_quantile(1 - test.beta, test.noise.dof)
-    errors = [
-        standard_error(test.noise, test.n_base, count, environment_sigma=test.environment_sigma)
-        for count in range(1, most + 1)
-    ]
+    level = test.level
+    t_low = t_quantile(1 - level.rule.alpha, level.noise.dof)
+    t_high = t_quantile(1 - level.rule.beta, level.noise.dof)
+    errors = [level.standard_error(count) for count in range(1, most + 1)]
     at = np.full(trials, most, dtype=np.int64)
     lost = np.zeros(trials, dtype=np.bool_)
     open_ = np.ones(trials, dtype=np.bool_)
@@ -155,7 +151,7 @@ def _answers(test: AnswersTest, most: int, draw: Generator, trials: int) -> Deci
     gained = changed - lost
     net = lost - gained
     error = np.sqrt(changed + 1 - net**2 / test.questions) / test.questions
-    passed = net / test.questions + float(ndtri(1 - test.beta)) * error < test.margin
+    passed = net / test.questions + normal_quantile(1 - test.beta) * error < test.margin
     # P(at least `lost` of `changed`) if both sides are as likely, as in `judge_paired`.
     p = np.where(lost > 0, betainc(np.maximum(lost, 1), gained + 1, 0.5), 1.0)
     regressed = ~passed & (p < test.alpha)

@@ -5,17 +5,17 @@ fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.gate.performance import Rule
-from perfgate.gate.sweep import judge_sweep
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
+from perfgate.gate.rule import Rule
+from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import ProbeJudgement, band_of, sharing_alpha, sigma_of, together
+from perfgate.verdicts.judgement import band_of, noise_of
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -105,28 +105,20 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
             needs_more_runs=True,
         )
     now = [[point.measured[start] for point in points] for start in starts]
-    policy = sweep.scenario.gate
-
-    def curve(metric: str, alpha: float) -> Judgement:
-        return judge_sweep(
+    tests = [
+        CurveTest(
             metric,
+            band_of(metric, sweep.scenario),
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
-            band=band_of(metric, sweep.scenario),
-            sigma=sigma_of(metric, sweep.scenario),
-            rule=replace(rule, alpha=alpha),
-            measured_noise=policy.noise == "measured",
+            noise_of(metric, sweep.scenario, {}),
         )
-
-    metrics = [
-        one
-        for one in sweep.gating_metrics()
-        if all(one in run.metrics for runs in before for run in runs)
+        for metric in sweep.gating_metrics()
+        if all(metric in run.metrics for runs in before for run in runs)
     ]
-    if not metrics:
+    if not tests:
         return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
-    found = sharing_alpha(metrics, curve, sweep.scenario, rule)
-    return together(tuple(found[metric] for metric in metrics))
+    return judge_probe(ProbeTests(tests), rule)
 
 
 def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:

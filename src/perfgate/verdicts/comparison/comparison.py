@@ -52,18 +52,18 @@ class Comparison:
         return ("A", self.a), ("B", self.b)
 
 
-def compare(a: Side, b: Side, asked: ComparisonOptions) -> Comparison:
+def compare(a: Side, b: Side, options: ComparisonOptions) -> Comparison:
     """Judge the new side B against the reference A, probe by probe.
 
     Raises:
         InputError: a run is on both sides, a name that is asked for is not there, or values that
             cannot be judged.
     """
-    a, b = _chosen(a, asked.probes), _chosen(b, asked.probes)
+    a, b = _chosen(a, options.probes), _chosen(b, options.probes)
     _require_two(a, b)
-    pairs, only_a, only_b = _pairs(a, b, asked.across)
-    _require_known(asked, pairs)
-    return Comparison(a, b, tuple(compare_probe(*pair, asked) for pair in pairs), only_a, only_b)
+    pairs, only_a, only_b = _pairs(a, b, options.across)
+    _require_known(options, pairs)
+    return Comparison(a, b, tuple(compare_probe(*pair, options) for pair in pairs), only_a, only_b)
 
 
 def _chosen(side: Side, names: Sequence[str]) -> Side:
@@ -141,10 +141,10 @@ def _by_name(side: Side, *, by_label: bool) -> dict[str, Measured]:
     return {probe.label: probe for probe in side.probes}
 
 
-def _require_known(asked: ComparisonOptions, pairs: Sequence[Pair]) -> None:
+def _require_known(options: ComparisonOptions, pairs: Sequence[Pair]) -> None:
     """Refuse names of facts and metrics that nothing here has: most likely they are misspelt."""
     facts = {SCENARIO} | {name for _, a, b in pairs for side in facts_of(a, b) for name in side}
-    unknown = sorted(asked.across - facts)
+    unknown = sorted(options.across - facts)
     if unknown and pairs:
         raise InputError(
             "no such fact",
@@ -153,7 +153,9 @@ def _require_known(asked: ComparisonOptions, pairs: Sequence[Pair]) -> None:
             expected="facts of both sides: " + ", ".join(sorted(facts)),
         )
     shared = sorted({name for _, a, b in pairs for name in shared_metrics(a, b)[0]})
-    given = [("--band", name) for name in asked.bands] + [("--metric", n) for n in asked.metrics]
+    given = [("--band", name) for name in options.bands] + [
+        ("--metric", n) for n in options.metrics
+    ]
     for option, metric in given:
         lookup(metric)
         if pairs and metric not in shared:
@@ -163,8 +165,8 @@ def _require_known(asked: ComparisonOptions, pairs: Sequence[Pair]) -> None:
                 found=metric,
                 expected="one of " + (", ".join(shared) or "none, as they share no metric"),
             )
-    for metric in asked.metrics:
-        if metric not in asked.bands and lookup(metric).family.band is None:
+    for metric in options.metrics:
+        if metric not in options.bands and lookup(metric).family.band is None:
             raise InputError(
                 f"{metric} has no band of its own, so that it cannot be judged",
                 field="--metric",

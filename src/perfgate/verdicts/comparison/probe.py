@@ -1,20 +1,20 @@
 """One probe that two sides have: whether it can be compared, and the gate's verdicts. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import noise as noises
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.multiplicity import false_discoveries, holm
-from perfgate.gate.performance import Change, Rule, describe_change, judge_performance
-from perfgate.gate.scores import Score, judge_unpaired
+from perfgate.gate.multiplicity import false_discoveries
+from perfgate.gate.performance import Change
+from perfgate.gate.probe import AccuracyTest, MetricTest, PerformanceTest, RunNoise, judge_tests
+from perfgate.gate.rule import Rule
+from perfgate.gate.scores import Score
 from perfgate.gate.verdict import Judgement, Verdict, counted, verdict_of
 from perfgate.verdicts.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.verdicts.comparison.sides import Measured
-from perfgate.verdicts.documented_values import faults_of
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def shared_metrics(a: Measured, b: Measured) -> tuple[list[str], tuple[str, ...]
     )
 
 
-def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions) -> ProbeComparison:
+def compare_probe(
+    name: str, a: Measured, b: Measured, options: ComparisonOptions
+) -> ProbeComparison:
     """Judge every metric that both sides have of one probe.
 
     Raises:
@@ -97,7 +99,7 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
     ]
     if failures:
         return ProbeComparison(name, Verdict.ERROR, reason="; ".join(failures), starts=starts)
-    matter, meant = differences(*facts_of(a, b), asked.across)
+    matter, meant = differences(*facts_of(a, b), options.across)
     if matter:
         return ProbeComparison(
             name,
@@ -107,23 +109,18 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
             starts=starts,
         )
     shared, only_a, only_b = shared_metrics(a, b)
-    noise = _Noise.of(a, b, asked.rule)
-    judgements, reported = _judged(a, b, shared, asked, noise)
-    called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
-    warnings = list(noise.told)
-    warnings += [
-        f"{metric} is missing from some runs of {side} and is not compared"
-        for side, one in (("A", a), ("B", b))
-        for metric in one.partial()
+    noise, warnings = _noise(a, b)
+    bands = {metric: _band(metric, options) for metric in shared}
+    scores = [_accuracy_test(one, bands[one], a, b) for one in shared if is_accuracy(one)]
+    speeds = [
+        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise)
+        for one in shared
+        if not is_accuracy(one)
     ]
-    of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
-    if not (of_the_load or (a.fingerprint and b.fingerprint)):
-        warnings.append("nothing that both sides tell shows that they measured the same load")
-    if len(b.runs) > asked.rule.max_runs:
-        used = counted(asked.rule.max_runs, "fresh start")
-        warnings.append(
-            f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}"
-        )
+    tests: list[MetricTest] = [*scores, *speeds]
+    judgements = judge_tests([one for one in tests if one.band is not None], options.rule)
+    reported = tuple(one.change(options.rule) for one in speeds if one.band is None)
+    called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
     return ProbeComparison(
         name,
         verdict_of(judgements) if judgements else Verdict.NOT_COMPARABLE,
@@ -137,103 +134,65 @@ def compare_probe(name: str, a: Measured, b: Measured, asked: ComparisonOptions)
         starts,
         only_a,
         only_b,
-        tuple(warnings),
+        (*warnings, *_warnings(a, b, options.rule)),
     )
 
 
-@dataclass(frozen=True)
-class _Noise:
-    """Where the noise of one run comes from.
+def _warnings(a: Measured, b: Measured, rule: Rule) -> list[str]:
+    """What a reader should know of what was not compared, or not checked."""
+    told = [
+        f"{metric} is missing from some runs of {side} and is not compared"
+        for side, one in (("A", a), ("B", b))
+        for metric in one.partial()
+    ]
+    of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
+    if not (of_the_load or (a.fingerprint and b.fingerprint)):
+        told.append("nothing that both sides tell shows that they measured the same load")
+    if len(b.runs) > rule.max_runs:
+        used = counted(rule.max_runs, "fresh start")
+        told.append(f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}")
+    return told
+
+
+def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
+    """Where the noise of one run comes from, and a warning where little is known of it.
 
     A machine that is its own reference is noisier than the priors of the metrics' families, which
     are those of GPU servers: its own spread decides, or where A has too few starts to show it, the
     weak prior that such machines get.
     """
-
-    sigma: float | None = None
-    prior_dof: float = Rule().prior_dof
-    measured: bool = False
-    told: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, a: Measured, b: Measured, rule: Rule) -> "_Noise":
-        if not (a.machine_bound or b.machine_bound):
-            return cls(prior_dof=rule.prior_dof)
-        if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
-            return cls(measured=True)
-        few = counted(len(a.runs), "fresh start")
-        return cls(
-            noises.WEAK_SIGMA,
-            noises.WEAK_DOF,
-            told=(
-                f"A has {few} on a machine that is its own reference: too few to measure its "
-                f"noise, so that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes "
-                "are decided",
-            ),
-        )
+    if not (a.machine_bound or b.machine_bound):
+        return RunNoise(), []
+    if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
+        return RunNoise(measured=True), []
+    few = counted(len(a.runs), "fresh start")
+    return RunNoise(noises.WEAK_SIGMA, noises.WEAK_DOF), [
+        f"A has {few} on a machine that is its own reference: too few to measure its noise, so "
+        f"that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes are decided"
+    ]
 
 
-def _judged(
-    a: Measured, b: Measured, metrics: Sequence[str], asked: ComparisonOptions, noise: _Noise
-) -> tuple[tuple[Judgement, ...], tuple[Change, ...]]:
-    """The judgements of metrics with a band, Holm's correction over the performance ones, and the
-    changes of the others."""
-    bands = {
-        one: asked.bands.get(one, lookup(one).family.band)
-        if not asked.metrics or one in asked.metrics
-        else None
-        for one in metrics
-    }
-
-    def judge(metric: str, alpha: float) -> Judgement:
-        return judge_performance(
-            metric,
-            a.values(metric),
-            b.values(metric),
-            band=bands[metric],
-            sigma=noise.sigma,
-            rule=replace(asked.rule, alpha=alpha, prior_dof=noise.prior_dof),
-            measured_noise=noise.measured,
-        )
-
-    scores = [one for one in metrics if is_accuracy(one) and bands[one] is not None]
-    gating = [one for one in metrics if not is_accuracy(one) and bands[one] is not None]
-    judgements = [_judge_accuracy(one, a, b, bands[one] or 0.0) for one in scores]
-    if gating:
-        judgements += holm(gating, judge, asked.rule.alpha).values()
-    reported = tuple(
-        describe_change(
-            one,
-            a.values(one),
-            b.values(one),
-            sigma=noise.sigma,
-            rule=replace(asked.rule, prior_dof=noise.prior_dof),
-            measured_noise=noise.measured,
-        )
-        for one in metrics
-        if bands[one] is None and not is_accuracy(one)
-    )
-    return tuple(judgements), reported
+def _band(metric: str, options: ComparisonOptions) -> float | None:
+    """The loss that counts; None: the metric is only reported."""
+    if options.metrics and metric not in options.metrics:
+        return None
+    return options.bands.get(metric, lookup(metric).family.band)
 
 
-def _judge_accuracy(metric: str, a: Measured, b: Measured, margin: float) -> Judgement:
+def _accuracy_test(metric: str, band: float | None, a: Measured, b: Measured) -> AccuracyTest:
     """Paired where both sides have the answers; else by the first score of each side."""
     first, now = a.runs[0], b.runs[0]
-    before = first.answers.get(metric, {})
-    answers = [one.answers.get(metric, {}) for one in b.runs]
-    if before and all(answers):
-        judgement = judge_paired(metric, before, answers, margin=margin)
-    else:
-        asked = [_questions(metric, one) for one in (first, now)]
+    answers = first.answers.get(metric, {}), [one.answers.get(metric, {}) for one in b.runs]
+    scores = None
+    if band is not None and not (answers[0] and all(answers[1])):
+        known = [_questions(metric, one) for one in (first, now)]
         if a.fingerprint and b.fingerprint:  # equal fingerprints asked the same questions
-            asked = [one or asked[0] or asked[1] for one in asked]
-        scores = [
-            _score(metric, one.metrics[metric], questions)
-            for one, questions in zip((first, now), asked, strict=True)
-        ]
-        judgement = judge_unpaired(metric, *scores, margin=margin)
-    faults = faults_of(metric, first.metrics, now)
-    return replace(judgement, notes=(*judgement.notes, *faults))
+            known = [one or known[0] or known[1] for one in known]
+        scores = (
+            _score(metric, first.metrics[metric], known[0]),
+            _score(metric, now.metrics[metric], known[1]),
+        )
+    return AccuracyTest(metric, band, answers, scores, (first.metrics, now.metrics))
 
 
 def _questions(metric: str, measurement: Measurement) -> float | None:

@@ -1,0 +1,276 @@
+"""Probe: all that is judged of one probe, collected beforehand and then judged together.
+
+The tests are plain values: metric by metric, what is held against what, with which band and noise.
+Here they share the error rate, meet the anchor's wider bands, and become one verdict. The rules
+themselves are in `perfgate.gate.performance`, `.sweep`, `.accuracy` and `.scores`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import ACCURACY, lookup
+from perfgate.gate import scale
+from perfgate.gate.accuracy import Answers, judge_paired
+from perfgate.gate.anchor import anchor_band
+from perfgate.gate.multiplicity import holm
+from perfgate.gate.performance import (
+    Change,
+    baseline_level,
+    describe_change,
+    judge_documented,
+    judge_performance,
+    measured_rule,
+    performance_metric,
+)
+from perfgate.gate.rule import Rule
+from perfgate.gate.sanity import faults_of
+from perfgate.gate.scores import Score, judge_unpaired
+from perfgate.gate.sequential_test import BaselineLevel
+from perfgate.gate.sweep import judge_sweep
+from perfgate.gate.verdict import Against, Judgement, Verdict, unjudged, verdict_of
+
+
+class _NoiseSettings(TypedDict):
+    sigma: float | None
+    rule: Rule
+    measured_noise: bool
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """The noise of one fresh start that a test goes by; arguments as in `judge_performance`.
+
+    Attributes:
+        sigma: prior noise on the log scale; None: the default.
+        prior_dof: how many observations it is worth; None: as the rule says.
+        measured: whether the machine's own noise decides.
+    """
+
+    sigma: float | None = None
+    prior_dof: float | None = None
+    measured: bool = False
+
+    def rule(self, rule: Rule) -> Rule:
+        """The rule that tests with this noise go by."""
+        if self.measured:
+            return measured_rule(rule)
+        return rule if self.prior_dof is None else replace(rule, prior_dof=self.prior_dof)
+
+    def settings(self, rule: Rule) -> _NoiseSettings:
+        """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
+        return {"sigma": self.sigma, "rule": self.rule(rule), "measured_noise": self.measured}
+
+
+@dataclass(frozen=True)
+class PerformanceTest:
+    """A performance metric against measured values: one per fresh start on both sides."""
+
+    metric: str
+    band: float | None
+    baseline: Sequence[float]
+    new: Sequence[float]
+    noise: RunNoise = field(default_factory=RunNoise)
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_performance`."""
+        settings = self.noise.settings(rule)
+        return judge_performance(self.metric, self.baseline, self.new, band=self.band, **settings)
+
+    def change(self, rule: Rule) -> Change:
+        """How far it moved, without a verdict; errors as of `describe_change`."""
+        return describe_change(self.metric, self.baseline, self.new, **self.noise.settings(rule))
+
+    def level(self, rule: Rule) -> BaselineLevel:
+        """What new runs are compared with; errors as of `judge_performance`."""
+        metric = performance_metric(self.metric)
+        values = scale.badness(metric, self.baseline, "baseline")
+        return baseline_level(metric, values, **self.noise.settings(rule))[0]
+
+
+@dataclass(frozen=True)
+class CurveTest:
+    """A performance metric of a whole sweep: for each fresh start the values of all points."""
+
+    metric: str
+    band: float | None
+    baseline: Sequence[Sequence[float]]
+    new: Sequence[Sequence[float]]
+    noise: RunNoise = field(default_factory=RunNoise)
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_sweep`."""
+        settings = self.noise.settings(rule)
+        return judge_sweep(self.metric, self.baseline, self.new, band=self.band, **settings)
+
+
+@dataclass(frozen=True)
+class DocumentedTest:
+    """A performance metric against a documented value; `band` is the document's tolerance."""
+
+    metric: str
+    band: float
+    value: float
+    new: Sequence[float]
+    sigma: float | None
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_documented`."""
+        return judge_documented(
+            self.metric, self.value, self.new, self.band, sigma=self.sigma, max_runs=rule.max_runs
+        )
+
+
+@dataclass(frozen=True)
+class AccuracyTest:
+    """An accuracy: answer by answer, or where they are not known on both sides, by two scores.
+
+    Attributes:
+        metric: canonical name.
+        band: the drop that counts, absolute; None: the default.
+        answers: those of the baseline, and of each evaluation of the new build.
+        scores: of the baseline and the new build; None: the answers decide.
+        measured: all scores of the baseline and of the new build, by metric; they tell a broken
+            output or format from a small loss.
+        against: what the baseline is.
+    """
+
+    metric: str
+    band: float | None
+    answers: tuple[Answers, Sequence[Answers]]
+    scores: tuple[Score, Score] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are an accuracy's own)
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`."""
+        margin = self.band or ACCURACY.band or 0.0
+        if self.scores is None:
+            found = judge_paired(self.metric, *self.answers, margin=margin)
+        else:
+            found = judge_unpaired(self.metric, *self.scores, margin=margin)
+        reason = found.reason
+        if self.against == "documented" and found.verdict == Verdict.REGRESSION:
+            reason = f"below the documented value: {reason}"
+        notes = (*found.notes, *faults_of(self.metric, *self.measured))
+        return replace(found, reason=reason, notes=notes, against=self.against)
+
+
+@dataclass(frozen=True)
+class NoTest:
+    """A metric that cannot be judged, and why; `measured` is its last value."""
+
+    metric: str
+    band: float | None
+    measured: float | None
+    reason: str
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002
+        """NO_BASELINE."""
+        found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
+        return replace(found, measured=self.measured, against=self.against)
+
+
+MetricTest = PerformanceTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
+
+
+@dataclass(frozen=True)
+class ProbeTests:
+    """All that is judged of one probe.
+
+    Attributes:
+        tests: one per gating metric, in order.
+        anchor: those against the anchor, with the bands of the nearest baseline.
+        observed: metrics that are reported and do not gate.
+    """
+
+    tests: Sequence[MetricTest]
+    anchor: Sequence[MetricTest] = ()
+    observed: Sequence[PerformanceTest] = ()
+
+
+@dataclass(frozen=True)
+class ProbeJudgement:
+    """The verdict of one probe, and whether another fresh start may change it.
+
+    Attributes:
+        verdict: the worst of the judgements'.
+        judgements: one per gating metric, those against the anchor after those against the
+            baseline.
+        reason: why there is no verdict from numbers, where there is none.
+        needs_more_runs: whether another fresh start may change it.
+        observed: how the metrics moved that are reported and do not gate.
+        notes: what else a person should know.
+    """
+
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    reason: str = ""
+    needs_more_runs: bool = False
+    observed: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
+    """Judge every metric of a probe and take the worst verdict.
+
+    Args:
+        probe: at least one test.
+        rule: error rates and the most fresh starts.
+
+    Raises:
+        InputError: values that cannot be judged; of observed metrics they become a note.
+    """
+    judgements = judge_tests(probe.tests, rule)
+    judgements += tuple(
+        replace(one, against="anchor", reason=f"since the last release: {one.reason}")
+        for one in judge_tests([_with_anchor_band(one) for one in probe.anchor], rule)
+    )
+    observed, notes = [], []
+    for test in probe.observed:
+        try:
+            observed.append(test.change(rule))
+        except InputError as error:  # what does not gate spoils no verdict
+            notes.append(f"{test.metric} is not compared: {error.problem}")
+    return replace(together(judgements), observed=tuple(observed), notes=tuple(notes))
+
+
+def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...]:
+    """One judgement per test, in order; performance metrics share the rule's alpha.
+
+    So one regression is claimed wrongly, of all of them, no more often than of a single one (Holm
+    1979). A machine that measures its own noise has its own alpha, made for several metrics.
+    """
+    sharing = {
+        test.metric: test
+        for test in tests
+        if isinstance(test, PerformanceTest | CurveTest) and not test.noise.measured
+    }
+    found = holm(
+        list(sharing),
+        lambda metric, alpha: sharing[metric].judge(replace(rule, alpha=alpha)),
+        rule.alpha,
+    )
+    return tuple(found.get(test.metric) or test.judge(rule) for test in tests)
+
+
+def _with_anchor_band(test: MetricTest) -> MetricTest:
+    band = lookup(test.metric).family.band if test.band is None else test.band
+    return test if band is None else replace(test, band=anchor_band(test.metric, band))
+
+
+def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
+    """The worst of `judgements`; those that are only listed decide nothing and come last."""
+    counting = [one for one in judgements if not _is_only_listed(one)]
+    listed = [one for one in judgements if _is_only_listed(one)]
+    verdict = verdict_of(counting)
+    # A proved regression needs no further starts, whatever the other metrics say.
+    more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
+    return ProbeJudgement(verdict, (*counting, *listed), needs_more_runs=more)
+
+
+def _is_only_listed(judgement: Judgement) -> bool:
+    """Whether it is a metric that no document tells of, beside one that a document does."""
+    return judgement.verdict == Verdict.NO_BASELINE and judgement.against == "documented"
