@@ -4,12 +4,12 @@ Written for schema 1.x (0.13.0 writes 1.4); the metrics' formulas are those of
 `aiperf/metrics/types` in that release.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perfgate.clients.logs import decoded
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -143,15 +143,10 @@ class Summary:
         return tuple(lines[:3])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RunError(
-            "truncated_output", f"{path.name} is not whole JSON: {error}", evidence=(str(path),)
-        ) from error
+    fields = decoded(path.read_bytes(), path.name, (str(path),))
     if not isinstance(fields, dict):
         raise RunError("no_metrics", f"{path.name} holds no JSON object")
     schema = str(fields.get("schema_version"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.clients.identities import require_ordered, require_product
-from perfgate.clients.report_lines import positive
+from perfgate.clients.report_lines import plain_fact, positive
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 
@@ -226,12 +226,9 @@ def _count(facts: Mapping[str, Json], name: str) -> float:
 
 
 def _plain(value: Any) -> Json:
-    """A fact; NaN and infinity are no JSON and become text."""
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return str(value)
     if isinstance(value, dict):
         return {str(key): _plain(held) for key, held in value.items()}
-    return value if isinstance(value, str | int | float | bool) else None
+    return plain_fact(value)
 
 
 def _evidence(key: str, value: object) -> str:
