@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perfgate.clients.base import with_asked
 from perfgate.clients.logs import decoded
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
@@ -77,10 +78,10 @@ def parse(workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
     path = folder / RESULT
     summary = Summary(path, _read(path))
     require_complete(summary, point)
-    facts = _facts(summary, point)
+    facts = _facts(summary)
     _require_lengths(summary, workload)
     facts["prompt_tokens_cached"] = require_cold_cache(summary)
-    return Measurement(metrics_of(summary, workload), facts)
+    return with_asked(Measurement(metrics_of(summary, workload), facts), point)
 
 
 class Summary:
@@ -218,16 +219,13 @@ def require_cold_cache(summary: Summary) -> int | None:
     return int(cached)
 
 
-def _facts(summary: Summary, point: LoadPoint) -> dict[str, Json]:
+def _facts(summary: Summary) -> dict[str, Json]:
     return {
         "client": "aiperf",
         "client_version": str(summary.fields.get("aiperf_version")),
-        "requests_asked": point.requests,
         "requests_completed": int(summary.value("request_count", "avg", "requests")),
         "isl": summary.value("input_sequence_length", "avg", "tokens"),
         "osl": summary.value("output_sequence_length", "avg", "tokens"),
-        "concurrency": point.concurrency,
-        "seed": point.seed,
     }
 
 

@@ -22,6 +22,16 @@ from perfgate.scenarios.scenario import (
 )
 
 
+def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
+    """The measurement, with what was asked for among its facts."""
+    asked = {
+        "requests_asked": point.requests,
+        "concurrency": point.concurrency,
+        "seed": point.seed,
+    }
+    return Measurement(measured.metrics, {**measured.facts, **asked})
+
+
 @dataclass(frozen=True)
 class Target:
     """What a client or evaluator talks to.

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from perfgate.clients import datasets, serving_report, serving_text
-from perfgate.clients.base import Target
+from perfgate.clients.base import Target, with_asked
 from perfgate.clients.logs import decoded, logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
@@ -77,12 +77,7 @@ def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Me
         if f"{short}_mean_ms" not in measured.metrics:
             raise RunError("no_metrics", f"the report has no mean {short.upper()}")
     _require_lengths(measured, workload)
-    asked = {
-        "requests_asked": point.requests,
-        "concurrency": point.concurrency,
-        "seed": point.seed,
-    }
-    return Measurement(measured.metrics, {**measured.facts, **asked})
+    return with_asked(measured, point)
 
 
 def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:

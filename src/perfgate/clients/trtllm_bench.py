@@ -6,7 +6,7 @@ How it is called depends on the release: `perfgate.engines.tensorrt_llm`.
 from pathlib import Path
 
 from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
-from perfgate.clients.base import Offline, client
+from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.logs import decoded, logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_asked import require_asked
@@ -61,12 +61,7 @@ class TrtllmBench(Offline):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
         measured = _report(folder).measurement()
         require_asked(measured, scenario, what)
-        asked = {
-            "requests_asked": what.requests,
-            "concurrency": what.concurrency,
-            "seed": what.seed,
-        }
-        return Measurement(measured.metrics, {**measured.facts, **asked})
+        return with_asked(measured, what)
 
 
 def _report(folder: Path) -> BenchReport:

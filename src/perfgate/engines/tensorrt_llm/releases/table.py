@@ -14,7 +14,6 @@ YamlKeys = Mapping[str, Any]
 BENCH = "trtllm-bench"
 THROUGHPUT = "trtllm-bench throughput"
 LATENCY = "trtllm-bench latency"
-BUILD = "trtllm-bench build"
 PREPARE = "trtllm-bench prepare-dataset"
 PREPARE_NORMAL = "trtllm-bench prepare-dataset token-norm-dist"
 PREPARE_SCRIPT = "prepare_dataset.py"
