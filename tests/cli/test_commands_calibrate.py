@@ -234,7 +234,7 @@ def test_bad_wishes_are_refused_before_anything_starts(
 
 
 def test_numbers_of_a_rehearsal_are_never_stored(checkout: Checkout) -> None:
-    done = checkout.calibrate(PERFGATE_REHEARSAL="/somewhere/play.json")
+    done = checkout.calibrate(PERFGATE_REHEARSAL="/somewhere/playbook.json")
     assert done.returncode == 2
     assert "PERFGATE_REHEARSAL: the stand-ins of a rehearsal have no noise" in done.stderr
     assert not checkout.run_folder.exists()

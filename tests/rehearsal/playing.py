@@ -10,7 +10,7 @@ from pathlib import Path
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.rehearsal.setup import parse_fault, stage
+from perfgate.rehearsal.setup import parse_fault, set_up
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 
@@ -102,7 +102,7 @@ class Stage:
 
 def staged(folder: Path, version: str | None = None, fault: str | None = None) -> Stage:
     """Stage the whole suite below `folder`."""
-    env = stage(
+    env = set_up(
         folder,
         scenarios().values(),
         engine_version=version,

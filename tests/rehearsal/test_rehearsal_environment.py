@@ -13,7 +13,7 @@ def test_every_variable_gets_its_old_value_back(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PERFGATE_MODELS", "/models")
     monkeypatch.delenv("PERFGATE_REHEARSAL", raising=False)
     scene = RehearsalEnvironment()
-    scene.enter({"PERFGATE_MODELS": "/stage/models", "PERFGATE_REHEARSAL": "/stage/play.json"})
+    scene.enter({"PERFGATE_MODELS": "/stage/models", "PERFGATE_REHEARSAL": "/stage/playbook.json"})
     assert os.environ["PERFGATE_MODELS"] == "/stage/models"
     scene.leave()
     assert os.environ["PERFGATE_MODELS"] == "/models"
@@ -25,7 +25,7 @@ def test_a_stage_that_was_built_is_taken_down_but_for_the_play(tmp_path: Path) -
     scene.build(tmp_path / "stage", [], None, "slow:8%")
     assert (tmp_path / "stage" / "bin").is_dir()
     scene.leave()
-    assert [path.name for path in (tmp_path / "stage").iterdir()] == ["play.json"]
+    assert [path.name for path in (tmp_path / "stage").iterdir()] == ["playbook.json"]
 
 
 def test_an_unknown_fault_leaves_the_environment_alone(tmp_path: Path) -> None:

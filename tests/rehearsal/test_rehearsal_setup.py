@@ -21,7 +21,7 @@ from perfgate.core.programs import (
 from perfgate.engines.tensorrt_llm.weights import model_facts
 from perfgate.rehearsal import playbook as play
 from perfgate.rehearsal.faults import Fault
-from perfgate.rehearsal.setup import LIMITS, clear, shortened, stage
+from perfgate.rehearsal.setup import LIMITS, clear, set_up, shortened
 
 
 @pytest.fixture
@@ -40,8 +40,12 @@ def test_a_stand_in_reads_what_was_staged(on_stage: Path, monkeypatch: pytest.Mo
     assert (found.scenario, found.probe, found.start, found.seed) == (MIN_LATENCY, "c1", 3, 7)
     assert found.version == scenarios()[MIN_LATENCY].source.engine_version
     assert list(found.releases) == [found.version]
-    assert (found.part.isl, found.part.osl, found.part.gpus) == (1024, 2048, 8)
-    assert found.part.points["c1"]["output_throughput"] == pytest.approx(274.4168)
+    assert (found.scenario_part.isl, found.scenario_part.osl, found.scenario_part.gpus) == (
+        1024,
+        2048,
+        8,
+    )
+    assert found.scenario_part.points["c1"]["output_throughput"] == pytest.approx(274.4168)
 
 
 def test_without_a_scenario_every_staged_release_is_played(on_stage: Path) -> None:
@@ -65,7 +69,7 @@ def test_a_release_that_was_asked_for_is_played_by_all(
 
 
 def test_what_the_launcher_starts_others_with_is_not_played(tmp_path: Path) -> None:
-    found = stage(
+    found = set_up(
         tmp_path, scenarios().values(), engine_version=None, fault=None, seed=7, real=(SRUN, SBATCH)
     )
     for program in (SRUN, SBATCH):
@@ -96,7 +100,7 @@ def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(
 
 
 def test_the_play_says_that_it_is_synthetic(on_stage: Path) -> None:
-    assert json.loads((on_stage / "play.json").read_text())["perfgate_synthetic"] is True
+    assert json.loads((on_stage / "playbook.json").read_text())["perfgate_synthetic"] is True
 
 
 @pytest.mark.usefixtures("on_stage")
@@ -171,11 +175,11 @@ def test_other_engines_keep_their_limits() -> None:
 def test_only_the_play_stays(tmp_path: Path) -> None:
     staged(tmp_path)
     clear(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["play.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["playbook.json"]
 
 
 def test_staging_twice_gives_the_same_play(tmp_path: Path) -> None:
     staged(tmp_path)
-    first = (tmp_path / "play.json").read_text()
+    first = (tmp_path / "playbook.json").read_text()
     staged(tmp_path)
-    assert (tmp_path / "play.json").read_text() == first
+    assert (tmp_path / "playbook.json").read_text() == first

@@ -6,9 +6,8 @@ Its results are read by `aiperf_results`.
 from pathlib import Path
 
 from perfgate.clients import aiperf_results
-from perfgate.clients.base import Client, Target, client
+from perfgate.clients.base import Client, Target, client, program_version
 from perfgate.core.command import Command
-from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import AIPERF
@@ -27,11 +26,7 @@ class AIPerf(Client):
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`."""
-        answer = locations.ask((*locations.find(AIPERF), "--version"), _VERSION_WITHIN_S)
-        words = answer.stdout.split()
-        if not answer.is_good or not words:
-            raise MissingProgram(f"aiperf does not tell its version: {answer.trouble}")
-        return words[-1]
+        return program_version(AIPERF, locations, _VERSION_WITHIN_S)
 
     def command(
         self, target: Target, workload: Workload, point: LoadPoint, folder: Path

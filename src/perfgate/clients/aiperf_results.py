@@ -4,12 +4,13 @@ Written for schema 1.x (0.13.0 writes 1.4); the metrics' formulas are those of
 `aiperf/metrics/types` in that release.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from perfgate.clients.base import with_asked
+from perfgate.clients.logs import decoded
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -77,10 +78,10 @@ def parse(workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
     path = folder / RESULT
     summary = Summary(path, _read(path))
     require_complete(summary, point)
-    facts = _facts(summary, point)
+    facts = _facts(summary)
     _require_lengths(summary, workload)
     facts["prompt_tokens_cached"] = require_cold_cache(summary)
-    return Measurement(metrics_of(summary, workload), facts)
+    return with_asked(Measurement(metrics_of(summary, workload), facts), point)
 
 
 class Summary:
@@ -143,15 +144,10 @@ class Summary:
         return tuple(lines[:3])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RunError(
-            "truncated_output", f"{path.name} is not whole JSON: {error}", evidence=(str(path),)
-        ) from error
+    fields = decoded(path.read_bytes(), path.name, (str(path),))
     if not isinstance(fields, dict):
         raise RunError("no_metrics", f"{path.name} holds no JSON object")
     schema = str(fields.get("schema_version"))
@@ -223,16 +219,13 @@ def require_cold_cache(summary: Summary) -> int | None:
     return int(cached)
 
 
-def _facts(summary: Summary, point: LoadPoint) -> dict[str, Json]:
+def _facts(summary: Summary) -> dict[str, Json]:
     return {
         "client": "aiperf",
         "client_version": str(summary.fields.get("aiperf_version")),
-        "requests_asked": point.requests,
         "requests_completed": int(summary.value("request_count", "avg", "requests")),
         "isl": summary.value("input_sequence_length", "avg", "tokens"),
         "osl": summary.value("output_sequence_length", "avg", "tokens"),
-        "concurrency": point.concurrency,
-        "seed": point.seed,
     }
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.command import Command
+from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild
@@ -18,6 +20,16 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Workload,
 )
+
+
+def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
+    """The measurement, with what was asked for among its facts."""
+    asked = {
+        "requests_asked": point.requests,
+        "concurrency": point.concurrency,
+        "seed": point.seed,
+    }
+    return Measurement(measured.metrics, {**measured.facts, **asked})
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,20 @@ class Offline(ABC):
         Raises:
             RunError: the results are missing, cut, not finite, or not what was asked.
         """
+
+
+def program_version(program: Program, locations: Locations, within_s: float) -> str:
+    """The last word that a program prints for ``--version``.
+
+    Raises:
+        MissingProgram: it is not installed, fails or prints nothing.
+    """
+    answer = locations.ask((*locations.find(program), "--version"), within_s)
+    words = answer.stdout.split()
+    if not answer.is_good or not words:
+        why = "it printed nothing" if answer.is_good else answer.trouble
+        raise MissingProgram(f"{program.executable} does not tell its version: {why}")
+    return words[-1]
 
 
 class Client(ABC):

@@ -53,20 +53,15 @@ class BenchmarkServing(Client):
         argv = [*target.locations.find(BENCHMARK_SERVING), "--model", target.endpoint.model]
         argv += ["--backend", "openai-chat" if chat else "openai"]
         argv += ["--endpoint", "/v1/chat/completions"] if chat else []
-        if workload.dataset == "sharegpt":
-            argv += serving.sharegpt(target)
-        else:
-            isl, osl = serving.require_synthetic(CLIENT, workload)
-            argv += ["--dataset-name", "random", "--random-input-len", str(isl)]
-            argv += ["--random-output-len", str(osl), "--random-prefix-len", "0", "--random-ids"]
-        argv += ["--num-prompts", str(point.requests), *serving.capping(workload, point)]
+        synthetic = workload.dataset == "synthetic"
+        argv += serving.prompts(CLIENT, target, workload)
+        argv += ["--random-prefix-len", "0", "--random-ids"] if synthetic else []
+        argv += serving.requests(workload, point)
         argv += ["--ignore-eos"] if workload.ignore_eos else []
         # Prompts as token ids have exactly the asked length; a chat message can only be text.
-        argv += ["--tokenize-on-client"] if workload.dataset == "synthetic" and not chat else []
+        argv += ["--tokenize-on-client"] if synthetic and not chat else []
         argv += [] if workload.streaming else ["--non-streaming"]
-        argv += serving.percentile_metrics(workload)
-        argv += [*serving.saving(point), *serving.addressing(target), "--seed", str(point.seed)]
-        return Command(tuple(argv))
+        return Command((*argv, *serving.reporting(target, workload, point)))
 
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`."""

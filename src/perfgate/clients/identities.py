@@ -43,6 +43,39 @@ def require_product(
         )
 
 
+def require_totals(
+    metrics: Mapping[str, float],
+    requests: float | None,
+    isl: float | None,
+    osl: float | None,
+    rounding: float = 0.0,
+) -> None:
+    """Each rate × duration = what it counts, as far as rates and lengths are known.
+
+    Args:
+        metrics: with ``duration_s``.
+        requests: how many were completed.
+        isl: mean input tokens of a request.
+        osl: mean output tokens of a request.
+        rounding: see `require_product`.
+
+    Raises:
+        RunError: ``no_metrics``, with the arithmetic.
+    """
+    both = None if isl is None or osl is None else isl + osl
+    # Rate → what it counts, and how many of them a request has.
+    counted = {
+        "request_throughput": ("requests", 1.0),
+        "output_throughput": ("output tokens", osl),
+        "total_token_throughput": ("input and output tokens", both),
+    }
+    for name, (what, each) in counted.items():
+        if name in metrics and requests is not None and each is not None:
+            identity = f"{name.replace('_', ' ')} × duration = {what}"
+            duration, total = metrics["duration_s"], requests * each
+            require_product(identity, metrics[name], duration, total, rounding)
+
+
 def require_ordered(metrics: Mapping[str, float]) -> None:
     """What can never be larger than something else is not.
 

@@ -1,7 +1,9 @@
-"""The logs that a finished program left in its folder, and why it left no results."""
+"""What a finished program left in its folder: logs, JSON files, and why there are no results."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify
@@ -27,3 +29,21 @@ def no_report(program: str, folder: Path, name: str) -> RunError:
     lines = [line for log in logged(folder, name) for line in log.splitlines()]
     failure, evidence = classify(lines, otherwise="no_metrics")
     return RunError(failure, f"{program} left no report", evidence=evidence)
+
+
+def decoded(content: bytes, name: str, evidence: tuple[str, ...] = ()) -> Any:
+    """A JSON document that a program wrote.
+
+    Args:
+        content: the document.
+        name: its file, for people.
+        evidence: what else to show where it is cut.
+
+    Raises:
+        RunError: ``truncated_output``, it is not whole.
+    """
+    try:
+        return json.loads(content)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        problem = f"{name} is not whole JSON: {error}"
+        raise RunError("truncated_output", problem, evidence=evidence) from error

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 # In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log
@@ -95,6 +96,13 @@ def positive(value: object, evidence: str) -> float:
     if not 0 < found < float("inf"):
         raise RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
     return float(found)
+
+
+def plain_fact(value: object) -> Json:
+    """A fact of a decoded report; NaN and infinity are no JSON and become text."""
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool) else None
 
 
 def last_line(lines: tuple[Line, ...]) -> tuple[str, ...]:

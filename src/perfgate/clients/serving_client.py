@@ -1,11 +1,10 @@
 """What the clients of vLLM's benchmark family have in common: options, and reading a folder."""
 
-import json
 from pathlib import Path
 
 from perfgate.clients import datasets, serving_report, serving_text
-from perfgate.clients.base import Target
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.base import Target, with_asked
+from perfgate.clients.logs import decoded, logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
 from perfgate.core.errors import InputError, RunError
@@ -20,49 +19,38 @@ def result_name(point: LoadPoint) -> str:
     return f"concurrency_{point.concurrency}.json"
 
 
-def saving(point: LoadPoint) -> list[str]:
-    """Options that leave the result in the folder that the client runs in."""
-    return ["--save-result", "--result-dir", ".", "--result-filename", result_name(point)]
+def reporting(target: Target, workload: Workload, point: LoadPoint) -> list[str]:
+    """Options for the result: its metrics, its file in the client's folder, server, tokens, seed.
 
-
-def addressing(target: Target) -> list[str]:
-    """Options that say where the server is and how its model's tokens are counted."""
-    argv = ["--host", target.endpoint.host, "--port", str(target.endpoint.port)]
+    All latencies that exist are asked for; by default end-to-end latency is left out.
+    """
+    known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
+    argv = ["--percentile-metrics", ",".join(known)]
+    argv += ["--save-result", "--result-dir", ".", "--result-filename", result_name(point)]
+    argv += ["--host", target.endpoint.host, "--port", str(target.endpoint.port)]
     if target.tokenizer != target.endpoint.model:
         argv += ["--tokenizer", target.tokenizer]
-    return argv
+    return [*argv, "--seed", str(point.seed)]
 
 
-def percentile_metrics(workload: Workload) -> list[str]:
-    """Options that ask for all latencies that exist; by default end-to-end latency is left out."""
-    known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
-    return ["--percentile-metrics", ",".join(known)]
-
-
-def capping(workload: Workload, point: LoadPoint) -> list[str]:
-    """Options that hold requests back."""
-    argv = ["--max-concurrency", str(point.concurrency)] if point.capped else []
+def requests(workload: Workload, point: LoadPoint) -> list[str]:
+    """Options that say how many requests are made, and that hold them back."""
+    argv = ["--num-prompts", str(point.requests)]
+    argv += ["--max-concurrency", str(point.concurrency)] if point.capped else []
     if workload.max_request_rate is not None:
         argv += ["--request-rate", format(workload.max_request_rate, "g")]
     return argv
 
 
-def sharegpt(target: Target) -> list[str]:
-    """Options that draw prompts from the ShareGPT conversations.
+def prompts(client: str, target: Target, workload: Workload) -> list[str]:
+    """Options that take prompts from the ShareGPT conversations, or generate them.
 
     Raises:
-        InputError: the person's file is missing.
+        InputError: the person's file is missing, or the prompts are of another kind.
     """
-    path = datasets.sharegpt(target.locations)
-    return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
-
-
-def require_synthetic(client: str, workload: Workload) -> tuple[int, int]:
-    """The asked ISL and OSL of generated prompts.
-
-    Raises:
-        InputError: the prompts are of another kind.
-    """
+    if workload.dataset == "sharegpt":
+        path = datasets.sharegpt(target.locations)
+        return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
     if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
         raise InputError(
             f"{client} is not set up for these prompts",
@@ -70,7 +58,8 @@ def require_synthetic(client: str, workload: Workload) -> tuple[int, int]:
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given; or dataset sharegpt",
         )
-    return workload.isl, workload.osl
+    argv = ["--dataset-name", "random", "--random-input-len", str(workload.isl)]
+    return [*argv, "--random-output-len", str(workload.osl)]
 
 
 def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
@@ -88,21 +77,13 @@ def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Me
         if f"{short}_mean_ms" not in measured.metrics:
             raise RunError("no_metrics", f"the report has no mean {short.upper()}")
     _require_lengths(measured, workload)
-    asked = {
-        "requests_asked": point.requests,
-        "concurrency": point.concurrency,
-        "seed": point.seed,
-    }
-    return Measurement(measured.metrics, {**measured.facts, **asked})
+    return with_asked(measured, point)
 
 
 def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:
     path = folder / result_name(point)
     if path.is_file():
-        try:
-            fields = json.loads(path.read_bytes())
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RunError("truncated_output", f"{path.name} is not whole JSON: {error}") from error
+        fields = decoded(path.read_bytes(), path.name)
         if not serving_report.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is no result of {client}")
         return serving_report.parse(fields, streaming=workload.streaming)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfgate.clients.identities import require_ordered, require_product
-from perfgate.clients.report_lines import positive
+from perfgate.clients.identities import require_ordered, require_totals
+from perfgate.clients.report_lines import plain_fact, positive
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 
@@ -85,28 +85,11 @@ class ServingReport:
         """
         require_ordered(self.metrics)
         completed = _count(self.facts, "requests_completed")
-        duration = self.metrics["duration_s"]
-        sums = (
-            ("request_throughput", "requests", completed),
-            ("output_throughput", "output tokens", _count(self.facts, "output_tokens")),
-            ("total_token_throughput", "input and output tokens", self._all_tokens()),
-        )
-        for name, what, total in sums:
-            require_product(
-                f"{name.replace('_', ' ')} × duration = {what}",
-                self.metrics[name],
-                duration,
-                total,
-                self.rounding,
-            )
-        lengths = {
-            "isl": _count(self.facts, "input_tokens") / completed,
-            "osl": _count(self.facts, "output_tokens") / completed,
-        }
-        return Measurement(self.metrics, {"client": client, **self.facts, **lengths})
-
-    def _all_tokens(self) -> float:
-        return _count(self.facts, "input_tokens") + _count(self.facts, "output_tokens")
+        isl = _count(self.facts, "input_tokens") / completed
+        osl = _count(self.facts, "output_tokens") / completed
+        require_totals(self.metrics, completed, isl, osl, self.rounding)
+        facts = {"client": client, **self.facts, "isl": isl, "osl": osl}
+        return Measurement(self.metrics, facts)
 
 
 def is_report(fields: object) -> bool:
@@ -226,12 +209,9 @@ def _count(facts: Mapping[str, Json], name: str) -> float:
 
 
 def _plain(value: Any) -> Json:
-    """A fact; NaN and infinity are no JSON and become text."""
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return str(value)
     if isinstance(value, dict):
         return {str(key): _plain(held) for key, held in value.items()}
-    return value if isinstance(value, str | int | float | bool) else None
+    return plain_fact(value)
 
 
 def _evidence(key: str, value: object) -> str:

@@ -3,12 +3,11 @@
 How it is called depends on the release: `perfgate.engines.tensorrt_llm`.
 """
 
-import json
 from pathlib import Path
 
 from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
-from perfgate.clients.base import Offline, client
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.base import Offline, client, with_asked
+from perfgate.clients.logs import decoded, logged, no_report
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_asked import require_asked
 from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
@@ -62,30 +61,18 @@ class TrtllmBench(Offline):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
         measured = _report(folder).measurement()
         require_asked(measured, scenario, what)
-        asked = {
-            "requests_asked": what.requests,
-            "concurrency": what.concurrency,
-            "seed": what.seed,
-        }
-        return Measurement(measured.metrics, {**measured.facts, **asked})
+        return with_asked(measured, what)
 
 
 def _report(folder: Path) -> BenchReport:
     path = folder / REPORT
     if path.is_file():
-        return trtllm_bench_json.parse(_decoded(path))
+        fields = decoded(path.read_bytes(), path.name)
+        if not trtllm_bench_json.is_report(fields):
+            raise RunError("no_metrics", f"{path.name} is no report of {CLIENT}")
+        return trtllm_bench_json.parse(fields)
     for log in logged(folder, "benchmark"):
         lines = lines_of(log)
         if trtllm_bench_text.is_report(lines):
             return trtllm_bench_text.parse(lines)
     raise no_report(CLIENT, folder, "benchmark")
-
-
-def _decoded(path: Path) -> dict[str, object]:
-    try:
-        fields = json.loads(path.read_bytes())
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RunError("truncated_output", f"{path.name} is not whole JSON: {error}") from error
-    if not isinstance(fields, dict) or not trtllm_bench_json.is_report(fields):
-        raise RunError("no_metrics", f"{path.name} is no report of {CLIENT}")
-    return fields

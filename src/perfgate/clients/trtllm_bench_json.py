@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from perfgate.clients.report_lines import positive
+from perfgate.clients.report_lines import plain_fact, positive
 from perfgate.clients.trtllm_bench_report import (
     EXTREMES,
     OPTIONAL,
@@ -65,7 +65,7 @@ def parse(fields: Mapping[str, Any]) -> BenchReport:
     facts: dict[str, Json] = {
         name: value
         for name, (section, key) in _FACTS.items()
-        if (value := _plain(_optional(fields, section).get(key))) is not None
+        if (value := plain_fact(_optional(fields, section).get(key))) is not None
     }
     if "requests_completed" not in facts:
         raise RunError("no_metrics", "the report has no request_info.num_requests")
@@ -103,13 +103,6 @@ def _optional(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _plain(value: object) -> Json:
-    """A fact; NaN and infinity are no JSON and become text."""
-    if isinstance(value, float) and not abs(value) < float("inf"):
-        return str(value)
-    return value if isinstance(value, str | int | float | bool) else None
-
-
 def _scalars(
     section: Mapping[str, Any], table: Mapping[str, tuple[str, float]]
 ) -> dict[str, float]:
@@ -131,7 +124,9 @@ def _spread(values: Mapping[str, Any], short: str) -> tuple[dict[str, float], di
         if key in values
     }
     facts = {
-        f"{short}_{name}_ms": _plain(values[key]) for key, name in EXTREMES.items() if key in values
+        f"{short}_{name}_ms": plain_fact(values[key])
+        for key, name in EXTREMES.items()
+        if key in values
     }
     return metrics, facts
 

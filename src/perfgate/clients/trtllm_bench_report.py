@@ -8,7 +8,7 @@ Fields, units and formulas are those of `tensorrt_llm/bench/dataclasses/reportin
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfgate.clients.identities import require_gpus, require_ordered, require_product
+from perfgate.clients.identities import require_gpus, require_ordered, require_totals
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 
@@ -64,34 +64,8 @@ class BenchReport:
         found = self.metrics
         require_ordered(found)
         require_gpus(found, self._number("gpus"))
-        requests = self._number("requests_completed")
-        duration = found["duration_s"]
-        if requests is not None:
-            require_product(
-                "request throughput × duration = requests",
-                found["request_throughput"],
-                duration,
-                requests,
-                self.rounding,
-            )
-        osl = self._number("osl")
-        if requests is not None and osl is not None:
-            require_product(
-                "output throughput × duration = output tokens",
-                found["output_throughput"],
-                duration,
-                requests * osl,
-                self.rounding,
-            )
-        isl = self._number("isl")
-        if None not in (requests, isl, osl) and "total_token_throughput" in found:
-            require_product(
-                "total token throughput × duration = input and output tokens",
-                found["total_token_throughput"],
-                duration,
-                (requests or 0) * ((isl or 0) + (osl or 0)),
-                self.rounding,
-            )
+        requests, isl, osl = map(self._number, ("requests_completed", "isl", "osl"))
+        require_totals(found, requests, isl, osl, self.rounding)
 
     def _number(self, fact: str) -> float | None:
         value = self.facts.get(fact)

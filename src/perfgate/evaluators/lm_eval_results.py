@@ -1,12 +1,12 @@
 """Read what lm_eval left behind: scores, and for every question whether it was answered right."""
 
-import json
 import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from perfgate.clients.logs import decoded
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
@@ -56,7 +56,8 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
     Raises:
         RunError: they are missing, cut, incomplete, or the score is not that of the answers.
     """
-    report = _object(_json(_only(folder, "results_*.json")), "the results file")
+    file = _only(folder, "results_*.json")
+    report = _object(decoded(file.read_bytes(), file.name), "the results file")
     scores = _scores(report, task)
     samples = _samples(_only(folder, f"samples_{task.task}_*.jsonl"))
     count = _require_asked(report, task)
@@ -96,27 +97,15 @@ def _only(folder: Path, pattern: str) -> Path:
     raise RunError("no_metrics", f"lm_eval left no {pattern}")
 
 
-def _json(path: Path) -> Any:
-    return _decoded(path, path.read_bytes(), "")
-
-
-def _decoded(path: Path, content: bytes, place: str) -> Any:
-    try:
-        return json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise RunError(
-            "truncated_output", f"{path.name}{place} is not whole JSON: {error}"
-        ) from error
-
-
 def _samples(path: Path) -> list[dict[str, Any]]:
     content = path.read_bytes()
     if not content.endswith(b"\n"):
         raise RunError("truncated_output", f"{path.name} ends in the middle of a line")
-    return [
-        _object(_decoded(path, line, f" line {number}"), f"{path.name} line {number}")
+    lines = {
+        f"{path.name} line {number}": line
         for number, line in enumerate(content.splitlines(), start=1)
-    ]
+    }
+    return [_object(decoded(line, name), name) for name, line in lines.items()]
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:

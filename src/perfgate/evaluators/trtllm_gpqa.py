@@ -46,8 +46,8 @@ class TrtllmGpqa(Offline):
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
             raise InputError(f"{self.name} measures accuracy, nothing else", found=repr(what)[:120])
-        datasets.gpqa_diamond(locations)
-        command = examples.gpqa(scenario, build, what, locations)
+        questions = str(datasets.gpqa_diamond(locations))
+        command = examples.gpqa(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
     def parse(

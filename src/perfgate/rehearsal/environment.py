@@ -1,6 +1,6 @@
 """The environment of a rehearsal in one pytest process: variables set, and put back at its end.
 
-The main process sets the stage and tells its variables to the workers of pytest-xdist.
+The main process puts the stand-ins in place and tells the variables to the workers of pytest-xdist.
 """
 
 import os
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.programs import Program
-from perfgate.rehearsal.setup import clear, parse_fault, stage
+from perfgate.rehearsal.setup import clear, parse_fault, set_up
 from perfgate.scenarios.scenario import Scenario
 
 SEED = 20  # the same rehearsal twice gives the same numbers
@@ -30,7 +30,7 @@ class RehearsalEnvironment:
         fault: str | None,
         real: Collection[Program] = (),
     ) -> None:
-        """Set the stage in `folder`, and enter it; the `real` programs are not played.
+        """Put the stand-ins into `folder`, and enter; the `real` programs have none.
 
         Raises:
             InputError: no such fault.
@@ -38,7 +38,7 @@ class RehearsalEnvironment:
         known = None if fault is None else parse_fault(fault)
         self._built = folder
         self.enter(
-            stage(
+            set_up(
                 folder,
                 scenarios,
                 engine_version=engine_version,
@@ -49,13 +49,13 @@ class RehearsalEnvironment:
         )
 
     def enter(self, variables: Mapping[str, str]) -> None:
-        """Set the variables of a stage."""
+        """Set the variables."""
         self.variables = variables
         self._before = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)
 
     def leave(self) -> None:
-        """Give every variable the value it had before; take down a stage that was built here.
+        """Give every variable the value it had before; remove what was built here.
 
         Its datasets and make-believe weights are large, and worth nothing.
         """

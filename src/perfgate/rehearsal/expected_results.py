@@ -1,6 +1,6 @@
 """Expected results of a scenario: documented values, and what to make up for the rest.
 
-The made-up part follows what the documents say of settings: MTP speeds up the single request,
+What is made up follows what the documents say of settings: MTP speeds up the single request,
 chunked context lowers the time per token and the throughput, an 8-bit KV cache and DeepGEMM raise
 the throughput. How much is invented.
 """
@@ -27,12 +27,12 @@ _SCORES = {"gsm8k": 0.95, "gpqa_diamond": 0.68}
 _SCORE_WITH_8_BIT_KV = -0.001  # "drop less than 1%", DeepSeek-V3 example, "FP8 KV Cache and MLA"
 
 
-def part_of(scenario: Scenario, release: str) -> dict[str, Any]:
-    """The part as play.json has it.
+def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
+    """The part of playbook.json that is about this scenario.
 
     Args:
         scenario: the scenario.
-        release: to play where its document names none.
+        release: to imitate where its document names none.
 
     Raises:
         SeveralInputErrors: its documented values are not as they should be.

@@ -12,7 +12,7 @@ SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
 GPQA = "gpqa_diamond.csv"
 _GPQA_QUESTIONS = 198
 _CONVERSATIONS = 1200
-# File of a checkout of TensorRT-LLM → the module that plays it.
+# File of a checkout of TensorRT-LLM → the module that stands in for it.
 _SOURCES = {
     "benchmarks/cpp/prepare_dataset.py": "prepare_dataset",
     "examples/pytorch/quickstart_advanced.py": "quickstart_advanced",

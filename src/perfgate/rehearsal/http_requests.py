@@ -2,9 +2,10 @@
 
 import http.client
 import json
-import sys
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import urlsplit
+
+from perfgate.rehearsal.playbook import crash
 
 _TIMEOUT_S = 5.0
 
@@ -16,10 +17,10 @@ def served_models(base_url: str) -> list[str]:
         OSError: nobody answers.
         ValueError: the answer is no list of models.
     """
-    status, told = _request(base_url, "GET", "/v1/models", None)
+    status, answer = _request(base_url, "GET", "/v1/models", None)
     if status != 200:
         raise ValueError(f"/v1/models answered {status}")
-    return [str(model["id"]) for model in told["data"]]
+    return [str(model["id"]) for model in answer["data"]]
 
 
 def complete(base_url: str, path: str, model: str) -> str | None:
@@ -32,11 +33,11 @@ def complete(base_url: str, path: str, model: str) -> str | None:
     if path.endswith("/chat/completions"):
         prompt = {"messages": [{"role": "user", "content": "Hello"}]}
     body = {"model": model, **prompt, "max_tokens": 8, "temperature": 0.0}
-    status, told = _request(base_url, "POST", path, json.dumps(body).encode())
+    status, answer = _request(base_url, "POST", path, json.dumps(body).encode())
     if status == 200:
         return None
     reason = http.client.responses.get(status, str(status))
-    return f"{reason}: {told.get('message', '')}"
+    return f"{reason}: {answer.get('message', '')}"
 
 
 def _request(base_url: str, method: str, path: str, body: bytes | None) -> tuple[int, Any]:
@@ -65,13 +66,8 @@ def require_answer(base_url: str, path: str, model: str) -> None:
             f"[Connect call failed ('{place.hostname}', {place.port})]: {error}"
         )
     if refused is not None:
-        _fail(
+        crash(
             "ValueError: Initial test run failed - Please make sure benchmark arguments are "
             f"correctly specified. Error: {refused}"
         )
     print("Initial test run completed. Starting main benchmark run...", flush=True)
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"Traceback (most recent call last):\n{message}", file=sys.stderr)
-    raise SystemExit(1)

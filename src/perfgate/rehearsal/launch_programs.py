@@ -61,22 +61,22 @@ _DOCKER_EXEC = (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """First word: the program to play; the rest: its arguments."""
+    """First word: the program to imitate; the rest: its arguments."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
         end("which program?")
     program, rest = words[0], words[1:]
-    play = here()
+    playbook = here()
     announce(program)
     if rest == ["--version"]:
         print(f"{program} (perfgate rehearsal)")
         return
-    if program not in _PLAYED:
+    if program not in _PROGRAMS:
         end(f"{program} has no stand-in")
-    raise SystemExit(_PLAYED[program](play, rest))
+    raise SystemExit(_PROGRAMS[program](playbook, rest))
 
 
-def mpirun(play: Playbook, argv: Sequence[str]) -> int:
+def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
     """``mpirun [options] command``."""
     env: dict[str, str] = {}
     output = None
@@ -98,7 +98,7 @@ def mpirun(play: Playbook, argv: Sequence[str]) -> int:
     if output is not None:
         # Open MPI 4 writes there as well as to the terminal; here the folder is enough.
         Path(output, "1", "rank.0").mkdir(parents=True, exist_ok=True)
-    status = _run(play, Wrapped(tuple(left), env))
+    status = _run(playbook, Wrapped(tuple(left), env))
     if status:
         rule = "-" * 74
         told = f"exited on signal {-status}" if status < 0 else f"exit code {status}"
@@ -111,20 +111,20 @@ def mpirun(play: Playbook, argv: Sequence[str]) -> int:
     return _as_shell(status)
 
 
-def srun(play: Playbook, argv: Sequence[str]) -> int:
+def srun(playbook: Playbook, argv: Sequence[str]) -> int:
     """``srun [options] command``."""
     options, left = _split("srun", argv, _SRUN)
     output = options.get("--output", options.get("-o"))
     error = options.get("--error", options.get("-e"))
     env = {"SLURM_JOB_ID": _JOB, "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-    status = _run(play, Wrapped(tuple(left), env, output, error or output))
+    status = _run(playbook, Wrapped(tuple(left), env, output, error or output))
     if status:
         told = f"Killed by signal {-status}" if status < 0 else f"Exited with exit code {status}"
         print(f"srun: error: here: task 0: {told}", file=sys.stderr)
     return _as_shell(status)
 
 
-def sbatch(play: Playbook, argv: Sequence[str]) -> int:
+def sbatch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``sbatch [options] script``: the script's own options, then those of the command line."""
     options, left = _split("sbatch", argv, _SBATCH)
     if not left:
@@ -147,43 +147,43 @@ def sbatch(play: Playbook, argv: Sequence[str]) -> int:
         error,
     )
     if "--wait" in chosen or "-W" in chosen:
-        return _as_shell(_run(play, job))
+        return _as_shell(_run(playbook, job))
     if os.fork() == 0:  # the job lives on when sbatch has ended
         os.setsid()
-        os._exit(_as_shell(_run(play, job)))
+        os._exit(_as_shell(_run(playbook, job)))
     return 0
 
 
-def llmapi_launch(play: Playbook, argv: Sequence[str]) -> int:
+def llmapi_launch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``trtllm-llmapi-launch command``: the first rank runs it, the others have nothing to do."""
     if any(os.environ.get(name, "0") != "0" for name in _RANK):
         return 0
-    return _as_shell(_run(play, Wrapped(tuple(argv))))
+    return _as_shell(_run(playbook, Wrapped(tuple(argv))))
 
 
-def docker(play: Playbook, argv: Sequence[str]) -> int:
+def docker(playbook: Playbook, argv: Sequence[str]) -> int:
     """``docker run [options] image command`` and ``docker exec [options] name command``."""
     verb, rest = (argv[0], argv[1:]) if argv else ("", argv)
     if verb == "run":
-        return _docker_run(play, rest)
+        return _docker_run(playbook, rest)
     if verb == "exec":
         options, left = _split("docker exec", rest, _DOCKER_EXEC)
-        return _as_shell(_run(play, Wrapped(tuple(left[1:]), _variables(rest, options))))
+        return _as_shell(_run(playbook, Wrapped(tuple(left[1:]), _variables(rest, options))))
     if verb in ("image", "inspect"):
-        variables = [f"TRT_LLM_VERSION={play.version}", "TRT_LLM_GIT_COMMIT="]
-        labels = {"org.opencontainers.image.version": play.version}
+        variables = [f"TRT_LLM_VERSION={playbook.version}", "TRT_LLM_GIT_COMMIT="]
+        labels = {"org.opencontainers.image.version": playbook.version}
         print(json.dumps([{"Config": {"Env": variables, "Labels": labels}}]))
     return 0
 
 
-def _docker_run(play: Playbook, argv: Sequence[str]) -> int:
+def _docker_run(playbook: Playbook, argv: Sequence[str]) -> int:
     options, left = _split("docker run", argv, _DOCKER_RUN)
     if not left:
         print('docker: "docker run" requires at least 1 argument.', file=sys.stderr)
         return 125
     entry = options.get("--entrypoint")
     command = (entry, *left[1:]) if entry else tuple(left[1:])
-    return _as_shell(_run(play, Wrapped(command, _variables(argv, options))))
+    return _as_shell(_run(playbook, Wrapped(command, _variables(argv, options))))
 
 
 def _variables(argv: Sequence[str], options: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +198,7 @@ def _variables(argv: Sequence[str], options: Mapping[str, str]) -> dict[str, str
     return found
 
 
-_PLAYED = {
+_PROGRAMS = {
     "mpirun": mpirun,
     "srun": srun,
     "sbatch": sbatch,
@@ -220,11 +220,11 @@ def _split(
     return {name: given.text(name) for name in given.values}, list(argv[count:])
 
 
-def _run(play: Playbook, wrapped: Wrapped) -> int:
+def _run(playbook: Playbook, wrapped: Wrapped) -> int:
     """Run a command with the stand-ins first on its PATH; -N when signal N killed it."""
     if not wrapped.argv:
         return 0
-    path = os.pathsep.join((str(play.folder / "bin"), os.environ.get("PATH", os.defpath)))
+    path = os.pathsep.join((str(playbook.folder / "bin"), os.environ.get("PATH", os.defpath)))
     env = {**os.environ, "PATH": path, **wrapped.env}
     sys.stdout.flush()
     with ExitStack() as stack:

@@ -1,14 +1,13 @@
-"""The YAML file of LLM-API options, read as the played release reads it."""
+"""The YAML file of LLM-API options, read as the imitated release reads it."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from perfgate.rehearsal.playbook import Playbook
+from perfgate.rehearsal.playbook import Playbook, crash
 
 
-def read_options(play: Playbook, name: str) -> dict[str, Any]:
+def read_options(playbook: Playbook, name: str) -> dict[str, Any]:
     """The options in file `name`; none without a file.
 
     Ends the program as pydantic does where a release that forbids unknown keys finds one.
@@ -19,12 +18,12 @@ def read_options(play: Playbook, name: str) -> dict[str, Any]:
 
     path = Path(name)
     if not path.is_file():
-        _fail(f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'")
+        crash(f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'")
     found = yaml.safe_load(path.read_text())
     if not isinstance(found, dict):
-        _fail(f"TypeError: argument of type '{type(found).__name__}' is not a mapping")
-    if play.release.refuses_unknown_yaml:
-        unknown = list(_unknown(found, play.release.yaml_keys, ()))
+        crash(f"TypeError: argument of type '{type(found).__name__}' is not a mapping")
+    if playbook.release.refuses_unknown_yaml:
+        unknown = list(_unknown(found, playbook.release.yaml_keys, ()))
         if unknown:
             _refuse(unknown)
     return found
@@ -51,9 +50,4 @@ def _refuse(unknown: list[tuple[tuple[str, ...], Any]]) -> NoReturn:
             f"input_value={value!r}, input_type={kind}]",
             "    For further information visit https://errors.pydantic.dev/2.11/v/extra_forbidden",
         ]
-    _fail("\n".join(lines))
-
-
-def _fail(message: str) -> NoReturn:
-    print(f"Traceback (most recent call last):\n{message}", file=sys.stderr)
-    raise SystemExit(1)
+    crash("\n".join(lines))

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from perfgate.core.metrics import accuracy_name
-from perfgate.rehearsal.fault_injection import befall_client
+from perfgate.rehearsal.fault_injection import inject_client_fault
 from perfgate.rehearsal.http_requests import complete
 from perfgate.rehearsal.options import read_known
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
@@ -34,18 +34,18 @@ _TASK_VERSIONS = {"gsm8k": 3.0}
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line, ask the server, write results and samples."""
     words = list(sys.argv[1:] if argv is None else argv)
-    play = here()
+    playbook = here()
     announce(_PROGRAM)
     if words[:1] == ["run"]:
         words = words[1:]
     given = read_known(_PROGRAM, _OPTIONS.split(), _FLAGS.split(), words)
     task = given.text("--tasks")
-    questions = play.part.questions.get(task)
+    questions = playbook.scenario_part.questions.get(task)
     if questions is None:
-        end(f"no questions are staged for task {task!r}")
+        end(f"no questions are known of task {task!r}")
     model = _fields(given.text("--model_args"))
     _ask(model)
-    fault = befall_client(play)
+    fault = inject_client_fault(playbook)
     if fault == "no_metrics":
         return
     limit = min(given.integer("--limit", questions), questions)
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = Path(given.text("--output_path"), str(model["model"]).replace("/", "__"))
     folder.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y-%m-%dT%H-%M-%S.000000")
-    right = _right(play, task, questions, done, zero=fault == "zero_metrics")
+    right = _right(playbook, task, questions, done, zero=fault == "zero_metrics")
     report = {
         SYNTHETIC: True,
         **_report(task, right, done, questions),
@@ -91,13 +91,13 @@ def _ask(model: dict[str, Any]) -> None:
 
 
 def _right(
-    play: Playbook, task: str, questions: int, done: int, *, zero: bool
+    playbook: Playbook, task: str, questions: int, done: int, *, zero: bool
 ) -> dict[str, list[bool]]:
     """Filter → which questions were answered right."""
     found = {}
     for one in _FILTERS:
         name = accuracy_name(task, "exact_match", one)
-        answers = play.answers(task, name, questions)[:done]
+        answers = playbook.answers(task, name, questions)[:done]
         found[one] = [False] * done if zero else answers
     return found
 

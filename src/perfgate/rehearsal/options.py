@@ -1,11 +1,12 @@
-"""Options: read a command line as the played release would, and refuse what it would refuse."""
+"""Options: read a command line as the imitated release would, and refuse what it would refuse."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
-from perfgate.rehearsal.playbook import Playbook, end
+from perfgate.rehearsal.healthy_log import banner
+from perfgate.rehearsal.playbook import Playbook, announce, end, here
 from perfgate.rehearsal.release_tables import Option
 
 Style = Literal["click", "argparse"]
@@ -176,34 +177,54 @@ def _helped(option: Option) -> str:
 
 
 def released(
-    play: Playbook,
+    playbook: Playbook,
     program: str,
     style: Style,
     *,
     subcommands: tuple[str, ...] = (),
     engine: bool = False,
 ) -> Syntax:
-    """The syntax of a program of the played release; ends the program if that has none such.
+    """The syntax of a program of the imitated release; ends the program if that has none such.
 
     While nobody says which scenario it is for, what any of the releases knows is known.
 
     Args:
-        play: the play.
+        playbook: of this program.
         program: as the release tables name it, e.g. ``trtllm-bench throughput``.
         style: see `Syntax`.
         subcommands: see `Syntax`.
         engine: whether the fault of an option that drifted belongs to this program.
     """
     found: dict[str, Option] = {}
-    for tables in play.releases.values():
+    for tables in playbook.releases.values():
         for option in tables.options(program).values():
             found.setdefault(option.name, option)
     if not found:
-        end(f"TensorRT-LLM {' and '.join(play.releases)} has no {program}")
-    fault = play.struck("engine") if engine else None
+        end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")
+    fault = playbook.fault_at("engine") if engine else None
     if fault == "cli_drift_help":
         found = {name: option for name, option in found.items() if name not in _GONE}
     return Syntax(program, style, found, subcommands, drifted=fault == "cli_drift")
+
+
+def started(
+    program: str, argv: Sequence[str] | None, *required: str, engine: bool = False
+) -> tuple[Playbook, GivenOptions]:
+    """What every program of TensorRT-LLM that argparse reads does first.
+
+    Args:
+        program: as the release tables name it.
+        argv: without the program's name; None: this process's own.
+        required: options that it does not go without.
+        engine: whether the fault of an option that drifted belongs to this program.
+    """
+    playbook = here()
+    announce(program)
+    banner(playbook.version)
+    syntax = released(playbook, program, "argparse", engine=engine)
+    given = syntax.read(sys.argv[1:] if argv is None else argv)
+    syntax.require(given, *required)
+    return playbook, given
 
 
 def read_known(

@@ -1,6 +1,6 @@
 """Playbook: what a stand-in knows of the session and of the scenario that it was started for.
 
-Written by `stage` as ``play.json``; read here from the environment that the session sets.
+Written by `setup` as ``playbook.json``; read here from the environment that the session sets.
 """
 
 import json
@@ -20,14 +20,14 @@ SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
-FORMAT = 1
+FORMAT = 2
 
 _COMMON_SCORE = 0.9  # where no score is documented
 
 
 @dataclass(frozen=True)
 class ScenarioPart:
-    """What is played of one scenario.
+    """What the stand-ins know of one scenario.
 
     Attributes:
         engine_version: release that its document speaks of.
@@ -56,17 +56,17 @@ class ScenarioPart:
 
 @dataclass(frozen=True)
 class Playbook:
-    """The session's play, and the place of one program in it.
+    """What holds in the whole session, and for one program in it.
 
     Attributes:
-        folder: where play.json is.
-        version: release that this program plays.
+        folder: where playbook.json is.
+        version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
             first; else only that one.
         fault: what is to go wrong.
         seed: of all made-up numbers.
         scenario: id; empty when nobody said.
-        part: of that scenario.
+        scenario_part: what is known of that scenario.
         probe: label of the probe; empty when it serves all of them.
         start: number of the fresh start.
     """
@@ -77,13 +77,13 @@ class Playbook:
     fault: Fault | None
     seed: int
     scenario: str
-    part: ScenarioPart
+    scenario_part: ScenarioPart
     probe: str
     start: int
 
     @property
     def release(self) -> Tables:
-        """What the release that is played knows."""
+        """What the imitated release knows."""
         return self.releases[self.version]
 
     @property
@@ -91,7 +91,7 @@ class Playbook:
         """Major and minor version."""
         return major_minor(self.version)
 
-    def struck(self, place: Place) -> str | None:
+    def fault_at(self, place: Place) -> str | None:
         """Name of the fault that hits a program of this place; None: it goes well."""
         if self.fault is None or self.fault.kind.place != place:
             return None
@@ -99,9 +99,9 @@ class Playbook:
 
     def performance(self, label: str, load: Load) -> dict[str, float]:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
-        known = self.part.points.get(label, {})
+        documented = self.scenario_part.points.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        return performance(known, load, self.part.guess, chance, self._lost("slow"))
+        return performance(documented, load, self.scenario_part.guess, chance, self._lost("slow"))
 
     def answers(self, task: str, name: str, questions: int) -> list[bool]:
         """Which questions of `task` are answered right by the measure of accuracy called `name`.
@@ -109,7 +109,7 @@ class Playbook:
         A question is as hard for all scenarios, measures and fresh starts; a few answers turn by
         chance.
         """
-        score = self.part.scores.get(task, {}).get(name, self.part.common_score)
+        score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
         lower = min(1.0, max(0.0, score - self._lost("accuracy")))
         stable = dice(self.seed, task)
         chance = dice(self.seed, self.scenario, task, self.start)
@@ -122,7 +122,7 @@ class Playbook:
 
 
 def here() -> Playbook:
-    """The play that the environment names; ends the program where it names none."""
+    """The playbook that the environment names; ends the program where it names none."""
     place = os.environ.get(REHEARSAL_VARIABLE)
     if not place:
         end(
@@ -132,13 +132,12 @@ def here() -> Playbook:
     plain: dict[str, Any] = json.loads(path.read_text())
     if plain.get("schema_version") != FORMAT:
         end(f"{path} is of another perfgate")
-    parts: dict[str, Any] = plain["scenarios"]
     scenario = os.environ.get(SCENARIO, "")
-    told = parts.get(scenario)
-    # While nobody says for which scenario, it may be any of the staged releases.
+    known: dict[str, Any] | None = plain["scenarios"].get(scenario)
+    # While nobody says for which scenario, it may be any of the releases.
     versions = tuple(plain["releases"])
-    if told is not None:
-        versions = (plain["engine_version"] or told["engine_version"],)
+    if known is not None:
+        versions = (plain["engine_version"] or known["engine_version"],)
     if not versions:
         end(f"{path} has no scenario")
     fault = plain.get("fault")
@@ -149,13 +148,13 @@ def here() -> Playbook:
         fault=None if fault is None else Fault(fault["name"], fault["value"]),
         seed=plain["seed"],
         scenario=scenario,
-        part=ScenarioPart(versions[-1]) if told is None else _part(told),
+        scenario_part=ScenarioPart(versions[-1]) if known is None else _scenario_part(known),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
 
 
-def _part(plain: Mapping[str, Any]) -> ScenarioPart:
+def _scenario_part(plain: Mapping[str, Any]) -> ScenarioPart:
     fields = dict(plain)
     return ScenarioPart(**{**fields, "guess": Guess(**fields["guess"])})
 
@@ -173,6 +172,12 @@ def announce(program: str) -> None:
         file=sys.stderr,
         flush=True,
     )
+
+
+def crash(message: str) -> NoReturn:
+    """End as Python does after an exception that nobody handles."""
+    print(f"Traceback (most recent call last):\n{message}", file=sys.stderr)
+    raise SystemExit(1)
 
 
 def end(message: str, status: int = 2) -> NoReturn:

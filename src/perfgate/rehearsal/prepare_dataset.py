@@ -19,23 +19,23 @@ _REQUIRED = ("--num-requests", "--input-mean", "--output-mean", "--input-stdev",
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run as ``python benchmarks/cpp/prepare_dataset.py``."""
-    play = here()
+    playbook = here()
     announce(_PROGRAM)
-    generate(play, sys.argv[1:] if argv is None else argv, _PROGRAM)
+    generate(playbook, sys.argv[1:] if argv is None else argv, _PROGRAM)
 
 
-def generate(play: Playbook, argv: Sequence[str], program: str) -> None:
+def generate(playbook: Playbook, argv: Sequence[str], program: str) -> None:
     """Write the dataset that `argv` asks for.
 
     Args:
-        play: the play.
+        playbook: of this program.
         argv: options of the program, the kind of dataset, its options.
         program: as the release tables name it.
     """
-    outer = released(play, program, "click", subcommands=_KINDS).read(argv)
+    outer = released(playbook, program, "click", subcommands=_KINDS).read(argv)
     if outer.words != (_KIND,):
         end(f"{program} {' '.join(outer.words) or 'without a kind'} has no stand-in")
-    syntax = released(play, f"{program} {_KIND}", "click")
+    syntax = released(playbook, f"{program} {_KIND}", "click")
     inner = syntax.read(outer.rest)
     syntax.require(inner, *_REQUIRED)
     if outer.has("--stdout"):

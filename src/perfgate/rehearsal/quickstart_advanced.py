@@ -4,9 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.fault_injection import befall_client, befall_engine
-from perfgate.rehearsal.options import released
-from perfgate.rehearsal.playbook import announce, here
+from perfgate.rehearsal.fault_injection import inject_client_fault, inject_engine_fault
+from perfgate.rehearsal.options import started
 
 _PROGRAM = "quickstart_advanced.py"
 _PROMPTS = (
@@ -22,15 +21,10 @@ _NUMBERED_FROM = (0, 20)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Answer the prompts."""
-    play = here()
-    announce(_PROGRAM)
-    healthy.banner(play.version)
-    syntax = released(play, _PROGRAM, "argparse", engine=True)
-    given = syntax.read(sys.argv[1:] if argv is None else argv)
-    syntax.require(given, "--model_dir")
+    playbook, given = started(_PROGRAM, argv, "--model_dir", engine=True)
     healthy.engine_starts(given.text("--model_dir"), given.integer("--tp_size", 1), 0.9)
-    befall_engine(play)
-    fault = befall_client(play)
+    inject_engine_fault(playbook)
+    fault = inject_client_fault(playbook)
     prompts = given.values.get("--prompt") or _PROMPTS
     count = len(prompts)
     print(f"Processed requests: 100%|##########| {count}/{count}", file=sys.stderr)
@@ -38,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     answer = "" if fault == "zero_metrics" else _ANSWER
     lines = [f"Prompt: {prompt!r}, Generated text: {answer!r}" for prompt in prompts]
-    if play.numbers >= _NUMBERED_FROM:
+    if playbook.numbers >= _NUMBERED_FROM:
         lines = [f"[{number}] {line}" for number, line in enumerate(lines)]
     if fault == "partial":
         lines = lines[:-1]

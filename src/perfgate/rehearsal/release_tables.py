@@ -4,7 +4,7 @@ Importing the engine's own tables takes a stand-in longer than all the rest of i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def as_plain(release: "Release") -> dict[str, Any]:
     """The tables of a release as JSON knows them."""
     return {
         "programs": {
-            program: [
-                [option.name, list(option.aliases), option.flag, option.negation]
-                for option in options.values()
-            ]
+            program: {
+                name: {field.name: getattr(option, field.name) for field in fields(Option)}
+                for name, option in options.items()
+            }
             for program, options in release.programs.items()
         },
         "yaml_keys": release.yaml_keys,
@@ -64,15 +64,11 @@ def as_plain(release: "Release") -> dict[str, Any]:
 
 def from_plain(plain: Mapping[str, Any]) -> Tables:
     """The reverse of `as_plain`."""
-    return Tables(
-        programs={
-            program: {
-                name: Option(name, tuple(aliases), flag, negation)
-                for name, aliases, flag, negation in rows
-            }
-            for program, rows in plain["programs"].items()
-        },
-        yaml_keys=plain["yaml_keys"],
-        refuses_unknown_yaml=plain["refuses_unknown_yaml"],
-        yaml_option=plain["yaml_option"],
-    )
+    programs = {
+        program: {
+            name: Option(**{**option, "aliases": tuple(option["aliases"])})
+            for name, option in options.items()
+        }
+        for program, options in plain["programs"].items()
+    }
+    return Tables(**{**plain, "programs": programs})

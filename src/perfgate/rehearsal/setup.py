@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
@@ -30,21 +31,21 @@ from perfgate.core.programs import (
     Program,
 )
 from perfgate.engines.tensorrt_llm.releases import parse, release
-from perfgate.rehearsal import fake_files as props
-from perfgate.rehearsal.expected_results import part_of
+from perfgate.rehearsal import fake_files
+from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault
 from perfgate.rehearsal.playbook import FORMAT, SYNTHETIC
 from perfgate.rehearsal.release_tables import as_plain
 from perfgate.scenarios.scenario import Limits, Scenario
 
-__all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "shortened", "stage"]
+__all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
 
 ENGINE = "tensorrt-llm"
 # Stand-ins are ready in a second and never silent for longer, unless they are to hang.
 LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
 _RELEASE = "1.0.0"  # of scenarios whose document names none
 
-# Program → module that plays it, and the module's first arguments.
+# Program → module that stands in for it, and the module's first arguments.
 _MODULES: Mapping[Program, tuple[str, ...]] = {
     TRTLLM_BENCH: ("trtllm_bench",),
     TRTLLM_SERVE: ("trtllm_serve",),
@@ -59,7 +60,7 @@ _MODULES: Mapping[Program, tuple[str, ...]] = {
 }
 
 
-def stage(
+def set_up(
     folder: Path,
     scenarios: Iterable[Scenario],
     *,
@@ -68,15 +69,15 @@ def stage(
     seed: int,
     real: Collection[Program] = (),
 ) -> Mapping[str, str]:
-    """Write the play and all its props into `folder`.
+    """Write the playbook, the stand-ins and their files into `folder`.
 
     Args:
-        folder: a new folder, or one of an earlier stage; ``play.json`` stays in it for good.
+        folder: a new one, or that of an earlier rehearsal; ``playbook.json`` stays in it for good.
         scenarios: what may be rehearsed; those of other engines are left out.
-        engine_version: release that all programs play; None: that of each scenario's document.
+        engine_version: release that all programs imitate; None: that of each scenario's document.
         fault: what is to go wrong; None: nothing.
         seed: the same seed gives the same numbers.
-        real: programs that are not played: those that the session's launcher starts others with.
+        real: programs without a stand-in: those that the session's launcher starts others with.
 
     Returns:
         Environment variables in which the session finds the stand-ins.
@@ -85,32 +86,25 @@ def stage(
         InputError: no release table for a version.
         SeveralInputErrors: documented values are not as they should be.
     """
-    played = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
+    rehearsed = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    parts = {scenario.id: part_of(scenario, _RELEASE) for scenario in played}
-    versions = {str(part["engine_version"]) for part in parts.values()}
-    if engine_version is not None:
-        versions = {engine_version}
-    play = {
+    path = folder / "playbook.json"
+    playbook = {
         "schema_version": FORMAT,
         SYNTHETIC: True,
         "engine_version": engine_version,
         "fault": None if fault is None else asdict(fault),
         "seed": seed,
-        "releases": {
-            version: as_plain(release(version)) for version in sorted(versions, key=parse)
-        },
-        "scenarios": parts,
+        **_scenarios_and_releases(rehearsed, engine_version),
     }
-    path = folder / "play.json"
-    write_text(path, json.dumps(play, indent=1) + "\n")
+    write_text(path, json.dumps(playbook, indent=1) + "\n")
     modules = {program: module for program, module in _MODULES.items() if program not in real}
     _programs(folder / "bin", modules, path)
-    props.models(folder / "models", played)
-    props.datasets(folder / "datasets", played)
-    props.sources(folder / "source")
-    nodes = max((scenario.hardware.nodes for scenario in played), default=1)
+    fake_files.models(folder / "models", rehearsed)
+    fake_files.datasets(folder / "datasets", rehearsed)
+    fake_files.sources(folder / "source")
+    nodes = max((scenario.hardware.nodes for scenario in rehearsed), default=1)
     hosts = " ".join(f"rehearsal-node{number}" for number in range(1, nodes + 1))
     named = {} if real else {HOSTS: hosts if nodes > 1 else ""}
     return {
@@ -123,10 +117,22 @@ def stage(
     }
 
 
-def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], play: Path) -> None:
+def _scenarios_and_releases(
+    scenarios: Iterable[Scenario], engine_version: str | None
+) -> dict[str, Any]:
+    """What the stand-ins know of each scenario, and of the releases that they imitate for them."""
+    known = {scenario.id: scenario_part(scenario, _RELEASE) for scenario in scenarios}
+    versions = {str(each["engine_version"]) for each in known.values()}
+    if engine_version is not None:
+        versions = {engine_version}
+    tables = {version: as_plain(release(version)) for version in sorted(versions, key=parse)}
+    return {"releases": tables, "scenarios": known}
+
+
+def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook: Path) -> None:
     """An executable for each program, under its true name: job scripts call programs so.
 
-    Each says itself what is played: on another node it may find none of the session's variables.
+    Each names the playbook itself: on another node it may find none of the session's variables.
     """
     folder.mkdir(exist_ok=True)
     for program, (module, *arguments) in modules.items():
@@ -134,7 +140,7 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], play: Pa
         path = folder / program.executable
         path.write_text(
             f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
-            f'export {REHEARSAL_VARIABLE}={shlex.quote(str(play))}\nexec {call} "$@"\n'
+            f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
         )
         path.chmod(0o755)
     python3 = folder / "python3"
@@ -160,9 +166,6 @@ def shortened(scenario: Scenario) -> Scenario:
 
 
 def clear(folder: Path) -> None:
-    """Remove all props: weights that look like hundreds of gigabytes should not be copied around.
-
-    What was played, ``play.json``, stays.
-    """
+    """Remove all but the playbook: weights of hundreds of gigabytes are not to be copied around."""
     for name in ("bin", "cache", "datasets", "models", "source"):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""A stand-in for the Python that has TensorRT-LLM: runs scripts, `-m`, `-c`; the package is played.
+"""A stand-in for the Python that has TensorRT-LLM: runs scripts, `-m`, `-c`; its package is empty.
 
-It tells the played release as the package's version; everything else is the real interpreter.
+It gives the imitated release as the package's version; everything else is the real interpreter.
 """
 
 import importlib.metadata
@@ -24,8 +24,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if words[:1] == ["-m"] and words[1:2] == [_BENCHMARK_SERVING]:
         benchmark_serving.main(words[2:])
         return
-    play = here()
-    _play_package(play)
+    playbook = here()
+    _imitate_package(playbook)
     if words[:1] == ["-c"] and len(words) > 1:
         sys.argv = ["-c", *words[2:]]
         exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         end("a script, -m or -c is needed")
 
 
-def _play_package(play: Playbook) -> None:
-    """Let `import tensorrt_llm` and its metadata tell the played release."""
-    versions = {"tensorrt-llm": play.version, "lm-eval": lm_eval.VERSION}
+def _imitate_package(playbook: Playbook) -> None:
+    """Let `import tensorrt_llm` and its metadata tell the imitated release."""
+    versions = {"tensorrt-llm": playbook.version, "lm-eval": lm_eval.VERSION}
     real = importlib.metadata.version
 
     def version(distribution_name: str) -> str:
@@ -49,14 +49,14 @@ def _play_package(play: Playbook) -> None:
         return found or real(distribution_name)
 
     importlib.metadata.version = version
-    sys.meta_path.insert(0, _Package(play))
+    sys.meta_path.insert(0, _Package(playbook))
 
 
 class _Package(MetaPathFinder, Loader):
     """An empty tensorrt_llm with a version, which greets as the real one does."""
 
-    def __init__(self, play: Playbook) -> None:
-        self._play = play
+    def __init__(self, playbook: Playbook) -> None:
+        self._playbook = playbook
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -67,8 +67,8 @@ class _Package(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Greet, and tell the version."""
-        healthy.banner(self._play.version)
-        module.__dict__["__version__"] = self._play.version
+        healthy.banner(self._playbook.version)
+        module.__dict__["__version__"] = self._playbook.version
 
 
 if __name__ == "__main__":

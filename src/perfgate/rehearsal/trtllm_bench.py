@@ -11,10 +11,10 @@ from typing import Any
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantization
 from perfgate.rehearsal.dataset_file import DatasetFacts, look
-from perfgate.rehearsal.fault_injection import befall_client, befall_engine
+from perfgate.rehearsal.fault_injection import inject_client_fault, inject_engine_fault
 from perfgate.rehearsal.llm_api_yaml import read_options
 from perfgate.rehearsal.options import GivenOptions, released
-from perfgate.rehearsal.playbook import Playbook, announce, end, here
+from perfgate.rehearsal.playbook import Playbook, announce, crash, end, here
 from perfgate.rehearsal.prepare_dataset import generate
 from perfgate.rehearsal.synthetic_metrics import Load
 from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
@@ -25,10 +25,10 @@ _PROGRAM = "trtllm-bench"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and run its subcommand."""
-    play = here()
+    playbook = here()
     announce(_PROGRAM)
-    healthy.banner(play.version)
-    syntax = released(play, _PROGRAM, "click", subcommands=_subcommands(play))
+    healthy.banner(playbook.version)
+    syntax = released(playbook, _PROGRAM, "click", subcommands=_subcommands(playbook))
     given = syntax.read(sys.argv[1:] if argv is None else argv)
     command = next(iter(given.words), "")
     if command not in syntax.subcommands:
@@ -36,30 +36,30 @@ def main(argv: Sequence[str] | None = None) -> None:
     if "--help" not in given.rest:
         syntax.require(given, "--model")
     if command == "throughput":
-        throughput(play, given)
+        throughput(playbook, given)
     elif command == "prepare-dataset":
-        generate(play, given.rest, f"{_PROGRAM} prepare-dataset")
+        generate(playbook, given.rest, f"{_PROGRAM} prepare-dataset")
     else:
         end(f"{_PROGRAM} {command} has no stand-in")
 
 
-def _subcommands(play: Playbook) -> tuple[str, ...]:
+def _subcommands(playbook: Playbook) -> tuple[str, ...]:
     head = f"{_PROGRAM} "
     found = {
         name.removeprefix(head).partition(" ")[0]
-        for tables in play.releases.values()
+        for tables in playbook.releases.values()
         for name in tables.programs
         if name.startswith(head)
     }
     return tuple(sorted(found))
 
 
-def throughput(play: Playbook, outer: GivenOptions) -> None:
+def throughput(playbook: Playbook, outer: GivenOptions) -> None:
     """The subcommand that measures."""
-    syntax = released(play, f"{_PROGRAM} throughput", "click", engine=True)
+    syntax = released(playbook, f"{_PROGRAM} throughput", "click", engine=True)
     given = syntax.read(outer.rest)
     syntax.require(given, "--dataset")
-    options = read_options(play, given.text(play.release.yaml_option))
+    options = read_options(playbook, given.text(playbook.release.yaml_option))
     dataset = _dataset(given)
     model = outer.text("--model_path") or outer.text("--model")
     fraction = given.number("--kv_cache_free_gpu_mem_fraction", 0.9)
@@ -67,14 +67,14 @@ def throughput(play: Playbook, outer: GivenOptions) -> None:
     healthy.info("Preparing to run throughput benchmark...")
     healthy.info("Setting up throughput benchmark.")
     healthy.engine_starts(model, world_size, fraction)
-    befall_engine(play)
+    inject_engine_fault(playbook)
     if given.integer("--warmup", 2) > 0:
         healthy.info("Setting up for warmup...")
         healthy.info("Running warmup.")
         healthy.info("Warmup done.")
     healthy.info(f"Benchmarking {dataset.requests} requests.")
-    fault = befall_client(play)
-    run = _run(play, outer, given, options, dataset, fault)
+    fault = inject_client_fault(playbook)
+    run = _run(playbook, outer, given, options, dataset, fault)
     healthy.info("Benchmark done. Reporting results...")
     if fault != "no_metrics":
         _report(given, run, cut=fault == "truncated")
@@ -92,13 +92,11 @@ def _dataset(given: GivenOptions) -> DatasetFacts:
     try:
         return look(path, given.integer("--num_requests", 0))
     except (ValueError, KeyError) as error:
-        kind = type(error).__name__
-        print(f"Traceback (most recent call last):\n{kind}: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        crash(f"{type(error).__name__}: {error}")
 
 
 def _run(
-    play: Playbook,
+    playbook: Playbook,
     outer: GivenOptions,
     given: GivenOptions,
     options: Mapping[str, Any],
@@ -119,16 +117,16 @@ def _run(
     gpus = (sizes["tp_size"] or 1) * (sizes["pp_size"] or 1)
     in_flight = concurrency if concurrency > 0 else requests
     load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, gpus)
-    values = play.performance(play.probe or f"c{in_flight}", load)
+    values = playbook.performance(playbook.probe or f"c{in_flight}", load)
     if fault == "zero_metrics":
         values = dict.fromkeys(values, 0.0)
     speculative = options.get("speculative_config") or {}
     layers = speculative.get("num_nextn_predict_layers", speculative.get("max_draft_len", 0))
     folder = outer.text("--model_path")
     return Run(
-        release=play.numbers,
-        version=play.version,
-        gpu=play.part.gpu,
+        release=playbook.numbers,
+        version=playbook.version,
+        gpu=playbook.scenario_part.gpu,
         model=outer.text("--model"),
         model_path=folder,
         kv_cache_dtype=kv_cache_quantization(options, folder),

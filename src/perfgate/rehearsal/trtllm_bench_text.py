@@ -10,6 +10,11 @@ from perfgate.rehearsal.trtllm_bench_report import Run
 
 _RULE = "=" * 59
 _SPOTS = ("minimum", "maximum", "average", "p50", "p90", "p95", "p99")
+_BREAKDOWNS = (
+    ("tpot", "TPOT", "Time-per-Output-Token [TPOT] Breakdown (ms)"),
+    ("ttft", "TTFT", "Time-to-First-Token [TTFT] Breakdown (ms) "),
+    ("gen_tps", "GTPS", "Generation Throughput [GTPS] Breakdown (tps/user)"),
+)
 _NEW_LABELS_FROM = (0, 20)
 _NO_HYPHEN_FROM = (1, 2)  # "TensorRT LLM Version", before "TensorRT-LLM Version"
 
@@ -103,21 +108,8 @@ def _overview(run: Run, report: Mapping[str, Any]) -> str:
             rows += [*means, ("Per User Output Speed (tps/user)", speed)]
         else:
             rows += [("Per User Output Speed [1/TPOT] (tokens/sec/user)", speed), *means]
-        sections += _breakdown(
-            "Per-Request Time-per-Output-Token [TPOT] Breakdown (ms)",
-            "TPOT",
-            streamed["tpot_percentiles"],
-        )
-        sections += _breakdown(
-            "Per-Request Time-to-First-Token [TTFT] Breakdown (ms) ",
-            "TTFT",
-            streamed["ttft_percentiles"],
-        )
-        sections += _breakdown(
-            "Per-Request Generation Throughput [GTPS] Breakdown (tps/user)",
-            "GTPS",
-            streamed["gen_tps_percentiles"],
-        )
+        for key, short, title in _BREAKDOWNS:
+            sections += _breakdown(f"Per-Request {title}", short, streamed[f"{key}_percentiles"])
     if new:
         latencies = performance["request_latency_percentiles_ms"]
         sections += "\n-- Request Latency Breakdown (ms) -----------------------\n\n"

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.fault_injection import befall_engine
+from perfgate.rehearsal.fault_injection import inject_engine_fault
 from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
 from perfgate.rehearsal.json_server import JsonHandler, JsonServer
 from perfgate.rehearsal.llm_api_yaml import read_options
@@ -25,11 +25,11 @@ _MOST_TOKENS = 16  # where the request names none, as in OpenAI's API
 
 
 class Server(JsonServer):
-    """The server; knows the model's name and the play."""
+    """The server; knows the model's name and the playbook."""
 
-    def __init__(self, address: tuple[str, int], model: str, play: Playbook) -> None:
+    def __init__(self, address: tuple[str, int], model: str, playbook: Playbook) -> None:
         self.model = model
-        self.play = play
+        self.playbook = playbook
         super().__init__(address, Handler)
 
 
@@ -42,7 +42,7 @@ class Handler(JsonHandler):
         if self.path in ("/health", "/health_generate"):
             self.answer(200, b"")
         elif self.path == "/version":
-            self.answer_json(200, {"version": self.server.play.version})
+            self.answer_json(200, {"version": self.server.playbook.version})
         elif self.path == "/v1/models":
             self.answer_models(self.server.model, "perfgate rehearsal: a stand-in")
         else:
@@ -60,8 +60,8 @@ class Handler(JsonHandler):
             self.answer_json(404, {"detail": "Not Found"})
         elif asked.get("model") != self.server.model:
             self.answer_json(404, _error(f"The model `{asked.get('model')}` does not exist."))
-        elif self.server.play.struck("answers"):
-            print(engine_lines("request_too_long", self.server.play.numbers), file=sys.stderr)
+        elif self.server.playbook.fault_at("answers"):
+            print(engine_lines("request_too_long", self.server.playbook.numbers), file=sys.stderr)
             self.answer_json(400, _error(TOO_LONG))
         else:
             self.answer_json(200, _completion(asked, chat=chat))
@@ -113,33 +113,35 @@ def served_name(model: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and serve until a signal comes."""
-    play = here()
+    playbook = here()
     announce(_PROGRAM)
-    healthy.banner(play.version)
+    healthy.banner(playbook.version)
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["serve"]:
         words = words[1:]
-    given = released(play, _PROGRAM, "click", engine=True).read(words)
+    given = released(playbook, _PROGRAM, "click", engine=True).read(words)
     if len(given.words) != 1:
         print(
             f"Usage: {_PROGRAM} [OPTIONS] MODEL\n\nError: Missing argument 'MODEL'.",
             file=sys.stderr,
         )
         raise SystemExit(2)
-    _serve(play, given, given.words[0])
+    _serve(playbook, given, given.words[0])
 
 
-def _serve(play: Playbook, given: GivenOptions, model: str) -> None:
+def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
     host, port = given.text("--host", "localhost"), given.integer("--port", 8000)
-    read_options(play, given.text(play.release.yaml_option))
+    read_options(playbook, given.text(playbook.release.yaml_option))
     fraction = given.number("--kv_cache_free_gpu_memory_fraction", 0.9)
     world_size = given.integer("--tp_size", 1) * given.integer("--pp_size", 1)
     healthy.engine_starts(model, world_size, fraction)
-    befall_engine(play, host, str(port))
+    inject_engine_fault(playbook, host, str(port))
     try:
-        server = Server((host, port), served_name(model), play)
+        server = Server((host, port), served_name(model), playbook)
     except OSError:
-        print(engine_lines("port_in_use", play.numbers, host, str(port)), end="", file=sys.stderr)
+        print(
+            engine_lines("port_in_use", playbook.numbers, host, str(port)), end="", file=sys.stderr
+        )
         raise SystemExit(1) from None
     signal.signal(signal.SIGTERM, _ended)
     print("INFO:     Started server process [4711]", file=sys.stderr)

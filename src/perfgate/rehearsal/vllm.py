@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.rehearsal.benchmark_serving import measured
-from perfgate.rehearsal.fault_injection import befall_client
+from perfgate.rehearsal.fault_injection import inject_client_fault
 from perfgate.rehearsal.http_requests import require_answer, served_models
 from perfgate.rehearsal.options import GivenOptions, read_known
-from perfgate.rehearsal.playbook import SYNTHETIC, announce, end, here
+from perfgate.rehearsal.playbook import announce, crash, end, here
 from perfgate.rehearsal.serving_report import (
     Served,
     heading,
     latency_fields,
     latency_rows,
+    report,
+    request_fields,
     row,
+    server_url,
+    total_rows,
     totals,
 )
 
@@ -48,7 +52,7 @@ _FLAGS = (
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line, ask the server, report."""
     words = list(sys.argv[1:] if argv is None else argv)
-    play = here()
+    playbook = here()
     announce("vllm")
     if words in (["--version"], ["-v"]):
         print(VERSION)
@@ -56,21 +60,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     if words[:2] != ["bench", "serve"]:
         end(f"vllm {' '.join(words[:2])} has no stand-in")
     given = read_known(_PROGRAM, _OPTIONS.split(), _FLAGS.split(), words[2:])
-    url = given.text("--base-url") or (
-        f"http://{given.text('--host', '127.0.0.1')}:{given.integer('--port', 8000)}"
-    )
+    url = server_url(given)
     model = given.text("--model") or next(iter(served_models(url)), "")
     _require_dataset(given)
     require_answer(url, given.text("--endpoint", "/v1/completions"), model)
     print(f"Maximum request concurrency: {given.text('--max-concurrency', 'None')}", flush=True)
-    fault = befall_client(play)
-    served = measured(play, given, fault)
+    fault = inject_client_fault(playbook)
+    served = measured(playbook, given, fault)
     if fault == "no_metrics":
         return
-    lines = "\n".join(_lines(given, served))
-    print(lines[: len(lines) // 2] if fault == "truncated" else lines)
-    if given.has("--save-result"):
-        _save(given, served, model, cut=fault == "truncated")
+    date = time.strftime("%Y%m%d-%H%M%S")
+    backend = given.text("--backend") or given.text("--endpoint-type", "openai")
+    name = f"{backend}-{given.text('--request-rate', 'inf')}qps-{date}.json"
+    result = {"date": date, "endpoint_type": backend, **_result(given, served, model)}
+    report(given, _lines(given, served), result, name, fault)
 
 
 def _require_dataset(given: GivenOptions) -> None:
@@ -79,59 +82,33 @@ def _require_dataset(given: GivenOptions) -> None:
         try:
             conversations = json.loads(path.read_text())
         except (OSError, ValueError) as error:
-            print(f"Traceback (most recent call last):\n{error}", file=sys.stderr)
-            raise SystemExit(1) from None
+            crash(str(error))
         if not conversations:
             raise SystemExit(1)
 
 
 def _lines(given: GivenOptions, served: Served) -> list[str]:
-    fields = totals(served)
+    limit = given.integer("--max-concurrency", served.asked)
     lines = [heading(), row("Successful requests", served.completed, None)]
     if given.has("--max-concurrency"):
-        lines.append(
-            row("Maximum request concurrency", given.integer("--max-concurrency", 0), None)
-        )
-    lines += [
-        row("Benchmark duration (s)", fields["duration"]),
-        row("Total input tokens", fields["total_input_tokens"], None),
-        row("Total generated tokens", fields["total_output_tokens"], None),
-        row("Request throughput (req/s)", fields["request_throughput"]),
-        row("Output token throughput (tok/s)", fields["output_throughput"]),
-        row("Peak output token throughput (tok/s)", 3 * fields["output_throughput"]),
-        row("Peak concurrent requests", given.integer("--max-concurrency", served.asked)),
-        row("Total Token throughput (tok/s)", fields["total_token_throughput"]),
-    ]
-    return [*lines, *latency_rows(served, deviations=False)]
+        lines.append(row("Maximum request concurrency", limit, None))
+    *rates, total = total_rows(served)
+    peak = 3 * served.values["output_throughput"]
+    peaks = [row("Peak output token throughput (tok/s)", peak)]
+    peaks += [row("Peak concurrent requests", limit)]
+    return [*lines, *rates, *peaks, total, *latency_rows(served, deviations=False)]
 
 
-def _save(given: GivenOptions, served: Served, model: str, *, cut: bool) -> None:
-    backend = given.text("--backend") or given.text("--endpoint-type", "openai")
-    limit = given.text("--max-concurrency")
-    rate = given.text("--request-rate", "inf")
-    date = time.strftime("%Y%m%d-%H%M%S")
-    fields = totals(served)
-    result: dict[str, Any] = {
-        "date": date,
-        "endpoint_type": backend,
+def _result(given: GivenOptions, served: Served, model: str) -> dict[str, Any]:
+    return {
         "label": given.text("--label") or None,
-        "model_id": model,
-        "tokenizer_id": given.text("--tokenizer", model),
-        "num_prompts": served.asked,
-        SYNTHETIC: True,
-        "request_rate": rate if rate == "inf" else float(rate),
-        "burstiness": given.number("--burstiness", 1.0),
-        "max_concurrency": int(limit) if limit else None,
-        **fields,
+        **request_fields(given, served, model),
+        **totals(served),
         "request_goodput": None,
-        "max_output_tokens_per_s": 3 * fields["output_throughput"],
-        "max_concurrent_requests": int(limit) if limit else served.asked,
+        "max_output_tokens_per_s": 3 * served.values["output_throughput"],
+        "max_concurrent_requests": given.integer("--max-concurrency", served.asked),
         **latency_fields(served),
     }
-    name = given.text("--result-filename", f"{backend}-{rate}qps-{date}.json")
-    content = json.dumps(result)
-    path = Path(given.text("--result-dir"), name)
-    path.write_text(content[: len(content) // 2] if cut else content)
 
 
 if __name__ == "__main__":

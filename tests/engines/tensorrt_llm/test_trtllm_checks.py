@@ -3,6 +3,7 @@
 from dataclasses import fields, replace
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from hypothesis import given
@@ -128,7 +129,7 @@ class TestRefuses:
         check(replace(case, environment={"TRTLLM_ENABLE_PDL": "1"}), build("1.0.0"))
 
     def test_a_release_without_a_switch(self) -> None:
-        known = replace(release("1.0.0"), pdl_variable=None)
+        known = msgspec.structs.replace(release("1.0.0"), pdl_variable=None)
         with pytest.raises(InputError, match=r"settings\.pdl.*\n.*\n.*no switch for it"):
             environment(benched(pdl=True), EngineSettings(pdl=True), known)
 

@@ -10,7 +10,7 @@ from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import asking, discovery
+from perfgate.engines.tensorrt_llm import discovery, program_output
 
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 
@@ -51,7 +51,7 @@ def test_other_numbers_are_no_version(text: str) -> None:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where neither program tells a version, and nothing is set."""
-    asking.answer.cache_clear()
+    program_output.answer.cache_clear()
     for name in ("TRTLLM_BENCH", "TENSORRT_LLM"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "false")
     for name in ("TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT", "PERFGATE_TENSORRT_LLM_SOURCE"):

@@ -205,17 +205,9 @@ class TestExamples:
         case = CASES["gpqa"].scenario
         for limit in (1, 20, 197, 198):
             task = replace(case.accuracy[0], limit=limit)
-            argv = examples.gpqa(case, build("0.19.0"), task, ON_PAPER).argv
+            argv = examples.gpqa(case, build("0.19.0"), task, "gpqa_diamond.csv", ON_PAPER).argv
             share = float(str(options(argv)["--limit"]))
             assert int(198 * share) + 1 == limit, "the program's own arithmetic"
-
-    def test_gpqa_needs_its_questions(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
-        case = CASES["gpqa"].scenario
-        with pytest.raises(InputError, match="the GPQA questions are not here"):
-            examples.gpqa(case, build("0.19.0"), case.accuracy[0], Locations(datasets=tmp_path))
 
     def test_gpqa_left_after_0_19(self) -> None:
         with pytest.raises(InputError, match=r"later releases have no examples/gpqa_llmapi\.py"):

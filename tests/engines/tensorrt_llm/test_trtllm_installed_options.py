@@ -10,7 +10,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
-from perfgate.engines.tensorrt_llm import asking
+from perfgate.engines.tensorrt_llm import program_output
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.installed_options import (
     calls,
@@ -154,7 +154,7 @@ class TestCalls:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A trtllm-bench whose help is what the file `help` beside it says."""
-    asking.answer.cache_clear()
+    program_output.answer.cache_clear()
     program = tmp_path / "trtllm-bench"
     program.write_text(f'#!/bin/sh\necho asked >> "{tmp_path}/log"\ncat "{tmp_path}/help"\n')
     program.chmod(0o755)
@@ -207,7 +207,7 @@ class TestVerify:
                 asked.append(argv)
                 return Answer(0, declared(*KNOWN))
 
-        asking.answer.cache_clear()
+        program_output.answer.cache_clear()
         argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
         verify(build("1.0.0"), [Command(argv)], Locations(inside=Image()))
         assert [words[0] for words in asked] == ["trtllm-bench", "trtllm-bench"]

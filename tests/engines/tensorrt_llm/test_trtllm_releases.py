@@ -1,10 +1,19 @@
 """The release tables: which version falls into which range, and what the ranges differ in."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 from packaging.version import Version
 
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm.releases import RELEASES, release, same_release
+from perfgate.engines.tensorrt_llm import releases
+from perfgate.engines.tensorrt_llm.releases import (
+    RELEASES,
+    read_tables,
+    release,
+    same_release,
+)
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     GPQA,
@@ -70,6 +79,48 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 def test_a_build_of_a_release_is_that_release() -> None:
     assert same_release("1.0", "1.0.0+cu129")
     assert not same_release("1.0.0", "1.0.0rc6")
+
+
+class TestFiles:
+    """What a range's file may say."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        source = Path(releases.__file__).with_name("0.19.0rc0.yaml")
+        (tmp_path / source.name).write_text(source.read_text())
+        return tmp_path
+
+    def test_a_later_file_is_what_changed(self, folder: Path) -> None:
+        (folder / "0.20.0.yaml").write_text(
+            "programs: {trtllm-serve: {--host: null, --new: {flag: true}}}\nmtp_zero: false\n"
+        )
+        before, after = read_tables(folder)
+        assert (before.since, after.since) == ("0.19.0rc0", "0.20.0")
+        assert set(before.options(SERVE)) ^ set(after.options(SERVE)) == {"--host", "--new"}
+        assert after.options(SERVE)["--new"].flag
+        assert before.mtp_zero
+        assert not after.mtp_zero
+        assert after.spelling == before.spelling
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            "no_such_field: 1",
+            "spelling: {no_such_setting: [a]}",
+            "programs: {trtllm-serve: {--host: {no_such_fact: true}}}",
+            "spelling: {overlap: null}",
+            "defaults: {trtllm-serve: {cuda_graphs: sometimes}}",
+        ],
+    )
+    def test_what_a_table_does_not_have_is_refused(self, folder: Path, changes: str) -> None:
+        (folder / "0.20.0.yaml").write_text(changes)
+        with pytest.raises(msgspec.ValidationError):
+            read_tables(folder)
+
+    def test_only_what_is_there_can_be_taken_away(self, folder: Path) -> None:
+        (folder / "0.20.0.yaml").write_text("programs: {trtllm-serve: {--no-such-option: null}}")
+        with pytest.raises(KeyError, match="--no-such-option"):
+            read_tables(folder)
 
 
 class TestOptions:

@@ -115,7 +115,7 @@ def render(case: Scenario, version: str, locations: Locations = ON_PAPER) -> Com
     if case.smoke is not None:
         return examples.quickstart(case, build(version), case.smoke, locations)
     if case.accuracy and case.workload is None:
-        return examples.gpqa(case, build(version), case.accuracy[0], locations)
+        return examples.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
     if case.workload is not None and case.workload.client == "trtllm-bench":
         return bench.throughput(case, build(version), case.points()[0], DATASET, locations)
     return serve.serve(case, build(version), SERVED, locations)

@@ -1,11 +1,11 @@
 """Command-line arguments that a release knows: what its table lacks is refused, never dropped."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 Value = bool | int | float | str | tuple[int | str, ...] | None
 
@@ -24,6 +24,25 @@ class Argument:
     option: str
     value: Value
     field: str
+
+
+def of_settings(settings: EngineSettings, options: Mapping[str, str]) -> tuple[Argument, ...]:
+    """The arguments that are settings as they stand.
+
+    Args:
+        settings: of the scenario, pinned or not.
+        options: option name → field of `settings`, in the order of the command.
+    """
+    return tuple(
+        Argument(option, _value(settings, field), f"engine.settings.{field}")
+        for option, field in options.items()
+    )
+
+
+def _value(settings: EngineSettings, field: str) -> Value:
+    """A setting; a single pipeline stage is left to the program, as in the documents."""
+    value: Value = getattr(settings, field)
+    return None if field == "pp" and value == 1 else value
 
 
 def spelled(

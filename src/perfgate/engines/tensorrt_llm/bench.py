@@ -5,7 +5,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
+from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.pinning import pinned
@@ -16,6 +16,17 @@ from perfgate.scenarios.scenario import EngineSettings, LoadPoint, Scenario
 
 REPORT = "report.json"
 _CPP, _CPP_SHORT = "tensorrt", "trt"
+_BACKEND = "engine.settings.backend"
+_SETTINGS = {
+    "--max_batch_size": "max_batch_size",
+    "--max_num_tokens": "max_num_tokens",
+    "--max_seq_len": "max_seq_len",
+    "--tp": "tp",
+    "--ep": "ep",
+    "--pp": "pp",
+    "--kv_cache_free_gpu_mem_fraction": "kv_cache_fraction",
+    "--enable_chunked_context": "chunked_context",
+}
 
 
 def throughput(
@@ -43,28 +54,9 @@ def throughput(
         Argument("--model_path", None if model.path is None else str(model.path), "model.folder"),
     ]
     own = [
-        Argument(
-            "--backend",
-            backend(scenario, settings, known, THROUGHPUT),
-            "engine.settings.backend",
-        ),
+        Argument("--backend", backend(scenario, settings, known, THROUGHPUT), _BACKEND),
         *_load(scenario, point, dataset, known),
-        Argument("--max_batch_size", settings.max_batch_size, "engine.settings.max_batch_size"),
-        Argument("--max_num_tokens", settings.max_num_tokens, "engine.settings.max_num_tokens"),
-        Argument("--max_seq_len", settings.max_seq_len, "engine.settings.max_seq_len"),
-        Argument("--tp", settings.tp, "engine.settings.tp"),
-        Argument("--ep", settings.ep, "engine.settings.ep"),
-        Argument("--pp", settings.pp if settings.pp > 1 else None, "engine.settings.pp"),
-        Argument(
-            "--kv_cache_free_gpu_mem_fraction",
-            settings.kv_cache_fraction,
-            "engine.settings.kv_cache_fraction",
-        ),
-        Argument(
-            "--enable_chunked_context",
-            settings.chunked_context,
-            "engine.settings.chunked_context",
-        ),
+        *of_settings(settings, _SETTINGS),
         Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
         Argument("--report_json", REPORT, "workload.client"),
     ]
@@ -100,7 +92,7 @@ def backend(
     if asked == known.defaults[program].backend:
         return None
     expected = "one of " + ", ".join(sorted(choices))
-    raise refusal(scenario, "engine.settings.backend", asked, known, expected)
+    raise refusal(scenario, _BACKEND, asked, known, expected)
 
 
 def _load(

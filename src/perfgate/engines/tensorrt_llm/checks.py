@@ -4,7 +4,8 @@ Every program that the scenario needs is rendered on paper: an option or a YAML 
 lacks is refused by the rendering itself. What rendering cannot see has a rule of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
@@ -24,7 +25,14 @@ _OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR})
 _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
-Rule = Callable[[Scenario, Release], None]
+
+class Refused(NamedTuple):
+    """A field of the scenario, what stands there, what could, and the next step."""
+
+    field: str
+    found: object
+    expected: str
+    hint: str | None = None
 
 
 def check(scenario: Scenario, build: EngineBuild) -> None:
@@ -35,7 +43,10 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
     """
     known = release(build.version)
     for rule in _RULES:
-        rule(scenario, known)
+        for refused in rule(scenario):
+            raise refusal(
+                scenario, refused.field, refused.found, known, refused.expected, refused.hint
+            )
     if is_served(scenario):
         serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, SERVE), SERVE)
@@ -50,7 +61,7 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         examples.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
     for task in scenario.accuracy:
         if task.evaluator == GPQA_EVALUATOR:
-            examples.gpqa(scenario, build, task, _ON_PAPER)
+            examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
 
 
 def is_served(scenario: Scenario) -> bool:
@@ -64,26 +75,21 @@ def is_served(scenario: Scenario) -> bool:
 # Rules. -------------------------------------------------------------------------------------
 
 
-def _a_gpu_is_needed(scenario: Scenario, known: Release) -> None:
+def _a_gpu_is_needed(scenario: Scenario) -> Iterator[Refused]:
     if scenario.hardware.gpu == "none":
-        raise refusal(scenario, "hardware.gpu", "none", known, "NVIDIA GPUs")
+        yield Refused("hardware.gpu", "none", "NVIDIA GPUs")
 
 
-def _threads_are_no_setting(scenario: Scenario, known: Release) -> None:
+def _threads_are_no_setting(scenario: Scenario) -> Iterator[Refused]:
     threads = scenario.engine.settings.cpu_threads
     if threads is not None:
-        raise refusal(
-            scenario,
-            "engine.settings.cpu_threads",
-            threads,
-            known,
-            "not to be set: TensorRT-LLM computes on GPUs",
-        )
+        expected = "not to be set: TensorRT-LLM computes on GPUs"
+        yield Refused("engine.settings.cpu_threads", threads, expected)
 
 
-def _graph_sizes_are_given_once(scenario: Scenario, known: Release) -> None:
+def _graph_sizes_are_given_once(scenario: Scenario) -> Iterator[Refused]:
     """The engine refuses both (`validate_cuda_graph_config` in its llm_args.py)."""
-    graphs = scenario.engine.settings.cuda_graphs
+    graphs, field = scenario.engine.settings.cuda_graphs, "engine.settings.cuda_graphs"
     if graphs is None:
         return
     sizes = {
@@ -92,51 +98,27 @@ def _graph_sizes_are_given_once(scenario: Scenario, known: Release) -> None:
         if getattr(graphs, name) not in (None, ())
     }
     if not graphs.enabled and sizes:
-        raise refusal(
-            scenario,
-            "engine.settings.cuda_graphs",
-            f"enabled: false, with {', '.join(sizes)}",
-            known,
-            "nothing else where graphs are off",
-        )
+        found = f"enabled: false, with {', '.join(sizes)}"
+        yield Refused(field, found, "nothing else where graphs are off")
     if graphs.batch_sizes and graphs.max_batch_size is not None:
-        raise refusal(
-            scenario,
-            "engine.settings.cuda_graphs",
-            "batch_sizes and max_batch_size",
-            known,
-            "one of them",
-            "take one away",
-        )
+        yield Refused(field, "batch_sizes and max_batch_size", "one of them", "take one away")
 
 
-def _bench_has_no_such_load(scenario: Scenario, known: Release) -> None:
+def _bench_has_no_such_load(scenario: Scenario) -> Iterator[Refused]:
     load = scenario.workload
     if load is None or load.client != BENCH_CLIENT:
         return
     if not load.ignore_eos:
-        raise refusal(
-            scenario,
-            "workload.ignore_eos",
-            False,
-            known,
-            "true: trtllm-bench runs every request to its full output length",
-        )
+        expected = "true: trtllm-bench runs every request to its full output length"
+        yield Refused("workload.ignore_eos", False, expected)
     if load.max_request_rate is not None:
-        raise refusal(
-            scenario,
-            "workload.max_request_rate",
-            load.max_request_rate,
-            known,
-            "not to be set: trtllm-bench has no option for it",
-        )
+        expected = "not to be set: trtllm-bench has no option for it"
+        yield Refused("workload.max_request_rate", load.max_request_rate, expected)
     if load.dataset == "sharegpt":
-        raise refusal(
-            scenario, "workload.dataset", load.dataset, known, "synthetic or real with trtllm-bench"
-        )
+        yield Refused("workload.dataset", load.dataset, "synthetic or real with trtllm-bench")
 
 
-_RULES: tuple[Rule, ...] = (
+_RULES = (
     _a_gpu_is_needed,
     _threads_are_no_setting,
     _graph_sizes_are_given_once,

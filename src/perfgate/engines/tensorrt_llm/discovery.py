@@ -10,7 +10,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.asking import LIMIT_S, answer
+from perfgate.engines.tensorrt_llm.program_output import LIMIT_S, answer
 
 # The release containers set both (docker/Dockerfile.multi).
 VERSION_VARIABLE = "TRT_LLM_VERSION"
@@ -41,8 +41,8 @@ def installed(locations: Locations) -> EngineBuild:
         RunError: the container cannot be had.
     """
     version = (
-        version_in(_asked(locations, TRTLLM_BENCH, "--version"))
-        or version_in(_asked(locations, TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        version_in(_printed(locations, TRTLLM_BENCH, "--version"))
+        or version_in(_printed(locations, TENSORRT_LLM_PYTHON, "-c", _METADATA))
         or version_in(_variable(locations, VERSION_VARIABLE))
     )
     if version is None:
@@ -69,7 +69,7 @@ def version_in(text: str) -> str | None:
     return None
 
 
-def _asked(locations: Locations, program: Program, *arguments: str) -> str:
+def _printed(locations: Locations, program: Program, *arguments: str) -> str:
     """What the program prints; nothing where it is not installed or fails."""
     try:
         prefix = locations.find(program)

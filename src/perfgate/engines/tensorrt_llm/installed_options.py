@@ -17,7 +17,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.asking import answer
+from perfgate.engines.tensorrt_llm.program_output import answer
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     BENCHMARK_SERVING,

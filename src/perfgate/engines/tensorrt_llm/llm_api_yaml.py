@@ -9,7 +9,7 @@ import yaml
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Keys
-from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
 
 FILE = "extra-llm-api-config.yml"
 
@@ -32,11 +32,11 @@ def document(
         InputError: the release has no key for a setting.
     """
     tree: dict[str, Any] = {}
-    for field in _ORDER:
+    for field, spell in _SPELLERS.items():
         value = getattr(settings, field)
         if value is None:
             continue
-        for keys, entry in _SPELLERS[field](value, scenario, release, program):
+        for keys, entry in spell(value, scenario, release, program):
             _put(tree, keys, entry)
     return tree
 
@@ -49,14 +49,14 @@ def text(tree: dict[str, Any]) -> str:
 Speller = Callable[[Any, Scenario, Release, str], Iterator[Entry]]
 
 
-def _plain(field: str, key: Callable[[Release], Keys | None]) -> Speller:
-    """A setting that is one key with the setting's own value."""
+def _plain(field: str) -> Speller:
+    """A setting that is one key with the setting's own value; `Spelling` calls it the same."""
 
     def spell(value: Any, scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
-        keys = key(release)
+        keys = getattr(release.spelling, field)
         if keys is None:
             raise _no_key(scenario, field, value, release)
-        yield keys, value
+        yield keys, asdict(value) if isinstance(value, MoeLoadBalancer) else value
 
     return spell
 
@@ -99,13 +99,6 @@ def _moe_backend(
     yield release.spelling.moe_backend, value
 
 
-def _balancer(value: Any, scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
-    keys = release.spelling.moe_load_balancer
-    if keys is None:
-        raise _no_key(scenario, "moe_load_balancer", value, release)
-    yield keys, asdict(value)
-
-
 def _torch_compile(
     value: bool, scenario: Scenario, release: Release, _program: str
 ) -> Iterator[Entry]:
@@ -140,26 +133,21 @@ def _remote_code(
 
 
 _SPELLERS: dict[str, Speller] = {
-    "attention_dp": _plain("attention_dp", lambda release: release.spelling.attention_dp),
+    "attention_dp": _plain("attention_dp"),
     "cuda_graphs": _graphs,
-    "kv_cache_dtype": _plain("kv_cache_dtype", lambda release: release.spelling.kv_cache_dtype),
-    "iteration_log": _plain("iteration_log", lambda release: release.spelling.iteration_log),
-    "stream_interval": _plain("stream_interval", lambda release: release.spelling.stream_interval),
+    "kv_cache_dtype": _plain("kv_cache_dtype"),
+    "iteration_log": _plain("iteration_log"),
+    "stream_interval": _plain("stream_interval"),
     "moe_backend": _moe_backend,
-    "moe_max_num_tokens": _plain(
-        "moe_max_num_tokens", lambda release: release.spelling.moe_max_num_tokens
-    ),
-    "moe_load_balancer": _balancer,
-    "attention_backend": _plain(
-        "attention_backend", lambda release: release.spelling.attention_backend
-    ),
+    "moe_max_num_tokens": _plain("moe_max_num_tokens"),
+    "moe_load_balancer": _plain("moe_load_balancer"),
+    "attention_backend": _plain("attention_backend"),
     "mtp": _mtp,
     "overlap_scheduler": _overlap,
     "torch_compile": _torch_compile,
     "chunked_context": _chunked,
     "trust_remote_code": _remote_code,
 }
-_ORDER = tuple(_SPELLERS)
 
 
 def _put(tree: dict[str, Any], keys: Keys, value: Any) -> None:

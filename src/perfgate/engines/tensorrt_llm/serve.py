@@ -5,7 +5,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
+from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
 from perfgate.engines.tensorrt_llm.bench import backend
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.model import reference
@@ -13,6 +13,17 @@ from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.releases import release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
+
+_SETTINGS = {
+    "--max_batch_size": "max_batch_size",
+    "--max_num_tokens": "max_num_tokens",
+    "--max_seq_len": "max_seq_len",
+    "--kv_cache_free_gpu_memory_fraction": "kv_cache_fraction",
+    "--tp_size": "tp",
+    "--ep_size": "ep",
+    "--pp_size": "pp",
+    "--trust_remote_code": "trust_remote_code",
+}
 
 
 def serve(
@@ -31,20 +42,7 @@ def serve(
         Argument("--host", endpoint.host, "listen.host"),
         Argument("--port", endpoint.port, "listen.port"),
         Argument("--backend", backend(scenario, settings, known, SERVE), "engine.settings.backend"),
-        Argument("--max_batch_size", settings.max_batch_size, "engine.settings.max_batch_size"),
-        Argument("--max_num_tokens", settings.max_num_tokens, "engine.settings.max_num_tokens"),
-        Argument("--max_seq_len", settings.max_seq_len, "engine.settings.max_seq_len"),
-        Argument(
-            "--kv_cache_free_gpu_memory_fraction",
-            settings.kv_cache_fraction,
-            "engine.settings.kv_cache_fraction",
-        ),
-        Argument("--tp_size", settings.tp, "engine.settings.tp"),
-        Argument("--ep_size", settings.ep, "engine.settings.ep"),
-        Argument("--pp_size", settings.pp if settings.pp > 1 else None, "engine.settings.pp"),
-        Argument(
-            "--trust_remote_code", settings.trust_remote_code, "engine.settings.trust_remote_code"
-        ),
+        *of_settings(settings, _SETTINGS),
         Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
     ]
     return Command(

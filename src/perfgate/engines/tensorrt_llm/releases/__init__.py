@@ -1,39 +1,64 @@
 """Which release knows what: one table per range of TensorRT-LLM releases, chosen by version.
 
-A new range is one file with what changed against the one before it, and one line here.
+A range is one YAML file, named after its first release. The oldest is a whole table; each later one
+is what changed against the range before it, as a merge patch (RFC 7396): mappings are merged,
+anything else is replaced, null takes away.
 """
 
-from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+import msgspec
+import yaml
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm.releases.table import Option, Options, Release
-from perfgate.engines.tensorrt_llm.releases.v0_19 import V0_19
-from perfgate.engines.tensorrt_llm.releases.v0_20 import V0_20
-from perfgate.engines.tensorrt_llm.releases.v0_21 import V0_21
-from perfgate.engines.tensorrt_llm.releases.v1_0 import V1_0
-from perfgate.engines.tensorrt_llm.releases.v1_0_rc2 import V1_0_RC2
-from perfgate.engines.tensorrt_llm.releases.v1_1 import V1_1
-from perfgate.engines.tensorrt_llm.releases.v1_2 import V1_2
-from perfgate.engines.tensorrt_llm.releases.v1_3 import V1_3, V1_3_RC11, V1_3_RC24
+from perfgate.engines.tensorrt_llm.releases.table import Release
 
-RELEASES: tuple[Release, ...] = (
-    V0_19,
-    V0_20,
-    V0_21,
-    V1_0_RC2,
-    V1_0,
-    V1_1,
-    V1_2,
-    V1_3,
-    V1_3_RC11,
-    V1_3_RC24,
-)
+__all__ = ["RELEASES", "Release", "parse", "read_tables", "release", "same_release"]
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
+
+
+def read_tables(folder: Path) -> tuple[Release, ...]:
+    """The tables of all ranges, oldest first.
+
+    Raises:
+        msgspec.ValidationError, KeyError: a file says what no table has, or takes away what the
+            range before it lacks.
+    """
+    tables: list[Release] = []
+    fields: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem)):
+        # The loader is a safe one: it makes plain values only.
+        changes = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+        fields = _patched(fields, changes)
+        programs = {
+            program: {name: {"name": name, **option} for name, option in options.items()}
+            for program, options in fields["programs"].items()
+        }
+        table = {**fields, "since": path.stem, "programs": programs}
+        tables.append(msgspec.convert(table, Release))
+    return tuple(tables)
+
+
+def _patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`before` with a merge patch applied; taking away what is not there is a mistake."""
+    after = dict(before)
+    for key, change in changes.items():
+        if change is None:
+            del after[key]
+        elif isinstance(change, dict):
+            was = after.get(key)
+            after[key] = _patched(was if isinstance(was, dict) else {}, change)
+        else:
+            after[key] = change
+    return after
+
+
+RELEASES = read_tables(Path(__file__).parent)
 """All ranges, oldest first; the last one also stands for every later release."""
-
-__all__ = ["RELEASES", "Option", "Options", "Release", "parse", "release", "same_release"]
 
 
 def parse(version: str) -> Version:
@@ -73,7 +98,7 @@ def release(version: str) -> Release:
     asked = _base(version)
     for table in reversed(RELEASES):
         if asked >= Version(table.since):
-            return replace(table, version=version)
+            return msgspec.structs.replace(table, version=version)
     raise InputError(
         "this release of TensorRT-LLM is too old",
         field="engine version",

@@ -1,19 +1,19 @@
 """What one range of TensorRT-LLM releases knows and how it spells it. Values only, no versions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from msgspec import Struct
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
 
-YamlKeys = Mapping[str, "YamlKeys | None"]
-"""The keys that a release knows; None: what is below it is not listed."""
+YamlKeys = Mapping[str, Any]
+"""The keys that a release knows, each with those below it; none: what is below is not listed."""
 
 BENCH = "trtllm-bench"
 THROUGHPUT = "trtllm-bench throughput"
 LATENCY = "trtllm-bench latency"
-BUILD = "trtllm-bench build"
 PREPARE = "trtllm-bench prepare-dataset"
 PREPARE_NORMAL = "trtllm-bench prepare-dataset token-norm-dist"
 PREPARE_SCRIPT = "prepare_dataset.py"
@@ -24,8 +24,7 @@ QUICKSTART = "quickstart_advanced.py"
 GPQA = "gpqa_llmapi.py"
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """One command-line option.
 
     Attributes:
@@ -49,39 +48,26 @@ class Option:
 Options = Mapping[str, Option]
 
 
-def options(*rows: Option | str) -> Options:
-    """Options by name; a bare name is one that takes a value."""
-    listed = [Option(row) if isinstance(row, str) else row for row in rows]
-    return {option.name: option for option in listed}
-
-
-def flag(name: str, *aliases: str, negation: str | None = None) -> Option:
-    """An option without a value."""
-    return Option(name, aliases, flag=True, negation=negation)
-
-
-@dataclass(frozen=True)
-class GraphKeys:
+class GraphKeys(Struct, frozen=True, forbid_unknown_fields=True):
     """Where CUDA graphs are set in the YAML file.
 
     Attributes:
         at: the mapping that holds the keys; with `switch` None its presence turns graphs on, and
             null turns them off.
-        switch: key of a truth value that turns them on; None: see `at`.
         padding: key that pads batches to the next captured size.
         batch_sizes: key of the list of captured sizes.
         max_batch_size: key of the largest captured size.
+        switch: key of a truth value that turns them on; None: see `at`.
     """
 
     at: Keys
-    switch: str | None
     padding: str
     batch_sizes: str
     max_batch_size: str
+    switch: str | None = None
 
 
-@dataclass(frozen=True)
-class Spelling:
+class Spelling(Struct, frozen=True, forbid_unknown_fields=True):
     """The YAML keys of each setting; None: this release has no such key.
 
     Attributes:
@@ -114,8 +100,8 @@ class Spelling:
     moe_max_num_tokens: Keys | None = None
     moe_load_balancer: Keys | None = None
     torch_compile: Keys | None = None
-    torch_compile_on: object = True
-    torch_compile_off: object = False
+    torch_compile_on: Any = None
+    torch_compile_off: Any = None
     stream_interval: Keys | None = None
     mtp_layers: str = "num_nextn_predict_layers"
     attention_dp: Keys = ("enable_attention_dp",)
@@ -123,8 +109,7 @@ class Spelling:
     trust_remote_code: Keys = ("trust_remote_code",)
 
 
-@dataclass(frozen=True)
-class Defaults:
+class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
     """What a program does when it is not told; each of these moved between releases.
 
     Attributes:
@@ -145,8 +130,7 @@ class Defaults:
     sampler: Literal["torch", "trtllm"] = "torch"
 
 
-@dataclass(frozen=True)
-class DatasetTool:
+class DatasetTool(Struct, frozen=True, forbid_unknown_fields=True):
     """How synthetic prompts are made.
 
     Attributes:
@@ -157,11 +141,10 @@ class DatasetTool:
     """
 
     program: str
-    script: str | None
+    script: str | None = None
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
     """One range of releases that behave the same for perfgate.
 
     Attributes:
@@ -174,15 +157,16 @@ class Release:
         dataset_tool: how synthetic prompts are made.
         bench_backends: choices of `--backend` of `trtllm-bench`.
         serve_backends: choices of `--backend` of `trtllm-serve`.
+        examples: folder of ``quickstart_advanced.py`` in a checkout.
         moe_backends: kernels of the experts that the range has; None: not established, the
             program itself refuses what it lacks.
-        examples: folder of ``quickstart_advanced.py`` in a checkout.
         example_prompts: what ``quickstart_advanced.py`` asks when it is not told; None: not
             established.
         mtp_zero: ``quickstart_advanced.py`` takes zero draft layers for "off".
         yaml_option: option that names the YAML file.
         pdl_variable: environment variable of programmatic dependent launch.
         bench_warmup: warm-up requests of `trtllm-bench throughput` when it is not told.
+        version: the release that was asked for; empty: the range as such.
     """
 
     since: str
@@ -194,14 +178,14 @@ class Release:
     dataset_tool: DatasetTool
     bench_backends: frozenset[str]
     serve_backends: frozenset[str]
-    moe_backends: frozenset[str] | None
     examples: str
+    moe_backends: frozenset[str] | None = None
     example_prompts: tuple[str, ...] | None = None
     mtp_zero: bool = False
     yaml_option: str = "--extra_llm_api_options"
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
-    version: str = field(default="", compare=False)
+    version: str = ""
 
     def options(self, program: str) -> Options:
         """The options of one program; empty when the range has no such program."""
