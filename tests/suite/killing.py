@@ -31,7 +31,7 @@ PROGRAMS = {
     "standin_server.py": "server",
     "hosted_server.py": "server",
     "standin_client.py": "client",
-    "slurm_keeper.py": "keeper",
+    "cleanup_guard.py": "guard",
 }
 
 

@@ -34,7 +34,7 @@ class Exit:
     Attributes:
         status: exit status of the program; -N when signal N killed it; None if never learnt.
         reason: "exited" by itself, "stopped" by us, ended by us for "silence" or "total" time,
-            or "lost": its keeper died.
+            or "lost": what would have told it was killed.
         duration_s: from start to end.
         leftovers: names of processes that were still there when the program itself had ended,
             and were ended by us; and the shared memory that it left and we removed.

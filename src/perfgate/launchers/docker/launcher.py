@@ -2,18 +2,15 @@
 
 Each program is a container of its own, the child of Docker's daemon and not of perfgate. What is
 started here is `docker run`, under wardens as any program: signals, logs and exit statuses are as
-with the local launcher. That no container outlives perfgate, `docker_keeper.py` sees to.
+with the local launcher. That no container outlives perfgate, a cleanup guard sees to.
 """
 
-import json
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
@@ -25,14 +22,13 @@ from perfgate.launchers.docker.image import fetched, image_of
 from perfgate.launchers.docker.inside import DockerInside
 from perfgate.launchers.docker.ownership import START, of_start, remove_orphans
 from perfgate.launchers.docker.placement import DockerPlacement
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import DockerSite, load_site
 from perfgate.scenarios.scenario import Scenario
 
-KEEPER = Path(__file__).with_name("keeper.py")
 POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
 SETTLE_S = 3.0  # a container that was being made when perfgate ended is there by then
-KEEPER_S = 120.0
+GUARD_S = 120.0
 
 
 @launcher("docker")
@@ -102,7 +98,7 @@ class DockerLauncher(Launcher):
     @contextmanager
     def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         """A block whose containers are gone after it, and when perfgate is gone."""
-        keeper = self._keeper(start, folder)
+        guard = self._guard(start, folder)
         try:
             yield
         finally:
@@ -111,15 +107,14 @@ class DockerLauncher(Launcher):
             except (RunError, MissingProgram) as error:
                 tell(f"containers may be left, which the next run removes: {error}")
             finally:
-                keeper.stop(0.0)
+                guard.stop(0.0)
 
-    def _keeper(self, start: str, folder: Path) -> Job:
-        call = {
+    def _guard(self, start: str, folder: Path) -> Job:
+        task = {
+            "guards": "containers",
             "docker": docker(),
             "label": f"{START}={start}",
             "polite_s": POLITE_S,
             "settle_s": SETTLE_S,
         }
-        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
-        keeper = LocalLauncher(orphan_grace_s=KEEPER_S)
-        return keeper.start(Command(argv), folder, "containers")
+        return start_guard(task, folder, "containers", GUARD_S)

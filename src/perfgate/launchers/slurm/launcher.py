@@ -1,6 +1,6 @@
 """slurm: run each fresh start on nodes that Slurm gives, from a login node or in an allocation.
 
-On a login node each fresh start is a job of its own that only holds the nodes; `slurm_keeper.py`
+On a login node each fresh start is a job of its own that only holds the nodes; a cleanup guard
 submits and cancels it. In an allocation (SLURM_JOB_ID) there is no further job. Either way every
 program is a step, started through an srun under this machine's wardens: so signals, logs and exit
 statuses are those of the local launcher, and nothing outlives perfgate.
@@ -8,20 +8,18 @@ statuses are those of the local launcher, and nothing outlives perfgate.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
@@ -41,7 +39,7 @@ from perfgate.machine.leases import LeaseOwner
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
-KEEPER = Path(__file__).with_name("keeper.py")
+GUARD_S = 130.0  # sbatch and scancel, a minute each at most
 SUBMITTED_S = 90.0
 GONE_S = 120.0  # a node that must kill its processes and run an epilog takes its time
 TELL_EVERY_S = 30.0
@@ -179,19 +177,13 @@ class SlurmLauncher(Launcher):
         rendered = render_job(
             request_for(request.scenario, site, folder, request.seconds, self._bad), site
         )
-        with self._keeper(rendered, folder, site) as keeper:
-            job = _submitted(keeper)
+        with _guard(rendered, folder, site) as guard:
+            job = _submitted(guard)
             try:
                 yield _wait_for_nodes(job, request, site)
             finally:
-                keeper.stop()
+                guard.stop()
                 _wait_until_gone(job)
-
-    def _keeper(self, rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
-        write_text(folder / SCRIPT, rendered.script_text)
-        call = {"sbatch": rendered.argv, "beat": str(folder / BEAT), "every_s": beat_every_s(site)}
-        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
-        return self._local.start(Command(argv), folder, "allocation")
 
     def _refuse_bad_nodes(self, site: SlurmSite) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
@@ -209,20 +201,28 @@ class SlurmLauncher(Launcher):
             self._bad.update(bad_nodes(nodes) or nodes)
 
 
-def _submitted(keeper: Job) -> str:
-    """The number of the job that the keeper submitted.
+def _guard(rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
+    """What submits the job, gives it signs of life, and cancels it."""
+    write_text(folder / SCRIPT, rendered.script_text)
+    beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+    task = {"guards": "job", "sbatch": rendered.argv, **beat}
+    return start_guard(task, folder, "allocation", GUARD_S)
+
+
+def _submitted(guard: Job) -> str:
+    """The number of the job that the guard submitted.
 
     Raises:
         RunError: sbatch refused, or gave no answer.
     """
     deadline = time.monotonic() + SUBMITTED_S
     while time.monotonic() < deadline:
-        ended = keeper.poll()
-        line = keeper.stdout.read_text()
+        ended = guard.poll()
+        line = guard.stdout.read_text()
         if line.endswith("\n"):
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
-            said = keeper.tail(5)
+            said = guard.tail(5)
             reached = not any(map(is_unreached, said))
             raise RunError(
                 "config_error" if reached else "slurm_unreachable",

@@ -155,7 +155,7 @@ class SlurmPlacement(Placement):
     def free_port(self) -> int:
         """As in `Placement`; tells as well whether the node sees the start's folder."""
         seen = self._folder / BEAT
-        if not seen.exists():  # in an allocation that is not ours there is no keeper
+        if not seen.exists():  # in an allocation that is not ours there is no guard
             seen.write_text("")
         try:
             return int(self.look("port", self.host, str(seen)))

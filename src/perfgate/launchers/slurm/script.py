@@ -96,7 +96,7 @@ def render_job(request: JobRequest, site: SlurmSite) -> RenderedJob:
 
 
 def beat_every_s(site: SlurmSite) -> float:
-    """How often the keeper gives a sign of life: often enough for one to be late."""
+    """How often the guard gives a sign of life: often enough for one to be late."""
     return site.lost_after_s / SIGNS_OF_LIFE
 
 
