@@ -30,10 +30,9 @@ from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.launchers.slurm.script import (
     SCRIPT,
     JobRequest,
+    JobSteps,
     render_job,
     request_for,
-    srun_argv,
-    within_job,
 )
 from perfgate.scenarios.scenario import Hardware, Scenario
 
@@ -162,28 +161,30 @@ class TestRendered:
 
     def test_steps_leave_the_jobs_own_options_behind(self) -> None:
         names = ("SLURM_NTASKS", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_TASKS_PER_NODE", "HOME")
-        argv = srun_argv("7", ["n1"], "server", Path("/runs"), SlurmSite(), names)
+        argv = JobSteps("7", SlurmSite(), names).srun(["n1"], "server", Path("/runs"))
         assert argv[:6] == ("env", "-u", "SLURM_NTASKS", "-u", "SLURM_TASKS_PER_NODE", "srun")
-        assert {"--jobid=7", "--overlap", "--nodelist=n1", "--chdir=/runs"} <= set(argv)
+        assert {"--jobid=7", "--overlap", "--chdir=/runs"} <= set(argv)
+        assert argv[argv.index("-w") + 1] == "n1"
 
     def test_only_what_is_contained_runs_in_the_container(self) -> None:
         site = SlurmSite(container=SlurmContainer("nvcr.io#x:1", ("/models:/models",)))
-        inside = srun_argv("7", ["n1"], "server", Path("/runs"), site, contained=("A", "B"))
-        assert inside[-4:] == (
+        inside = JobSteps("7", site).srun(["n1"], "server", Path("/runs"), contained=("A", "B"))
+        assert inside[-5:] == (
             "--container-image=nvcr.io#x:1",
             "--container-mounts=/models:/models,/runs:/runs",
-            "--container-workdir=/runs",
+            *("--container-workdir", "/runs"),
             "--container-env=A,B",
         )
-        beside = srun_argv("7", ["n1"], "client", Path("/runs"), site)
+        beside = JobSteps("7", site).srun(["n1"], "client", Path("/runs"))
         assert not [word for word in beside if "container" in word]
 
     def test_an_srun_call_becomes_a_step_of_the_job(self) -> None:
         site = SlurmSite(step_options=("--network=no_vni",))
-        argv = within_job(("srun", "-N", "2", "engine"), "7", "server", Path("/runs"), site)
+        argv = JobSteps("7", site).call(("srun", "-N", "2", "engine"), "server", Path("/runs"))
         assert argv == (
             *("srun", "--jobid=7", "--overlap", "--job-name=server", "--export=ALL"),
-            *("--input=none", "--chdir=/runs", "--network=no_vni", "-N", "2", "engine"),
+            *("--input=none", "--chdir=/runs", "--network=no_vni", "--kill-on-bad-exit=1"),
+            *("-N", "2", "engine"),
         )
 
 

@@ -17,11 +17,11 @@ from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.launchers.base import PlacementRequest
+from perfgate.launchers.nodes import placement as nodes_placement
 from perfgate.launchers.nodes.preflight import scenario_text
 from perfgate.launchers.site import SlurmContainer, SlurmSite
-from perfgate.launchers.slurm import placement as slurm_placement
 from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.ranks import as_ranks
+from perfgate.launchers.slurm.script import as_ranks
 from perfgate.scenarios.exploration import explored
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -51,8 +51,8 @@ class TestRanks:
         per_node = scenario.hardware.gpus // 2
         made = as_ranks(self.ENGINE, scenario, ON_PAPER, SlurmSite(container=BOX), self.NODES)
         assert made.argv == (
-            *("srun", "--nodes=2", f"--ntasks={2 * per_node}", f"--ntasks-per-node={per_node}"),
-            *("--nodelist=n1,n2", "--mpi=pmix", "--kill-on-bad-exit=1", f"--gres=gpu:{per_node}"),
+            *("srun", "-N", "2", "-w", "n1,n2", "--ntasks", f"{2 * per_node}"),
+            *(f"--ntasks-per-node={per_node}", "--mpi=pmix", f"--gres=gpu:{per_node}"),
             *("trtllm-llmapi-launch", "trtllm-bench", "throughput"),
         )
         assert scenario.launch is not None
@@ -115,7 +115,7 @@ class TestDoctor:
         self, start_request: PlacementRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         fails = python("import sys; sys.exit('no such file')")
-        monkeypatch.setattr(slurm_placement, "doctor_command", lambda *_, **__: fails)
+        monkeypatch.setattr(nodes_placement, "doctor_command", lambda *_, **__: fails)
         with SlurmLauncher().placed(start_request) as placement, pytest.raises(RunError) as caught:
             placement.doctor()
         assert caught.value.failure == "config_error"

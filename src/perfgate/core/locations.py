@@ -54,6 +54,12 @@ class Locations:
             hosts=tuple(hosts),
         )
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that commands name files in, which a container needs under these paths."""
+        named = (self.models, self.datasets, self.source)
+        return tuple(folder for folder in named if folder is not None)
+
     def find(self, program: Program) -> tuple[str, ...]:
         """The argv prefix that calls `program`.
 

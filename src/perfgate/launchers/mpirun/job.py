@@ -6,7 +6,8 @@ from pathlib import Path
 
 from perfgate.launchers.base import Exit
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, NodeQuery, RemoteJob
+from perfgate.launchers.nodes.node_query import NodeQuery
+from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, RemoteJob
 
 _OF_ITS_OWN = {132, 135}  # no such program, no such folder: neither SIGILL nor SIGBUS
 _SAID = re.compile(r"process rank \d+ .{0,300}?exited on signal (\d+)", re.DOTALL)

@@ -22,7 +22,8 @@ from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, 
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
 from perfgate.launchers.mpirun.placement import MpirunPlacement
-from perfgate.launchers.mpirun.ssh import HostQuery, look_argv
+from perfgate.launchers.mpirun.ssh import HostQuery
+from perfgate.launchers.nodes.node_query import look_argv
 from perfgate.launchers.site import MpirunSite, load_site
 
 AFTER_S = 3.0  # mpirun takes a second to end its ranks
@@ -68,11 +69,9 @@ class MpirunLauncher(Launcher):
                 locks,
                 reach,
                 site,
-                request.scenario,
-                request.folder.resolve(),
+                request,
                 mark=mark,
                 version=version,
-                tell=request.tell,
                 failed=self._bad.update,
             )
             guard = self._guard(locks, reach, request.folder)

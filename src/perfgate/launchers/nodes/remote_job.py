@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Protocol
 
 import psutil
 
@@ -16,6 +14,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.launchers.base import Exit, Job, Reason
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launch_files import explain_disk_errors
+from perfgate.launchers.nodes.node_query import NodeQuery
 
 SIGNAL_BASE = 128  # srun's status for a task that signal N ended is 128 + N
 GRACE_S = 10.0
@@ -25,20 +24,6 @@ EVIDENCE_S = 90.0  # a little less than all of its parts may take, which none ev
 _ENDED = re.compile(
     r"srun: error: \S+: tasks? \S+: (?:Exited with exit code (\d+)|(.+?)(?: \(core dumped\))?)$"
 )
-
-
-class NodeQuery(Protocol):
-    """Asks the nodes of a step."""
-
-    def look(self, *words: str, seconds: float = ...) -> str:
-        """What `node_look.py` answers, a line for each node.
-
-        Raises:
-            RunError: a node could not be asked.
-        """
-
-    def evidence(self, mark: str, file: Path, seconds: float) -> None:
-        """Append to `file` what the launch does on the nodes, or why that is not known."""
 
 
 class RemoteJob(Job):

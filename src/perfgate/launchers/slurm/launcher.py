@@ -31,7 +31,6 @@ from perfgate.launchers.slurm.script import (
     SCRIPT,
     RenderedJob,
     beat_every_s,
-    folders_of,
     render_job,
     request_for,
 )
@@ -79,7 +78,7 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
-        return replace(here, inside=SlurmInside(self.site, folders_of(here)))
+        return replace(here, inside=SlurmInside(self.site, here.folders))
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
@@ -119,8 +118,7 @@ class SlurmLauncher(Launcher):
             facts.job,
             nodes[: request.scenario.hardware.nodes],
             site,
-            request.scenario,
-            request.folder.resolve(),
+            request,
             own=own,
             failed=self._note_bad,
         )
