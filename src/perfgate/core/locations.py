@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import Answer, Inside, ask_here
+from perfgate.core.program_query import Answer, ContainerQuery, ask_here
 from perfgate.core.programs import Program
 
 MODELS = "PERFGATE_MODELS"
@@ -37,7 +37,7 @@ class Locations:
     datasets: Path | None = None
     source: Path | None = None
     hosts: tuple[str, ...] = ()
-    inside: Inside | None = None
+    inside: ContainerQuery | None = None
 
     @classmethod
     def of_environment(cls) -> Self:

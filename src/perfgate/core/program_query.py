@@ -1,6 +1,6 @@
 """Ask a program something harmless: its version, its options. A short call with a time limit.
 
-`Places.ask` decides where it is asked: here, or inside the container that the engine is in.
+`Locations.ask` decides where it is asked: here, or inside the container that the engine is in.
 """
 
 import subprocess
@@ -57,8 +57,8 @@ class Answer:
         return f"it ended with status {self.status}{told}"
 
 
-class Inside(Protocol):
-    """A container that the engine's programs are in.
+class ContainerQuery(Protocol):
+    """Asks programs in the container that the engine's are in.
 
     Equal ones give equal answers: implementations can be hashed, e.g. are frozen dataclasses.
     """

@@ -18,8 +18,8 @@ from perfgate.core.paths import machine_store
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.docker.argv import ContainerSettings
 from perfgate.launchers.docker.calls import docker, remove, server_version
+from perfgate.launchers.docker.container_query import DockerQuery
 from perfgate.launchers.docker.image import fetched, image_of
-from perfgate.launchers.docker.inside import DockerInside
 from perfgate.launchers.docker.ownership import START, of_start, remove_orphans
 from perfgate.launchers.docker.placement import DockerPlacement
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
@@ -55,7 +55,7 @@ class DockerLauncher(Launcher):
         """
         image = image_of(scenario, self._site, version)
         self._images[scenario.id] = image
-        return replace(here, inside=DockerInside(self._box(image, scenario, here)))
+        return replace(here, inside=DockerQuery(self._box(image, scenario, here)))
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:

@@ -19,7 +19,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
 from perfgate.launchers.hang_dump.dump import write_evidence
 from perfgate.launchers.hang_dump.processes import Ask
-from perfgate.launchers.local import orphans as survivors
+from perfgate.launchers.local import orphans
 from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.shared_memory import SharedMemory
 
@@ -114,7 +114,7 @@ class LocalJob(Job):
         for warden in self._wardens:
             with contextlib.suppress(psutil.NoSuchProcess):
                 found |= dict.fromkeys(warden.children(recursive=True))
-        living = [one for one in found if one not in self._wardens and survivors.alive(one)]
+        living = [one for one in found if one not in self._wardens and orphans.alive(one)]
         self._seen.update(living)
         return living
 
@@ -151,7 +151,7 @@ class LocalJob(Job):
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._warden.wait(WARDEN_S)
-        survivors.kill([*self._wardens, *survivors.marked(self.mark)])
+        orphans.kill([*self._wardens, *orphans.marked(self.mark)])
         self.release()
         self._warden.wait()
 
@@ -162,7 +162,7 @@ class LocalJob(Job):
             ended = self.until(grace_s + WARDEN_S)
             if ended is None:  # its warden does not answer: stopped, or stuck
                 self.processes()  # to have seen them
-                survivors.kill(self._wardens)
+                orphans.kill(self._wardens)
                 ended = self.until(WARDEN_S)
         except BaseException:
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
@@ -234,9 +234,9 @@ class LocalJob(Job):
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""
         self._lost_at = self._lost_at or time.monotonic()
-        living = [*filter(survivors.alive, self._seen | {*survivors.marked(self.mark)})]
+        living = [*filter(orphans.alive, self._seen | {*orphans.marked(self.mark)})]
         self._memory.look([one.pid for one in living])
-        survivors.kill(living)
+        orphans.kill(living)
         self._killed |= _names(living)
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:

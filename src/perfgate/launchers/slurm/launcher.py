@@ -22,8 +22,8 @@ from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, 
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
+from perfgate.launchers.slurm.container_query import SlurmQuery
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
-from perfgate.launchers.slurm.inside import SlurmInside
 from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
 from perfgate.launchers.slurm.placement import SlurmPlacement, address_of
 from perfgate.launchers.slurm.script import (
@@ -78,7 +78,7 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
-        return replace(here, inside=SlurmInside(self.site, here.folders))
+        return replace(here, inside=SlurmQuery(self.site, here.folders))
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
