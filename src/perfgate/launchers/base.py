@@ -25,6 +25,7 @@ from perfgate.scenarios.scenario import Scenario
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
 POLL_S = 0.1  # between two looks at a program that runs
+STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -129,13 +130,21 @@ class Job(ABC):
             why: one line that says why somebody will want to know.
         """
 
-    @abstractmethod
     def give_up(self, reason: Reason, why: str) -> Exit:
         """Write down, as evidence, what its processes were doing, then stop it."""
+        try:
+            self.keep_evidence(f"{self.name} is ended because {why}")
+        finally:
+            ended = self._end(reason, STOP_GRACE_S)
+        return ended
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
+        """End the program and everything it started: politely, then for certain. Idempotent."""
+        return self._end("stopped", grace_s)
 
     @abstractmethod
-    def stop(self, grace_s: float = 10.0) -> Exit:
-        """End the program and everything it started: politely, then for certain. Idempotent."""
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        """Stop it, for that reason; a program that has ended keeps its own."""
 
     @abstractmethod
     def processes(self) -> Sequence[psutil.Process]:

@@ -23,7 +23,6 @@ from perfgate.launchers.local import orphans
 from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.shared_memory import SharedMemory
 
-STOP_GRACE_S = 10.0
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
 WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
 LOST_S = 10.0
@@ -106,9 +105,6 @@ class LocalJob(Job):
                     self.release()
             return self._exit
 
-    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
-        return self._end("stopped", grace_s)
-
     def processes(self) -> Sequence[psutil.Process]:
         found: dict[psutil.Process, None] = {}  # keeps parents before children
         for warden in self._wardens:
@@ -171,19 +167,13 @@ class LocalJob(Job):
             raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
         return ended
 
-    def keep_evidence(self, why: str) -> None:
+    def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
+        """As in `Job`; `also`: processes elsewhere that belong to it."""
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with contextlib.suppress(InputError), explain_disk_errors(self.folder):
             logs = (self.stdout, self.stderr)
-            write_evidence(self.evidence, told, self.processes(), self._ask, logs)
-
-    def give_up(self, reason: Reason, why: str) -> Exit:
-        try:
-            self.keep_evidence(f"{self.name} is ended because {why}")
-        finally:
-            ended = self._end(reason, STOP_GRACE_S)
-        return ended
+            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask, logs)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""

@@ -82,7 +82,6 @@ class SlurmLauncher(Launcher):
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
-        site = self.site
         request.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
         if job:
@@ -90,16 +89,14 @@ class SlurmLauncher(Launcher):
             if not facts.runs:
                 raise cause_of(facts)
             with (
-                self._shared(facts, request, site) as nodes,
-                self._placement(facts, nodes, request, site, own=False) as placement,
+                self._shared(facts, request) as nodes,
+                self._placement(facts, nodes, request, own=False) as placement,
             ):
                 yield placement
             return
         with (
-            self._held(request, site) as facts,
-            self._placement(
-                facts, self._enough(facts, request), request, site, own=True
-            ) as placement,
+            self._held(request) as facts,
+            self._placement(facts, _enough(facts, request), request, own=True) as placement,
         ):
             yield placement
 
@@ -109,7 +106,6 @@ class SlurmLauncher(Launcher):
         facts: JobFacts,
         nodes: tuple[str, ...],
         request: PlacementRequest,
-        site: SlurmSite,
         *,
         own: bool,
     ) -> Iterator[Placement]:
@@ -117,7 +113,7 @@ class SlurmLauncher(Launcher):
             self._local,
             facts.job,
             nodes[: request.scenario.hardware.nodes],
-            site,
+            self.site,
             request,
             own=own,
             failed=self._note_bad,
@@ -129,28 +125,10 @@ class SlurmLauncher(Launcher):
                 with suppress(RunError):
                     placement.clear()
 
-    def _enough(self, facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
-        """The nodes of the job.
-
-        Raises:
-            InputError: there are not as many as the scenario needs.
-        """
-        needed = request.scenario.hardware.nodes
-        nodes = node_names(facts.nodes)
-        if len(nodes) < needed:
-            raise InputError(
-                "the allocation is too small",
-                found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
-                expected=f"{needed}, as {request.scenario.id} needs",
-            )
-        return nodes
-
     @contextmanager
-    def _shared(
-        self, facts: JobFacts, request: PlacementRequest, site: SlurmSite
-    ) -> Iterator[tuple[str, ...]]:
+    def _shared(self, facts: JobFacts, request: PlacementRequest) -> Iterator[tuple[str, ...]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
-        nodes = self._enough(facts, request)
+        nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
         avoid = self._bad & set(nodes)
         if len(nodes) - len(avoid) < needed:
@@ -162,15 +140,16 @@ class SlurmLauncher(Launcher):
         owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
-            facts.job, addresses, avoid, needed, owner, site.pending_limit_s, request.tell
+            facts.job, addresses, avoid, needed, owner, self.site.pending_limit_s, request.tell
         )
         with free_nodes(asked) as free:
             yield free
 
     @contextmanager
-    def _held(self, request: PlacementRequest, site: SlurmSite) -> Iterator[JobFacts]:
+    def _held(self, request: PlacementRequest) -> Iterator[JobFacts]:
         """A running job of our own; cancelled, and gone, after the block."""
-        self._refuse_bad_nodes(site)
+        self._refuse_bad_nodes()
+        site = self.site
         folder = request.folder.resolve()
         rendered = render_job(
             request_for(request.scenario, site, folder, request.seconds, self._bad), site
@@ -183,20 +162,38 @@ class SlurmLauncher(Launcher):
                 guard.stop()
                 _wait_until_gone(job)
 
-    def _refuse_bad_nodes(self, site: SlurmSite) -> None:
+    def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
-        asked = set(node_names(site.nodelist)) if self._bad and site.nodelist else set()
+        nodelist = self.site.nodelist
+        asked = set(node_names(nodelist)) if self._bad and nodelist else set()
         if bad := sorted(self._bad & asked):
             raise RunError(
                 "node_failed",
                 f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
-                f"site.yaml asks for {site.nodelist}",
+                f"site.yaml asks for {nodelist}",
                 hint="name other nodes, or leave nodelist out so that Slurm can choose",
             )
 
     def _note_bad(self, nodes: Sequence[str]) -> None:
         with suppress(RunError):
             self._bad.update(bad_nodes(nodes) or nodes)
+
+
+def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
+    """The nodes of the job.
+
+    Raises:
+        InputError: there are not as many as the scenario needs.
+    """
+    needed = request.scenario.hardware.nodes
+    nodes = node_names(facts.nodes)
+    if len(nodes) < needed:
+        raise InputError(
+            "the allocation is too small",
+            found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
+            expected=f"{needed}, as {request.scenario.id} needs",
+        )
+    return nodes
 
 
 def _guard(rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
