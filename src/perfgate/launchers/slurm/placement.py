@@ -15,7 +15,7 @@ from perfgate.core.measurement import Json
 from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
-from perfgate.launchers.nodes.preflight import with_plugin
+from perfgate.launchers.nodes.preflight import SAME_PATH, with_plugin
 from perfgate.launchers.nodes.remote_job import RemoteJob
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.calls import is_unreached, job_facts, node_address
@@ -107,8 +107,7 @@ class SlurmPlacement(NodesPlacement):
                     "config_error",
                     f"{self._names[0]} cannot be used: {error}",
                     evidence=tuple(str(error).splitlines()[-5:]),
-                    hint="the run folder, this checkout and its Python must be at the same path on "
-                    "every node (docs/slurm.md)",
+                    hint=SAME_PATH,
                 )
             ) from error
 
