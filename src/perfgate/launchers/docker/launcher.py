@@ -15,7 +15,7 @@ from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
-from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
+from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.docker.argv import ContainerSettings
 from perfgate.launchers.docker.calls import docker, remove, server_version
 from perfgate.launchers.docker.container_query import DockerQuery
@@ -91,14 +91,16 @@ class DockerLauncher(Launcher):
             Path(self._site.cache).expanduser().mkdir(parents=True, exist_ok=True)
         cache = machine_store() / "cache"
         cache.mkdir(parents=True, exist_ok=True)
-        named = (here.models, here.datasets, here.source, cache)
-        mounted = (*folders, *(folder for folder in named if folder is not None))
+        mounted = (*folders, *here.folders, cache)
         return ContainerSettings(image, self._site, scenario.hardware.gpu != "none", mounted)
 
     @contextmanager
     def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         """A block whose containers are gone after it, and when perfgate is gone."""
-        guard = self._guard(start, folder)
+        label = f"{START}={start}"
+        pace = {"polite_s": POLITE_S, "settle_s": SETTLE_S}
+        task = {"guards": "containers", "docker": docker(), "label": label, **pace}
+        guard = start_guard(task, folder, "containers", GUARD_S)
         try:
             yield
         finally:
@@ -108,13 +110,3 @@ class DockerLauncher(Launcher):
                 tell(f"containers may be left, which the next run removes: {error}")
             finally:
                 guard.stop(0.0)
-
-    def _guard(self, start: str, folder: Path) -> Job:
-        task = {
-            "guards": "containers",
-            "docker": docker(),
-            "label": f"{START}={start}",
-            "polite_s": POLITE_S,
-            "settle_s": SETTLE_S,
-        }
-        return start_guard(task, folder, "containers", GUARD_S)

@@ -16,6 +16,7 @@ from perfgate.core.secrets import MASK, is_secret, mask_arguments
 from perfgate.launchers.hang_dump import machine
 from perfgate.launchers.hang_dump import processes as processes_seen
 from perfgate.launchers.hang_dump.processes import Ask
+from perfgate.launchers.local.launch_files import end_of
 
 Part = tuple[str, float, Callable[[], Iterable[str]]]
 
@@ -46,7 +47,7 @@ def write_evidence(
     folder = file.parent
     parts: list[Part] = [
         ("processes", 5.0, lambda: processes_seen.tree(processes)),
-        *((f"end of {log.name}", 5.0, partial(_end_of, log)) for log in logs),
+        *((f"end of {log.name}", 5.0, partial(_last_lines, log)) for log in logs),
         ("sockets", 5.0, lambda: processes_seen.sockets(processes)),
         ("threads, as the kernel sees them", 5.0, lambda: processes_seen.threads(processes)),
         ("memory and disk", 5.0, lambda: machine.memory(folder)),
@@ -98,8 +99,5 @@ def _append(file: Path, lines: Iterable[str]) -> None:
             text.write(masked + "\n")
 
 
-def _end_of(log: Path) -> list[str]:
-    with log.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - LOG_BYTES))
-        return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
+def _last_lines(log: Path) -> list[str]:
+    return end_of(log, LOG_BYTES).splitlines()[-LOG_LINES:]

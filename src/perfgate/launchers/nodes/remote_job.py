@@ -98,13 +98,17 @@ class RemoteJob(OuterJob):
         """The end of srun as that of its task."""
         if self._why is not None and ended.reason in ("exited", "stopped"):
             ended = replace(ended, reason=self._why)
-        if ended.status is None or ended.status <= SIGNAL_BASE or ended.status >= SIGNAL_BASE + 65:
-            return ended
+        return replace(ended, status=self._status_of_task(ended))
+
+    def _status_of_task(self, ended: Exit) -> int | None:
+        """The exit status of what srun ran; -N when signal N ended it."""
+        if ended.status is None or not SIGNAL_BASE < ended.status < SIGNAL_BASE + 65:
+            return ended.status
         status = SIGNAL_BASE - ended.status
         if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
             with self.stderr.open(errors="replace") as said:
                 status = first_end(said) or status
-        return replace(ended, status=status)
+        return status
 
 
 def first_end(lines: Iterable[str]) -> int | None:

@@ -2,7 +2,7 @@
 
 As in the best-practice document on DeepSeek-R1, section "Optional: Tune GPU clocks". What was there
 before is put back, not 0; so a slider whose levels cannot be read is not touched. A process of its
-own sets it (`boost_keeper`) and puts it back when this one lets go of it, or has ended in any way.
+own sets it (`keeper.py`) and puts it back when this one lets go of it, or has ended in any way.
 """
 
 import json
@@ -66,7 +66,7 @@ def boosted(level: int, gpus: Sequence[str] | None = None) -> Iterator[Mapping[s
 
 
 class _Keeper:
-    """The process that sets the slider; see `boost_keeper`. It has this process's leases, too."""
+    """The process that sets the slider; see `keeper.py`. It has this process's leases, too."""
 
     def __init__(self, level: int, before: Mapping[str, int]) -> None:
         self._before = before
