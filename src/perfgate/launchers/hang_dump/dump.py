@@ -16,7 +16,6 @@ from perfgate.core.secrets import MASK, is_secret, mask_arguments
 from perfgate.launchers.hang_dump import machine
 from perfgate.launchers.hang_dump import processes as processes_seen
 from perfgate.launchers.hang_dump.processes import Ask
-from perfgate.launchers.local.launch_files import end_of
 
 Part = tuple[str, float, Callable[[], Iterable[str]]]
 
@@ -97,6 +96,13 @@ def _append(file: Path, lines: Iterable[str]) -> None:
             for value in hidden:
                 masked = masked.replace(value, MASK)
             text.write(masked + "\n")
+
+
+def end_of(log: Path, size: int) -> str:
+    """The last `size` bytes of a log, as text."""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read().decode(errors="replace")
 
 
 def _last_lines(log: Path) -> list[str]:

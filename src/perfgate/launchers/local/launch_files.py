@@ -1,7 +1,6 @@
 """What a launch writes into its folder before the start: files, script, empty logs."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,13 +37,6 @@ def write_files(command: Command, folder: Path, name: str, undo: contextlib.Exit
     script.chmod(0o755)
     # Of an earlier job of this name; it would be taken for this one's.
     (folder / f"{name}.evidence.txt").unlink(missing_ok=True)
-
-
-def end_of(log: Path, size: int) -> str:
-    """The last `size` bytes of a log, as text."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-        return file.read().decode(errors="replace")
 
 
 @contextlib.contextmanager

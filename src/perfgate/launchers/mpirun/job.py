@@ -3,8 +3,8 @@
 import re
 
 from perfgate.launchers.base import Exit
+from perfgate.launchers.hang_dump.dump import end_of
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import end_of
 from perfgate.launchers.nodes.node_query import NodeQuery
 from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, RemoteJob
 
