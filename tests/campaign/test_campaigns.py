@@ -11,7 +11,7 @@ from perfgate.campaign.campaign import Session
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.core.program_query import Inside
+from perfgate.core.program_query import ContainerQuery
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import needs_server
@@ -75,7 +75,7 @@ class Boxed(LocalLauncher):
     name = "boxed"
 
     def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
-        return replace(here, inside=cast("Inside", object()))
+        return replace(here, inside=cast("ContainerQuery", object()))
 
 
 def test_a_rehearsal_has_no_stand_ins_in_a_container(tmp_path: Path) -> None:

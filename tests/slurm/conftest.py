@@ -27,7 +27,7 @@ def scenario() -> Scenario:
 
 
 @pytest.fixture
-def request(
+def start_request(
     tmp_path: Path, slurm: Cluster, monkeypatch: pytest.MonkeyPatch, scenario: Scenario
 ) -> PlacementRequest:
     """A start of the embedded default's, asked for by a client of the cluster."""

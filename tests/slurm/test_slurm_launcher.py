@@ -30,10 +30,9 @@ from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.launchers.slurm.script import (
     SCRIPT,
     JobRequest,
+    JobSteps,
     render_job,
     request_for,
-    srun_argv,
-    within_job,
 )
 from perfgate.scenarios.scenario import Hardware, Scenario
 
@@ -138,8 +137,8 @@ class TestRendered:
         ]
 
     def test_without_gpus_none_are_asked_for(self, scenario: Scenario) -> None:
-        request = request_for(scenario, SlurmSite(), Path("/runs"), 600)
-        assert "--gres" not in render_job(request, SlurmSite()).script_text
+        start_request = request_for(scenario, SlurmSite(), Path("/runs"), 600)
+        assert "--gres" not in render_job(start_request, SlurmSite()).script_text
 
     def test_the_time_has_a_margin_and_a_most(self, scenario: Scenario) -> None:
         site = SlurmSite(time_margin_s=100)
@@ -149,8 +148,8 @@ class TestRendered:
 
     def test_gpus_are_those_of_a_node(self, scenario: Scenario) -> None:
         needs = replace(scenario, hardware=Hardware("GB200", 16, 4))
-        request = request_for(needs, SlurmSite(), Path("/runs"), 600)
-        assert (request.nodes, request.gpus_per_node) == (4, 4)
+        start_request = request_for(needs, SlurmSite(), Path("/runs"), 600)
+        assert (start_request.nodes, start_request.gpus_per_node) == (4, 4)
 
     def test_a_second_line_is_refused(self) -> None:
         with pytest.raises(InputError):
@@ -162,28 +161,30 @@ class TestRendered:
 
     def test_steps_leave_the_jobs_own_options_behind(self) -> None:
         names = ("SLURM_NTASKS", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_TASKS_PER_NODE", "HOME")
-        argv = srun_argv("7", ["n1"], "server", Path("/runs"), SlurmSite(), names)
+        argv = JobSteps("7", SlurmSite(), names).srun(["n1"], "server", Path("/runs"))
         assert argv[:6] == ("env", "-u", "SLURM_NTASKS", "-u", "SLURM_TASKS_PER_NODE", "srun")
-        assert {"--jobid=7", "--overlap", "--nodelist=n1", "--chdir=/runs"} <= set(argv)
+        assert {"--jobid=7", "--overlap", "--chdir=/runs"} <= set(argv)
+        assert argv[argv.index("-w") + 1] == "n1"
 
     def test_only_what_is_contained_runs_in_the_container(self) -> None:
         site = SlurmSite(container=SlurmContainer("nvcr.io#x:1", ("/models:/models",)))
-        inside = srun_argv("7", ["n1"], "server", Path("/runs"), site, contained=("A", "B"))
-        assert inside[-4:] == (
+        inside = JobSteps("7", site).srun(["n1"], "server", Path("/runs"), contained=("A", "B"))
+        assert inside[-5:] == (
             "--container-image=nvcr.io#x:1",
             "--container-mounts=/models:/models,/runs:/runs",
-            "--container-workdir=/runs",
+            *("--container-workdir", "/runs"),
             "--container-env=A,B",
         )
-        beside = srun_argv("7", ["n1"], "client", Path("/runs"), site)
+        beside = JobSteps("7", site).srun(["n1"], "client", Path("/runs"))
         assert not [word for word in beside if "container" in word]
 
     def test_an_srun_call_becomes_a_step_of_the_job(self) -> None:
         site = SlurmSite(step_options=("--network=no_vni",))
-        argv = within_job(("srun", "-N", "2", "engine"), "7", "server", Path("/runs"), site)
+        argv = JobSteps("7", site).call(("srun", "-N", "2", "engine"), "server", Path("/runs"))
         assert argv == (
             *("srun", "--jobid=7", "--overlap", "--job-name=server", "--export=ALL"),
-            *("--input=none", "--chdir=/runs", "--network=no_vni", "-N", "2", "engine"),
+            *("--input=none", "--chdir=/runs", "--network=no_vni", "--kill-on-bad-exit=1"),
+            *("-N", "2", "engine"),
         )
 
 
@@ -242,16 +243,18 @@ class TestOnTheCluster:
             (Command(("/no/such/program",)), 2),
         ],
     )
-    def test_statuses(self, request: PlacementRequest, command: Command, status: int) -> None:
+    def test_statuses(self, start_request: PlacementRequest, command: Command, status: int) -> None:
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(command, request.folder, "one") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(command, start_request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == status
         facts = job_facts(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
         assert facts.state == "CANCELLED"
 
-    def test_what_a_program_prints_and_writes_is_here(self, request: PlacementRequest) -> None:
+    def test_what_a_program_prints_and_writes_is_here(
+        self, start_request: PlacementRequest
+    ) -> None:
         command = dataclasses.replace(
             python("import os; print(open('in').read(), os.environ['A'], os.uname().nodename)"),
             files={"in": "text"},
@@ -259,14 +262,16 @@ class TestOnTheCluster:
             stdout="told.txt",
         )
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(command, request.folder, "one") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(command, start_request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == 0
-        assert (request.folder / "told.txt").read_text() in [f"text a b n{n}\n" for n in range(5)]
+        assert (start_request.folder / "told.txt").read_text() in [
+            f"text a b n{n}\n" for n in range(5)
+        ]
 
-    def test_port_and_cpu_time_are_those_of_the_node(self, request: PlacementRequest) -> None:
-        with SlurmLauncher().placed(request) as placement:
+    def test_port_and_cpu_time_are_those_of_the_node(self, start_request: PlacementRequest) -> None:
+        with SlurmLauncher().placed(start_request) as placement:
             port = placement.free_port()
             code = (
                 "import socket, time\n"
@@ -275,15 +280,15 @@ class TestOnTheCluster:
                 "while time.process_time() < end: pass\n"
                 "time.sleep(60)"
             )
-            with placement.start(python(code), request.folder, "server") as job:
+            with placement.start(python(code), start_request.folder, "server") as job:
                 eventually(lambda: job.listens(port))
                 assert not job.listens(port + 1)
                 eventually(lambda: 0.5 <= job.cpu_seconds() < 5)
 
     def test_a_node_that_does_not_see_the_folder_is_told(
-        self, request: PlacementRequest, unseen: Path
+        self, start_request: PlacementRequest, unseen: Path
     ) -> None:
-        nowhere = replace(request, folder=unseen)
+        nowhere = replace(start_request, folder=unseen)
         with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
             placement.free_port()
         assert caught.value.failure == "boot_failed"
@@ -291,7 +296,7 @@ class TestOnTheCluster:
 
     def test_a_node_of_an_allocation_that_does_not_see_the_folder_is_told(
         self,
-        request: PlacementRequest,
+        start_request: PlacementRequest,
         slurm: Cluster,
         unseen: Path,
         monkeypatch: pytest.MonkeyPatch,
@@ -299,7 +304,7 @@ class TestOnTheCluster:
         job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        nowhere = replace(request, folder=unseen)
+        nowhere = replace(start_request, folder=unseen)
         with pytest.raises(RunError) as caught, SlurmLauncher().placed(nowhere) as placement:
             placement.free_port()
         slurm.run(("scancel", job))
@@ -309,9 +314,9 @@ class TestOnTheCluster:
         assert "same path on every node" in str(caught.value)
 
     def test_a_place_that_is_lost_is_not_there(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
-        with SlurmLauncher().placed(request) as placement:
+        with SlurmLauncher().placed(start_request) as placement:
             placement.require()
             job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
             slurm.run(("scancel", job))
@@ -321,15 +326,15 @@ class TestOnTheCluster:
         assert caught.value.failure == "job_cancelled"
 
     def test_what_a_step_leaves_behind_in_an_allocation_ends(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = slurm.submit("sleep 60", "--exclusive", "--mem=0")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
         stray = Command(("sh", "-c", "setsid sleep 4321 </dev/null >/dev/null 2>&1 & echo $!"))
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(stray, request.folder, "one") as step,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(stray, start_request.folder, "one") as step,
         ):
             step.wait(total_s=30)
             pid = int(step.stdout.read_text())
@@ -340,69 +345,77 @@ class TestOnTheCluster:
         slurm.wait_for(job)
 
     def test_a_documented_srun_reaches_all_nodes_of_the_job(
-        self, request: PlacementRequest
+        self, start_request: PlacementRequest
     ) -> None:
-        two = replace(request, scenario=replace(request.scenario, hardware=Hardware("none", 0, 2)))
+        two = replace(
+            start_request, scenario=replace(start_request.scenario, hardware=Hardware("none", 0, 2))
+        )
         ranks = Command(("srun", "-N", "2", "--ntasks", "2", "--ntasks-per-node=1", "hostname"))
         with (
             SlurmLauncher().placed(two) as placement,
-            placement.start(ranks, request.folder, "one") as job,
+            placement.start(ranks, start_request.folder, "one") as job,
         ):
             assert job.wait(total_s=30).status == 0
         nodes = placement.facts["slurm"]["nodes"]  # type: ignore[index,call-overload]
         assert sorted(job.stdout.read_text().split()) == nodes
         assert len(nodes) == 2
 
-    def test_a_program_over_its_memory_is_told_as_such(self, request: PlacementRequest) -> None:
+    def test_a_program_over_its_memory_is_told_as_such(
+        self, start_request: PlacementRequest
+    ) -> None:
         eater = python("import time; eaten = bytearray(6 * 10**8); time.sleep(30)")
         with (
-            SlurmLauncher(SlurmSite(memory="100M")).placed(request) as placement,
-            placement.start(eater, request.folder, "one") as job,
+            SlurmLauncher(SlurmSite(memory="100M")).placed(start_request) as placement,
+            placement.start(eater, start_request.folder, "one") as job,
             pytest.raises(RunError) as caught,
         ):
-            run_to_end(job, None, request.scenario.limits)
+            run_to_end(job, None, start_request.scenario.limits)
         assert caught.value.failure == "oom"
 
     def test_an_allocation_that_is_too_small_is_told(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         job = slurm.submit("sleep 60")
         slurm.wait_for(job, "RUNNING")
         monkeypatch.setenv("SLURM_JOB_ID", job)
-        two = replace(request, scenario=replace(request.scenario, hardware=Hardware("none", 0, 2)))
+        two = replace(
+            start_request, scenario=replace(start_request.scenario, hardware=Hardware("none", 0, 2))
+        )
         with pytest.raises(InputError, match="allocation is too small"):
             SlurmLauncher().placed(two).__enter__()
         slurm.run(("scancel", job))
         slurm.wait_for(job)
         with pytest.raises(RunError) as caught:
-            SlurmLauncher().placed(request).__enter__()
+            SlurmLauncher().placed(start_request).__enter__()
         assert caught.value.failure == "job_cancelled"
 
     def test_a_bad_node_is_not_asked_for_again(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
         start = SlurmLauncher(SlurmSite())
-        with start.placed(request) as placement:
+        with start.placed(start_request) as placement:
             node = placement.facts["slurm"]["nodes"][0]  # type: ignore[index,call-overload]
             slurm.run(("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test"))
             cause = placement.explained(RunError("killed", "it ended"))
         assert cause.failure == "node_failed"
         slurm.resume(str(node))
-        again = replace(request, folder=request.folder.parent / "again")
+        again = replace(start_request, folder=start_request.folder.parent / "again")
         with start.placed(again) as placement:
             assert placement.facts["slurm"]["nodes"] != [node]  # type: ignore[index,call-overload]
 
     def test_the_environment_goes_before_the_site_file(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         site = SlurmSite(options=("--comment=the site's # own",), time_margin_s=600)
         monkeypatch.setenv("SBATCH_TIMELIMIT", "7")
-        with SlurmLauncher(site).placed(request) as placement:
+        with SlurmLauncher(site).placed(start_request) as placement:
             job = str(placement.facts["slurm"]["job"])  # type: ignore[index,call-overload]
             line = slurm.run(("scontrol", "show", "job", job, "-o")).stdout
         assert "TimeLimit=00:07:00" in line
         assert "Comment=the site's # own" in line
-        assert (request.folder / SCRIPT).read_text().startswith("#!/bin/sh\n#SBATCH --time=11\n")
+        assert (
+            (start_request.folder / SCRIPT).read_text().startswith("#!/bin/sh\n#SBATCH --time=11\n")
+        )
 
 
 def _is_zombie(pid: int) -> bool:

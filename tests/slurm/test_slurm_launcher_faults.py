@@ -56,9 +56,9 @@ def test_a_node_whose_daemon_is_killed_is_told_and_the_start_made_elsewhere(
 
 
 def test_a_step_that_a_lost_node_does_not_begin_is_told(
-    request: PlacementRequest, slurm: Cluster
+    start_request: PlacementRequest, slurm: Cluster
 ) -> None:
-    with SlurmLauncher().placed(request) as placement:
+    with SlurmLauncher().placed(start_request) as placement:
         (node,) = nodes_of(placement)
         kill(slurm, f"slurmd.{node}")
         try:
@@ -68,11 +68,11 @@ def test_a_step_that_a_lost_node_does_not_begin_is_told(
             mend(slurm)
     assert caught.value.failure == "node_failed"
     assert f"nothing can be started on {node}" in str(caught.value)
-    nothing_is_left(slurm, request.folder)
+    nothing_is_left(slurm, start_request.folder)
 
 
 def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
-    request: PlacementRequest, slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_request: PlacementRequest, slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = tmp_path / "gate"
     waits = (
@@ -80,8 +80,8 @@ def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
         f"while not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.05)\n"
     )
     with (
-        SlurmLauncher().placed(request) as placement,
-        placement.start(python(waits), request.folder, "client") as job,
+        SlurmLauncher().placed(start_request) as placement,
+        placement.start(python(waits), start_request.folder, "client") as job,
     ):
         eventually(lambda: "ready" in job.stdout.read_text())
         _wait_until_saved(slurm)
@@ -91,7 +91,7 @@ def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
             try:
                 with pytest.raises(RunError) as lost:
                     placement.require()
-                with placement.start(python("pass"), request.folder, "next") as step:
+                with placement.start(python("pass"), start_request.folder, "next") as step:
                     assert step.wait(total_s=60).status == 1
                 assert job.poll() is None
             finally:
@@ -104,7 +104,7 @@ def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
         gate.touch()
         assert job.wait(total_s=60).status == 0
         assert placement.free_port() > 0
-    nothing_is_left(slurm, request.folder)
+    nothing_is_left(slurm, start_request.folder)
 
 
 def _wait_until_saved(cluster: Cluster) -> None:

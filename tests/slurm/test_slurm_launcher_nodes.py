@@ -160,11 +160,11 @@ def test_the_nodes_of_a_dead_owner_are_free(folder: Path) -> None:
 @pytest.mark.slow
 class TestOnTheCluster:
     def test_two_starts_in_one_allocation_have_different_nodes(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with allocation(slurm, "-N2") as job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
-            second = replace(request, folder=request.folder.parent / "second")
+            second = replace(start_request, folder=start_request.folder.parent / "second")
             # Each is a worker of its own, so a thread of its own; here one after the other.
             found: list[list[str]] = []
 
@@ -173,7 +173,9 @@ class TestOnTheCluster:
                     found.append(nodes_of(placement))
                     eventually(lambda: len(found) == 2)
 
-            workers = [threading.Thread(target=start, args=(one,)) for one in (request, second)]
+            workers = [
+                threading.Thread(target=start, args=(one,)) for one in (start_request, second)
+            ]
             for worker in workers:
                 worker.start()
             for worker in workers:
@@ -182,16 +184,18 @@ class TestOnTheCluster:
         assert found[0] != found[1]
 
     def test_a_start_waits_for_another_in_its_allocation(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told: list[str] = []
-        two = replace(request.scenario, hardware=Hardware("none", 0, 2))
+        two = replace(start_request.scenario, hardware=Hardware("none", 0, 2))
         with allocation(slurm, "-N2") as job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
-            second = replace(request, scenario=two, folder=request.folder.parent / "second")
+            second = replace(
+                start_request, scenario=two, folder=start_request.folder.parent / "second"
+            )
             waits = SlurmLauncher(SlurmSite(pending_limit_s=1.0))
             placed = waits.placed(replace(second, tell=told.append))
-            with SlurmLauncher().placed(request), pytest.raises(RunError) as caught:
+            with SlurmLauncher().placed(start_request), pytest.raises(RunError) as caught:
                 placed.__enter__()
         assert caught.value.failure == "pending_too_long"
-        assert str(request.folder) in told[0]
+        assert str(start_request.folder) in told[0]

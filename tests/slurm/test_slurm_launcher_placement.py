@@ -17,11 +17,11 @@ from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.launchers.base import PlacementRequest
+from perfgate.launchers.nodes import placement as nodes_placement
 from perfgate.launchers.nodes.preflight import scenario_text
 from perfgate.launchers.site import SlurmContainer, SlurmSite
-from perfgate.launchers.slurm import placement as slurm_placement
 from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.ranks import as_ranks
+from perfgate.launchers.slurm.script import as_ranks
 from perfgate.scenarios.exploration import explored
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -51,8 +51,8 @@ class TestRanks:
         per_node = scenario.hardware.gpus // 2
         made = as_ranks(self.ENGINE, scenario, ON_PAPER, SlurmSite(container=BOX), self.NODES)
         assert made.argv == (
-            *("srun", "--nodes=2", f"--ntasks={2 * per_node}", f"--ntasks-per-node={per_node}"),
-            *("--nodelist=n1,n2", "--mpi=pmix", "--kill-on-bad-exit=1", f"--gres=gpu:{per_node}"),
+            *("srun", "-N", "2", "-w", "n1,n2", "--ntasks", f"{2 * per_node}"),
+            *(f"--ntasks-per-node={per_node}", "--mpi=pmix", f"--gres=gpu:{per_node}"),
             *("trtllm-llmapi-launch", "trtllm-bench", "throughput"),
         )
         assert scenario.launch is not None
@@ -83,10 +83,10 @@ def test_no_secret_goes_to_the_node_in_a_file(suite: tuple[Scenario, ...]) -> No
 @pytest.mark.slow
 class TestDoctor:
     def test_the_first_nodes_facts_and_what_failed_on_the_others(
-        self, request: PlacementRequest, slurm: Cluster, suite: tuple[Scenario, ...]
+        self, start_request: PlacementRequest, slurm: Cluster, suite: tuple[Scenario, ...]
     ) -> None:
         two = pick(suite, "h200-v3-fp8-2node-slurm")
-        with SlurmLauncher().placed(replace(request, scenario=two)) as placement:
+        with SlurmLauncher().placed(replace(start_request, scenario=two)) as placement:
             told: Any = placement.doctor()
         assert told is not None
         first, second = nodes_of(placement)
@@ -97,11 +97,13 @@ class TestDoctor:
         assert checks[f"{second} gpus"]["outcome"] == "failed"
         assert told["fit"] is False
         assert {"engine", "model", "run folder"} <= set(checks)
-        nothing_is_left(slurm, request.folder)
+        nothing_is_left(slurm, start_request.folder)
 
-    def test_in_a_container_the_engine_is_not_looked_for(self, request: PlacementRequest) -> None:
+    def test_in_a_container_the_engine_is_not_looked_for(
+        self, start_request: PlacementRequest
+    ) -> None:
         launcher = SlurmLauncher(SlurmSite(container=BOX))
-        with launcher.placed(request) as placement:
+        with launcher.placed(start_request) as placement:
             told: Any = placement.doctor()
         assert told is not None
         outcomes = {one["name"]: one["outcome"] for one in told["checks"]}
@@ -110,31 +112,31 @@ class TestDoctor:
         assert told["fit"] is False
 
     def test_a_doctor_that_cannot_be_asked_is_told(
-        self, request: PlacementRequest, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         fails = python("import sys; sys.exit('no such file')")
-        monkeypatch.setattr(slurm_placement, "doctor_command", lambda *_, **__: fails)
-        with SlurmLauncher().placed(request) as placement, pytest.raises(RunError) as caught:
+        monkeypatch.setattr(nodes_placement, "doctor_command", lambda *_, **__: fails)
+        with SlurmLauncher().placed(start_request) as placement, pytest.raises(RunError) as caught:
             placement.doctor()
         assert caught.value.failure == "config_error"
         assert "could not be asked whether it is fit" in str(caught.value)
 
     def test_steps_of_the_engine_see_the_jobs_gpus(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        four = replace(request.scenario, hardware=Hardware("B200", 4, 1))
+        four = replace(start_request.scenario, hardware=Hardware("B200", 4, 1))
         show = python("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))")
         seen = []
         with allocation(slurm, "-N1") as job:  # it did not ask for GPUs, but has the node
             monkeypatch.setenv("SLURM_JOB_ID", job)
             with (
-                SlurmLauncher().placed(replace(request, scenario=four)) as placement,
-                placement.start(show, request.folder, "one") as step,
+                SlurmLauncher().placed(replace(start_request, scenario=four)) as placement,
+                placement.start(show, start_request.folder, "one") as step,
             ):
                 step.wait(total_s=30)
                 seen.append(step.stdout.read_text())
         monkeypatch.delenv("SLURM_JOB_ID")
-        own = replace(request, scenario=four, folder=request.folder.parent / "own")
+        own = replace(start_request, scenario=four, folder=start_request.folder.parent / "own")
         with (
             SlurmLauncher().placed(own) as placement,
             placement.start(show, own.folder, "one") as step,
@@ -154,7 +156,7 @@ print(os.environ["PMIX_RANK"], os.uname().nodename, os.environ["FROM_DOCUMENT"],
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["sbatch", "mpirun", "srun"])
 def test_a_documented_launch_becomes_ranks_of_the_job(
-    request: PlacementRequest,
+    start_request: PlacementRequest,
     slurm: Cluster,
     by: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -165,28 +167,28 @@ def test_a_documented_launch_becomes_ranks_of_the_job(
     launching.chmod(0o755)
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", str(launching))
     scenario = replace(
-        request.scenario,
+        start_request.scenario,
         hardware=Hardware("GB200", 4, 2),
         launch=Launch(by, pass_on={"FROM_DOCUMENT": "a b"}),
     )
     site = SlurmSite(step_options=("--wait=0",))
     engine = Command((sys.executable, "-c", RANK, "an argument"), env={"OF_COMMAND": "c"})
-    with SlurmLauncher(site).placed(replace(request, scenario=scenario)) as placement:
+    with SlurmLauncher(site).placed(replace(start_request, scenario=scenario)) as placement:
         command = placement.launched(engine, scenario, Locations())
-        with placement.start(command, request.folder, "benchmark") as job:
+        with placement.start(command, start_request.folder, "benchmark") as job:
             assert job.wait(total_s=60).status == 0, job.tail()
         first, second = nodes_of(placement)
         assert sorted(job.stdout.read_text().splitlines()) == [
             f"{rank} {node} a b c 0,1 ['an argument']"
             for rank, node in enumerate([first, first, second, second])
         ]
-    nothing_is_left(slurm, request.folder)
+    nothing_is_left(slurm, start_request.folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ends", "status"), [("sys.exit(5)", 5), ("os.kill(os.getpid(), 9)", -9)])
 def test_one_rank_that_ends_badly_ends_all(
-    request: PlacementRequest,
+    start_request: PlacementRequest,
     slurm: Cluster,
     ends: str,
     status: int,
@@ -198,13 +200,15 @@ def test_one_rank_that_ends_badly_ends_all(
         f"if os.environ['PMIX_RANK'] == '1': {ends}\n"
         "time.sleep(600)  # as one that waits for another rank\n"
     )
-    scenario = replace(request.scenario, hardware=Hardware("GB200", 2, 2), launch=Launch("srun"))
-    with SlurmLauncher().placed(replace(request, scenario=scenario)) as placement:
+    scenario = replace(
+        start_request.scenario, hardware=Hardware("GB200", 2, 2), launch=Launch("srun")
+    )
+    with SlurmLauncher().placed(replace(start_request, scenario=scenario)) as placement:
         command = placement.launched(python(code), scenario, Locations())
-        with placement.start(command, request.folder, "benchmark") as job:
+        with placement.start(command, start_request.folder, "benchmark") as job:
             ended = job.wait(total_s=60)
     assert (ended.reason, ended.status) == ("exited", status)
-    nothing_is_left(slurm, request.folder)
+    nothing_is_left(slurm, start_request.folder)
 
 
 POLITE = """\
@@ -221,64 +225,66 @@ time.sleep(600)
 @pytest.mark.slow
 class TestEnds:
     def test_a_program_is_asked_to_end_before_it_is_killed(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(python(POLITE), request.folder, "server") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(python(POLITE), start_request.folder, "server") as job,
         ):
             eventually(lambda: "ready" in job.stdout.read_text())
             ended = job.stop(grace_s=30)
         assert (ended.reason, ended.status) == ("stopped", 0)
         assert job.stdout.read_text() == "ready\nends politely\n"
-        nothing_is_left(slurm, request.folder)
+        nothing_is_left(slurm, start_request.folder)
 
     def test_a_program_that_does_not_listen_is_killed(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
         deaf = POLITE.replace("sys.exit(0)", "pass")
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(python(deaf), request.folder, "server") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(python(deaf), start_request.folder, "server") as job,
         ):
             eventually(lambda: "ready" in job.stdout.read_text())
             ended = job.stop(grace_s=0.5)
         assert ended.reason == "stopped"
         assert ended.status == -signal.SIGKILL
-        nothing_is_left(slurm, request.folder)
+        nothing_is_left(slurm, start_request.folder)
 
     def test_the_evidence_of_a_hang_is_that_of_the_node(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
         hangs = python("import time, sys; print('x', flush=True); time.sleep(600)  # it hangs here")
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(hangs, request.folder, "client") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(hangs, start_request.folder, "client") as job,
         ):
             eventually(lambda: "x" in job.stdout.read_text())
             assert job.wait(silence_s=0.5).reason == "silence"
             (node,) = nodes_of(placement)
-        evidence = (request.folder / "client.evidence.txt").read_text()
+        evidence = (start_request.folder / "client.evidence.txt").read_text()
         here, _, there = evidence.partition(f"on {node}:\n")
         assert "it wrote nothing for 0.5 s" in here
         assert "srun" in here
         assert "# it hangs here" in there
         assert "threads" in there
         assert "GPUs:" in there
-        assert list(request.folder.glob("client.evidence.txt.*")) == []
-        nothing_is_left(slurm, request.folder)
+        assert list(start_request.folder.glob("client.evidence.txt.*")) == []
+        nothing_is_left(slurm, start_request.folder)
 
     def test_evidence_of_a_lost_place_says_why_there_is_none(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
         with (
-            SlurmLauncher().placed(request) as placement,
-            placement.start(python("import time; time.sleep(600)"), request.folder, "one") as job,
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(
+                python("import time; time.sleep(600)"), start_request.folder, "one"
+            ) as job,
         ):
             slurm.run(("scancel", job_of(placement)))
             slurm.wait_for(job_of(placement))
             job.keep_evidence("to see")
-        evidence = (request.folder / "one.evidence.txt").read_text()
+        evidence = (start_request.folder / "one.evidence.txt").read_text()
         assert "no more from the nodes: " in evidence
 
 
@@ -299,14 +305,14 @@ class TestInside:
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
 
-    def _inside(self, request: PlacementRequest, site: SlurmSite) -> Locations:
+    def _inside(self, start_request: PlacementRequest, site: SlurmSite) -> Locations:
         here = Locations(models=Path("/models"), source=Path("/source"))
-        return SlurmLauncher(site).locations(here, request.scenario, None)
+        return SlurmLauncher(site).locations(here, start_request.scenario, None)
 
     def test_a_program_of_the_engine_is_asked_there(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
-        locations = self._inside(request, SlurmSite(container=BOX, options=("--comment=x",)))
+        locations = self._inside(start_request, SlurmSite(container=BOX, options=("--comment=x",)))
         argv = ("sh", "-c", "uname -n; echo to stderr >&2; exit 3")
         answer = locations.ask(argv, 60, of_engine=True)
         assert answer.stdout.strip() in slurm.nodes
@@ -322,32 +328,34 @@ class TestInside:
         nothing_is_left(slurm, Path("/tmp/perfgate-asked-"))
 
     def test_in_an_allocation_it_is_asked_there(
-        self, request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
+        self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        locations = self._inside(request, SlurmSite(container=BOX))
+        locations = self._inside(start_request, SlurmSite(container=BOX))
         with allocation(slurm, "-N1") as job:
             monkeypatch.setenv("SLURM_JOB_ID", job)
             answer = locations.ask(("printenv", "SLURM_JOB_ID"), 60, of_engine=True)
         assert answer.stdout == f"{job}\n"
 
     def test_a_program_that_takes_too_long_is_ended(
-        self, request: PlacementRequest, slurm: Cluster
+        self, start_request: PlacementRequest, slurm: Cluster
     ) -> None:
-        locations = self._inside(request, SlurmSite(container=BOX))
+        locations = self._inside(start_request, SlurmSite(container=BOX))
         answer = locations.ask(("sleep", "600"), 0.5, of_engine=True)
         assert answer.status is None
         assert "no answer from sleep within 0.5 s" in answer.why
         nothing_is_left(slurm, Path("/tmp/perfgate-asked-"))
 
-    def test_a_container_that_cannot_be_had_is_told(self, request: PlacementRequest) -> None:
-        locations = self._inside(request, SlurmSite(container=BOX, partition="no-such"))
+    def test_a_container_that_cannot_be_had_is_told(self, start_request: PlacementRequest) -> None:
+        locations = self._inside(start_request, SlurmSite(container=BOX, partition="no-such"))
         with pytest.raises(RunError) as caught:
             locations.ask(("true",), 60, of_engine=True)
         assert caught.value.failure == "config_error"
         assert "nvalid partition" in str(caught.value)
 
-    def test_without_a_container_everything_is_asked_here(self, request: PlacementRequest) -> None:
-        assert self._inside(request, SlurmSite()).inside is None
+    def test_without_a_container_everything_is_asked_here(
+        self, start_request: PlacementRequest
+    ) -> None:
+        assert self._inside(start_request, SlurmSite()).inside is None
 
 
 def _real_srun() -> str:

@@ -110,7 +110,7 @@ def test_a_job_ends_by_itself_when_nobody_is_left_to_cancel_it(road: Road) -> No
     road.site("lost_after_s: 3")
     with road.session(fault="client-hangs") as session:
         under_load(road)
-        # As when the login node is switched off: session, wardens, keeper, srun, all at once.
+        # As when the login node is switched off: session, wardens, guard, srun, all at once.
         family = [one.pid for one in psutil.Process(session.pid).children(recursive=True)]
         family.append(session.pid)
         for pid in family:

@@ -42,9 +42,11 @@ def road(tmp_path: Path, slurm: Cluster) -> Iterator[Road]:
 
 
 @pytest.fixture
-def two_nodes(request: PlacementRequest) -> PlacementRequest:
+def two_nodes(start_request: PlacementRequest) -> PlacementRequest:
     """A start that needs two nodes of four GPUs each."""
-    return replace(request, scenario=replace(request.scenario, hardware=Hardware("B200", 8, 2)))
+    return replace(
+        start_request, scenario=replace(start_request.scenario, hardware=Hardware("B200", 8, 2))
+    )
 
 
 def watches(place: Path) -> list[psutil.Process]:

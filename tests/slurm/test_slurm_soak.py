@@ -83,7 +83,7 @@ def soaked(tmp_path: Path, slurm: Cluster) -> Iterator[Soaked]:
 
 
 def test_soak(soaked: Soaked, tmp_path: Path) -> None:
-    killer = Killer(SEED, KILLS, kinds=(*KINDS, "srun", "keeper"))
+    killer = Killer(SEED, KILLS, kinds=(*KINDS, "srun", "guard"))
     killer.extra["job scancel"] = lambda draw: soaked.cancel(soaked.jobs, draw)
     killer.extra["step scancel"] = lambda draw: soaked.cancel(soaked.steps, draw)
     began = time.monotonic()

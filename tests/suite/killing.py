@@ -30,7 +30,7 @@ PROGRAMS = {
     "standin_family.py": "server",
     "standin_server.py": "server",
     "standin_client.py": "client",
-    "slurm_keeper.py": "keeper",
+    "cleanup_guard.py": "guard",
 }
 
 

@@ -90,8 +90,7 @@ def _steps(
     """Each program call, and how it is started in the job."""
     from perfgate.core.locations import Locations
     from perfgate.engines.base import Endpoint
-    from perfgate.launchers.slurm.ranks import as_ranks
-    from perfgate.launchers.slurm.script import calls_srun, gres_of, srun_argv, within_job
+    from perfgate.launchers.slurm.script import JobSteps, as_ranks, calls_srun, gres_of
     from perfgate.plan import calls as plan
     from perfgate.plan.toolchain import BuildOverride, toolchain_for
 
@@ -99,6 +98,7 @@ def _steps(
     tools = toolchain_for(scenario, locations, BuildOverride(build.version, build.commit))
     nodes = [f"<NODE{number}>" for number in range(1, scenario.hardware.nodes + 1)]
     endpoint = Endpoint(nodes[0], plan.LISTEN.port, tools.engine.served_model(scenario, locations))
+    steps = JobSteps(_JOB, site)
     alone = replace(scenario, launch=None)  # launched here, as the slurm launcher does
     for step in plan.steps(alone, build, locations, endpoint):
         command, folder = step.command, _FOLDER / (step.probe or "")
@@ -114,15 +114,11 @@ def _steps(
         if command.argv[0] == "curl":  # perfgate itself asks
             yield step, command.argv
         elif calls_srun(command.argv):
-            names = contained or ()
-            argv = within_job(command.argv, _JOB, step.role, folder, site, contained=names)
-            yield step, argv
+            yield step, steps.call(command.argv, step.role, folder, contained or ())
         elif contained is None and site.clients == "login":
             yield step, command.argv
         else:
-            before = srun_argv(
-                _JOB, nodes[:1], step.role, folder, site, gres=gres, contained=contained
-            )
+            before = steps.srun(nodes[:1], step.role, folder, gres=gres, contained=contained)
             yield step, (*before, *command.argv)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import Answer, Inside, ask_here
+from perfgate.core.program_query import Answer, ContainerQuery, ask_here
 from perfgate.core.programs import Program
 
 MODELS = "PERFGATE_MODELS"
@@ -37,7 +37,7 @@ class Locations:
     datasets: Path | None = None
     source: Path | None = None
     hosts: tuple[str, ...] = ()
-    inside: Inside | None = None
+    inside: ContainerQuery | None = None
 
     @classmethod
     def of_environment(cls) -> Self:
@@ -53,6 +53,12 @@ class Locations:
             source=_folder(TENSORRT_LLM_SOURCE),
             hosts=tuple(hosts),
         )
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that commands name files in, which a container needs under these paths."""
+        named = (self.models, self.datasets, self.source)
+        return tuple(folder for folder in named if folder is not None)
 
     def find(self, program: Program) -> tuple[str, ...]:
         """The argv prefix that calls `program`.

@@ -57,8 +57,8 @@ class Answer:
         return f"it ended with status {self.status}{told}"
 
 
-class Inside(Protocol):
-    """A container that the engine's programs are in.
+class ContainerQuery(Protocol):
+    """Asks programs in the container that the engine's are in.
 
     Equal ones give equal answers: implementations can be hashed, e.g. are frozen dataclasses.
     """

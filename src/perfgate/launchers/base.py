@@ -25,6 +25,7 @@ from perfgate.scenarios.scenario import Scenario
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
 POLL_S = 0.1  # between two looks at a program that runs
+STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Exit:
     Attributes:
         status: exit status of the program; -N when signal N killed it; None if never learnt.
         reason: "exited" by itself, "stopped" by us, ended by us for "silence" or "total" time,
-            or "lost": its keeper died.
+            or "lost": what would have told it was killed.
         duration_s: from start to end.
         leftovers: names of processes that were still there when the program itself had ended,
             and were ended by us; and the shared memory that it left and we removed.
@@ -129,13 +130,21 @@ class Job(ABC):
             why: one line that says why somebody will want to know.
         """
 
-    @abstractmethod
     def give_up(self, reason: Reason, why: str) -> Exit:
         """Write down, as evidence, what its processes were doing, then stop it."""
+        try:
+            self.keep_evidence(f"{self.name} is ended because {why}")
+        finally:
+            ended = self._end(reason, STOP_GRACE_S)
+        return ended
+
+    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
+        """End the program and everything it started: politely, then for certain. Idempotent."""
+        return self._end("stopped", grace_s)
 
     @abstractmethod
-    def stop(self, grace_s: float = 10.0) -> Exit:
-        """End the program and everything it started: politely, then for certain. Idempotent."""
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        """Stop it, for that reason; a program that has ended keeps its own."""
 
     @abstractmethod
     def processes(self) -> Sequence[psutil.Process]:

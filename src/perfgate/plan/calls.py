@@ -123,7 +123,7 @@ def contained_steps(
     # Programs are named as in the container, not as found here.
     inside = replace(locations, on_paper=True, source=locations.source or IMAGE_SOURCES)
 
-    def boxed(call: _Call) -> Step:
+    def in_container(call: _Call) -> Step:
         command = call.step.command
         if call.has_engine or call.step.role == "prepare_dataset":
             return replace(
@@ -134,7 +134,7 @@ def contained_steps(
             return replace(call.step, command=entered(command, container, locations, folder))
         return call.step
 
-    return tuple(boxed(call) for call in _calls(scenario, build, inside, endpoint))
+    return tuple(in_container(call) for call in _calls(scenario, build, inside, endpoint))
 
 
 @dataclass(frozen=True)

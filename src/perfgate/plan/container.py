@@ -1,11 +1,12 @@
 """docker: run an engine's command in its release container, or in the one that is running.
 
 As in the DeepSeek-R1 recipe, section "Run Docker Container", but for ``-it``: there is no terminal
-to be interactive with.
+to be interactive with. The launcher docker renders its calls here, too; only where things are, and
+what keeps the container in perfgate's hands, is its own.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
@@ -24,6 +25,53 @@ RELEASES = "nvcr.io/nvidia/tensorrt-llm/release"
 NAME = "tensorrt_llm"
 PORT = 8000
 WORKDIR = "/workspace"
+
+
+@dataclass(frozen=True)
+class DockerRun:
+    """A call of `docker run`; what is None or empty is left to Docker.
+
+    Attributes:
+        image: the image.
+        name: the container's.
+        gpus, ipc, network, user, workdir: as the options of that name take them.
+        ports: published ones, ``[ADDRESS:]HERE:THERE``.
+        mounts: ``SOURCE:TARGET[:ro]``; a relative source needs Docker 23.
+        variables: name → value. Of a secret, and where the value is None, the name alone is
+            written: Docker takes the value from its own environment.
+        options: further ones, last.
+    """
+
+    image: str
+    name: str | None = None
+    gpus: str | None = None
+    ipc: str | None = None
+    network: str | None = None
+    user: str | None = None
+    workdir: str | None = None
+    ports: Sequence[str] = ()
+    mounts: Sequence[str] = ()
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    options: Sequence[str] = ()
+
+    def words(self, command: Command, *, greeted: bool = True) -> tuple[str, ...]:
+        """The words that run `command`, without Docker's program itself.
+
+        Args:
+            command: named as in the container.
+            greeted: whether the image's entry point runs first: it sets up libraries, and greets
+                on standard output; so never where that is the result.
+        """
+        words = ["run", "--rm", *([f"--ipc={self.ipc}"] if self.ipc else [])]
+        words += _option("--gpus", self.gpus) + _option("--network", self.network)
+        words += _option("-p", *self.ports) + _option("--user", self.user)
+        words += _option("-v", *self.mounts) + _option("-w", self.workdir)
+        words += _option("--name", self.name)
+        words += [*variable_words(self.variables), *self.options]
+        program, *arguments = command.argv
+        if greeted and command.stdout is None:
+            return (*words, self.image, program, *arguments)
+        return (*words, "--entrypoint", program, self.image, *arguments)
 
 
 def container_of(scenario: Scenario, build: EngineBuild) -> Container:
@@ -55,8 +103,7 @@ def contained(
     """`command` in a container of its own, gone when it ends.
 
     The working folder is mounted, so that files are found by their relative names; so are the
-    folders of models, datasets and sources, under their own paths. The image's entry point greets
-    on standard output: it is left out where standard output is the result.
+    folders of models, datasets and sources, under their own paths.
 
     Args:
         command: a command whose programs are named as in the container.
@@ -65,21 +112,18 @@ def contained(
         port: where a server in the container listens, open on this machine under the same number.
     """
     cache = "~/.cache" if locations.on_paper else str(Path("~/.cache").expanduser())
-    argv = [*locations.find(DOCKER), "run", "--rm", "--ipc=host", "--gpus", "all"]
-    argv += ["-p", f"{port}:{port}", "-v", f"{cache}:/root/.cache:rw"]
-    for folder in (locations.models, locations.datasets, locations.source):
-        if folder is not None:
-            argv += ["-v", f"{folder}:{folder}"]
-    argv += ["-v", f".:{WORKDIR}", "-w", WORKDIR]  # a relative source needs Docker 23
-    if container.name is not None:
-        argv += ["--name", container.name]
-    argv += _variables(command.env.items())
-    program, *arguments = command.argv
-    if command.stdout is None:
-        argv += [container.image, program, *arguments]
-    else:
-        argv += ["--entrypoint", program, container.image, *arguments]
-    return replace(command, argv=tuple(argv))
+    folders = (f"{folder}:{folder}" for folder in locations.folders)
+    run = DockerRun(
+        container.image,
+        container.name,
+        gpus="all",
+        ipc="host",
+        workdir=WORKDIR,
+        ports=(f"{port}:{port}",),
+        mounts=(f"{cache}:/root/.cache:rw", *folders, f".:{WORKDIR}"),
+        variables=command.env,
+    )
+    return replace(command, argv=(*locations.find(DOCKER), *run.words(command)))
 
 
 def entered(
@@ -89,13 +133,31 @@ def entered(
     if container.name is None:
         raise ValueError("a container without a name cannot be entered")
     argv = [*locations.find(DOCKER), "exec", "-w", str(PurePosixPath(WORKDIR) / folder)]
-    argv += [*_variables(command.env.items()), container.name]
+    argv += [*variable_words(command.env), container.name]
     return replace(command, argv=(*argv, *command.argv))
 
 
-def _variables(variables: Iterable[tuple[str, str]]) -> list[str]:
+def variable_words(variables: Mapping[str, str | None]) -> list[str]:
     """``-e`` for each; of a secret the name alone: Docker takes its value from its environment."""
-    argv = []
-    for name, value in variables:
-        argv += ["-e", name if is_secret(name) else f"{name}={value}"]
-    return argv
+    return _option(
+        "-e",
+        *(
+            name if value is None or is_secret(name) else f"{name}={value}"
+            for name, value in variables.items()
+        ),
+    )
+
+
+def with_mounts(mounts: Sequence[str], ours: Iterable[str]) -> list[str]:
+    """The site's mounts, and those of ours whose target it mounts nothing at, each once."""
+    taken = {_target(mount) for mount in mounts}
+    return [*mounts, *(one for one in dict.fromkeys(ours) if _target(one) not in taken)]
+
+
+def _target(mount: str) -> str:
+    return [*mount.split(":"), mount][1]
+
+
+def _option(name: str, *values: str | None) -> list[str]:
+    """An option and its value, once for each value that there is."""
+    return [word for value in values if value is not None for word in (name, value)]

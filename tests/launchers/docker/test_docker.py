@@ -22,7 +22,7 @@ from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest, launcher
-from perfgate.launchers.docker import inside as docker_inside
+from perfgate.launchers.docker import container_query
 from perfgate.launchers.docker.job import DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.docker.ownership import OWNER, START, ContainerOwner
@@ -59,7 +59,7 @@ def host(
     is_real = getattr(request, "param", "stand-in") == "real"
     if is_real and shutil.which("docker") is None:
         pytest.skip("Docker's own program is not here")
-    docker_inside._have.cache_clear()
+    container_query._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     for name in ("CUDA_VISIBLE_DEVICES", "TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT"):
         monkeypatch.delenv(name, raising=False)
@@ -462,7 +462,7 @@ class TestInside:
     def test_one_that_never_answers_is_ended(
         self, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(docker_inside, "STARTED_S", 0.0)
+        monkeypatch.setattr(container_query, "STARTED_S", 0.0)
         answer = self.inside().ask((sys.executable, "-c", STUBBORN), 1.0, of_engine=True)
         assert answer.why.startswith("no answer from")
         assert host.containers == []

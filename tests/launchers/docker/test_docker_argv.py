@@ -51,10 +51,10 @@ def values(found: list[str], option: str) -> list[str]:
 
 def test_the_whole_of_it() -> None:
     assert words(has_gpus=True) == [
-        *("run", "--rm", "--init", "--pull", "never", "--name", "perfgate-server-1"),
-        *("--label", "perfgate.start=s", "--gpus", "all", "--ipc", "host", "--network", "host"),
-        *("--volume", "/runs/one:/runs/one", "--workdir", "/runs/one"),
-        *("--env", "A=1", "--env", "PERFGATE_LAUNCH", IMAGE, "trtllm-serve", "model"),
+        *("run", "--rm", "--ipc=host", "--gpus", "all", "--network", "host"),
+        *("-v", "/runs/one:/runs/one", "-w", "/runs/one", "--name", "perfgate-server-1"),
+        *("-e", "A=1", "-e", "PERFGATE_LAUNCH", "--init", "--pull", "never"),
+        *("--label", "perfgate.start=s", IMAGE, "trtllm-serve", "model"),
     ]
 
 
@@ -86,7 +86,7 @@ class TestGpus:
     def test_none_are_given_without_need_even_if_the_runtime_would(self) -> None:
         found = words(has_gpus=False, environ={"CUDA_VISIBLE_DEVICES": "3"})
         assert "--gpus" not in found
-        assert "NVIDIA_VISIBLE_DEVICES=void" in values(found, "--env")
+        assert "NVIDIA_VISIBLE_DEVICES=void" in values(found, "-e")
 
 
 class TestUser:
@@ -98,30 +98,30 @@ class TestUser:
         assert values(found, "--user") == ["1000:100"]
         # The image knows no such user: a home that can be written to, and a name.
         assert values(found, "--tmpfs") == [f"{HOME}:rw,exec,nosuid,mode=1777"]
-        assert {f"HOME={HOME}", "USER=ada", "LOGNAME=ada"} <= set(values(found, "--env"))
+        assert {f"HOME={HOME}", "USER=ada", "LOGNAME=ada"} <= set(values(found, "-e"))
 
     def test_root_has_the_images_home(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "getuid", lambda: 0)
         monkeypatch.setattr(os, "getgid", lambda: 0)
         found = words(DockerSite(user="me", cache="/c", pass_on=()))
         assert values(found, "--user") == ["0:0"]
-        assert "/c:/root/.cache" in values(found, "--volume")
+        assert "/c:/root/.cache" in values(found, "-v")
         assert "--tmpfs" not in found
 
     def test_the_cache_is_the_users(self) -> None:
         found = words(DockerSite(user="7:7", cache="/c", pass_on=()))
-        assert f"/c:{HOME}/.cache" in values(found, "--volume")
+        assert f"/c:{HOME}/.cache" in values(found, "-v")
 
 
 class TestMounts:
     def test_are_the_folders_that_files_are_named_from_each_once(self) -> None:
         folders = (Path("/models"), RUN, Path("/runs"), Path("/models"))
-        found = values(words(folders=folders), "--volume")
+        found = values(words(folders=folders), "-v")
         assert found == ["/models:/models", "/runs:/runs"]
 
     def test_the_site_goes_first(self) -> None:
         site = DockerSite(user=None, cache=None, mounts=("/fast:/models:ro",))
-        found = values(words(site, folders=(Path("/models"),)), "--volume")
+        found = values(words(site, folders=(Path("/models"),)), "-v")
         assert found == ["/fast:/models:ro", "/runs/one:/runs/one"]
 
     def test_a_colon_in_a_path_is_refused(self) -> None:
@@ -135,7 +135,7 @@ class TestEnvironment:
         site = DockerSite(user=None, cache=None, pass_on=("HF_TOKEN", "MY_API_KEY", "B"))
         found = words(site, command, environ={"MY_API_KEY": "key_1", "B": "3"})
         asked = ["NVIDIA_VISIBLE_DEVICES=void", "HF_TOKEN", "A=2", "MY_API_KEY", "B"]
-        assert values(found, "--env") == [*asked, "PERFGATE_LAUNCH"]
+        assert values(found, "-e") == [*asked, "PERFGATE_LAUNCH"]
         assert not any("_1" in word for word in found)
         assert secrets_of(command) == {"HF_TOKEN": "hf_1"}
 
@@ -148,16 +148,16 @@ class TestNetwork:
     def test_a_port_is_published_on_the_loopback_device_alone(self) -> None:
         found = words(identity=ContainerIdentity("n", (), "bridge", 8123))
         assert values(found, "--network") == ["bridge"]
-        assert values(found, "--publish") == ["127.0.0.1:8123:8123"]
+        assert values(found, "-p") == ["127.0.0.1:8123:8123"]
 
     def test_nothing_is_published_on_the_hosts_own(self) -> None:
-        assert "--publish" not in words()
+        assert "-p" not in words()
 
 
 def test_what_docker_is_left_to_decide_is_not_said() -> None:
     site = DockerSite(ipc=None, user=None, cache=None, pass_on=())
     found = words(site, Command(("x",)))
-    assert not {"--ipc", "--user", "--workdir", "--volume"} & set(found)
+    assert not {"--ipc=host", "--user", "-w", "-v"} & set(found)
 
 
 def test_the_sites_options_come_last() -> None:

@@ -1,4 +1,4 @@
-"""No container outlives perfgate, whoever is killed: perfgate, its wardens, the keeper, all."""
+"""No container outlives perfgate, whoever is killed: perfgate, its wardens, the guard, all."""
 
 import json
 import os
@@ -121,18 +121,20 @@ def test_perfgate_is_killed_before_the_container_is_there(host: DockerHost, tmp_
         nothing_is_left(host)
 
 
-def test_the_keeper_is_killed_and_perfgate_goes_on(host: DockerHost, tmp_path: Path) -> None:
+def test_the_guard_is_killed_and_perfgate_goes_on(host: DockerHost, tmp_path: Path) -> None:
     with perfgate(host, tmp_path, "obedient") as process:
         said(process, "started")
         eventually(lambda: host.containers)
-        for keeper in named(process, "docker_keeper.py"):
-            keeper.kill()
+        guards = named(process, "cleanup_guard.py")
+        assert guards
+        for guard in guards:
+            guard.kill()
         assert host.containers
         process.send_signal(signal.SIGINT)
         nothing_is_left(host)
 
 
-@pytest.mark.parametrize("killed", ["keeper", "everything"])
+@pytest.mark.parametrize("killed", ["guard", "everything"])
 def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(
     host: DockerHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
@@ -140,8 +142,8 @@ def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(
         said(process, "started")
         eventually(lambda: host.containers)
         family = [psutil.Process(process.pid)]
-        if killed == "keeper":
-            family += named(process, "docker_keeper.py")
+        if killed == "guard":
+            family += named(process, "cleanup_guard.py")
         else:
             family += family[0].children(recursive=True)
         for one in family:

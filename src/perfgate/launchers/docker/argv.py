@@ -12,6 +12,7 @@ from perfgate.core.secrets import is_secret
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.site import DockerSite
 from perfgate.machine.nvml import VISIBLE
+from perfgate.plan.container import DockerRun, with_mounts
 
 HOST_NETWORK = "host"
 LOOPBACK = "127.0.0.1"
@@ -78,25 +79,25 @@ def run_words(
     Raises:
         InputError: a folder that cannot be mounted.
     """
-    site = box.site
-    words = ["run", "--rm", "--init", "--pull", "never", "--name", identity.name, *identity.labels]
-    if box.has_gpus:
-        words += ["--gpus", gpus_word(command.env.get(VISIBLE) or environ.get(VISIBLE), site)]
-    if site.ipc is not None:
-        words += ["--ipc", site.ipc]
-    words += ["--network", identity.network]
-    if identity.port is not None:
-        words += ["--publish", f"{LOOPBACK}:{identity.port}:{identity.port}"]
-    words += _user(site)
-    words += _mounts(box, command.cwd)
-    if command.cwd is not None:
-        words += ["--workdir", str(command.cwd)]
-    words += _variables(box, command.env, environ)
-    words += site.options
-    program, *arguments = command.argv
-    if greeted and command.stdout is None:
-        return (*words, box.image, program, *arguments)
-    return (*words, "--entrypoint", program, box.image, *arguments)
+    site, port = box.site, identity.port
+    visible = command.env.get(VISIBLE) or environ.get(VISIBLE)
+    ours = ["--init", "--pull", "never", *identity.labels]
+    if not _is_root(site):
+        ours += ["--tmpfs", f"{HOME}:rw,exec,nosuid,mode=1777"]
+    run = DockerRun(
+        box.image,
+        identity.name,
+        gpus=gpus_word(visible, site) if box.has_gpus else None,
+        ipc=site.ipc,
+        network=identity.network,
+        user=f"{os.getuid()}:{os.getgid()}" if site.user == ME else site.user,
+        workdir=None if command.cwd is None else str(command.cwd),
+        ports=() if port is None else (f"{LOOPBACK}:{port}:{port}",),
+        mounts=_mounts(box, command.cwd),
+        variables=_variables(box, command.env, environ),
+        options=(*ours, *site.options),
+    )
+    return run.words(command, greeted=greeted)
 
 
 def gpus_word(visible: str | None, site: DockerSite) -> str:
@@ -120,12 +121,6 @@ def secrets_of(command: Command) -> dict[str, str]:
     return {name: value for name, value in command.env.items() if is_secret(name)}
 
 
-def _user(site: DockerSite) -> list[str]:
-    if site.user is None:
-        return []
-    return ["--user", f"{os.getuid()}:{os.getgid()}" if site.user == ME else site.user]
-
-
 def _is_root(site: DockerSite) -> bool:
     """Whether the container's user has the image's own home."""
     if site.user == ME:
@@ -134,21 +129,13 @@ def _is_root(site: DockerSite) -> bool:
 
 
 def _mounts(box: ContainerSettings, cwd: Path | None) -> list[str]:
-    site = box.site
-    words: list[str] = []
-    for mount in site.mounts:
-        words += ["--volume", mount]
-    taken = {[*mount.split(":"), mount][1] for mount in site.mounts}
-    if not _is_root(site):
-        words += ["--tmpfs", f"{HOME}:rw,exec,nosuid,mode=1777"]
+    site, ours = box.site, []
     if site.cache is not None:
-        home = ROOT_HOME if _is_root(site) else HOME
         cache = Path(site.cache).expanduser().absolute()
-        words += ["--volume", f"{_mountable(cache)}:{home}/.cache"]
-    for folder in _outermost([*box.folders, *([cwd] if cwd is not None else [])]):
-        if str(folder) not in taken:
-            words += ["--volume", f"{_mountable(folder)}:{folder}"]
-    return words
+        home = ROOT_HOME if _is_root(site) else HOME
+        ours.append(f"{_mountable(cache)}:{home}/.cache")
+    folders = _outermost([*box.folders, *([cwd] if cwd is not None else [])])
+    return with_mounts(site.mounts, [*ours, *(f"{_mountable(one)}:{one}" for one in folders)])
 
 
 def _outermost(folders: Collection[Path]) -> Iterator[Path]:
@@ -171,20 +158,18 @@ def _mountable(folder: Path) -> Path:
 
 def _variables(
     box: ContainerSettings, env: Mapping[str, str], environ: Mapping[str, str]
-) -> list[str]:
-    given = {} if _is_root(box.site) else {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
+) -> dict[str, str | None]:
+    """Name → value; None: Docker takes it from its own environment."""
+    given: dict[str, str | None] = {}
+    if not _is_root(box.site):
+        given = {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
     if not box.has_gpus:
         # The images say "all", which counts where the NVIDIA runtime is Docker's default.
         given["NVIDIA_VISIBLE_DEVICES"] = "void"
     # The GPUs that the container gets are the ones that it may use, whatever their names inside.
     given |= {name: value for name, value in env.items() if name != VISIBLE}
-    words: list[str] = []
-    for name, value in given.items():
-        words += ["--env", name if is_secret(name) else f"{name}={value}"]
-    for name in (*box.site.pass_on, MARK):
-        if name not in given and (name in environ or name == MARK):
-            words += ["--env", name]
-    return words
+    handed_on = (*(name for name in box.site.pass_on if name in environ), MARK)
+    return {**given, **{name: None for name in handed_on if name not in given}}
 
 
 def _me() -> str:

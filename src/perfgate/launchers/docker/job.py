@@ -1,23 +1,19 @@
 """DockerJob: a program in a container, seen through the `docker run` that is here."""
 
 import math
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import psutil
 
-from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.launchers.base import Exit, Job, Reason
+from perfgate.core.errors import MissingProgram, RunError
+from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.docker.calls import call, not_started, remove
-from perfgate.launchers.hang_dump.dump import write_evidence
-from perfgate.launchers.local.job import STOP_GRACE_S, LocalJob
-from perfgate.launchers.local.launch_files import explain_disk_errors
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.orphans import MARK, alive
+from perfgate.launchers.local.outer_job import OuterJob
 
 SIGNAL_BASE = 128  # docker's status for a program that signal N ended is 128 + N
 HIGHEST_SIGNAL = 64
@@ -25,7 +21,7 @@ DAEMON_FAILED = 125  # also where it went away, and may have left the program ru
 LOOK_S = 10.0
 
 
-class DockerJob(Job):
+class DockerJob(OuterJob):
     """A started container.
 
     Its processes are children of Docker's daemon. They are found by the number that Docker gives,
@@ -39,65 +35,41 @@ class DockerJob(Job):
     """
 
     def __init__(self, run: LocalJob, container: str, published: int | None = None) -> None:
-        self._run = run
+        super().__init__(run)
         self.container = container
         self._published = published
-        self.name = run.name
-        self.folder = run.folder
-        self.stdout = run.stdout
-        self.stderr = run.stderr
-        self._began = time.monotonic()
         self._main: psutil.Process | None = None
         self._exit: Exit | None = None
 
     @property
-    def pid(self) -> int:
-        """Process id of `docker run`."""
-        return self._run.pid
-
-    @property
     def could_not_start(self) -> str:
         """What Docker said when it could not start the program; empty: it did."""
-        ended = self._run.poll()
+        ended = self._outer.poll()
         if ended is None:
             return ""
         return not_started(ended.status, self.stderr.read_text(errors="replace"))
 
     def poll(self) -> Exit | None:
         if self._exit is None:
-            ended = self._run.poll()
+            ended = self._outer.poll()
             if ended is not None:
                 self._exit = self._concluded(ended)
         return self._exit
 
     def keep_evidence(self, why: str) -> None:
-        """As in `Job`, of the container's processes and of `docker run`."""
-        told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
-        seen = [*self._run.processes(), *self.processes()]
-        logs = (self.stdout, self.stderr)
-        file = self.folder / f"{self.name}.evidence.txt"
-        # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with suppress(InputError), explain_disk_errors(self.folder):
-            write_evidence(file, told, seen, LocalLauncher().ask, logs)
+        """As in `Job`, of `docker run` and of the container's processes."""
+        self._outer.keep_evidence(why, self.processes())
 
-    def give_up(self, reason: Reason, why: str) -> Exit:
-        try:
-            self.keep_evidence(f"{self.name} is ended because {why}")
-        finally:
-            ended = self.stop()
-        if ended.reason == "stopped":
-            ended = self._exit = replace(ended, reason=reason)
-        return ended
-
-    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
+    def _end(self, why: Reason, grace_s: float) -> Exit:
         """As in `Job`: `docker run` hands SIGTERM on; what has not ended by it is removed."""
         if (ended := self.poll()) is not None:
             return ended
         try:
-            ended = self._run.stop(grace_s)
+            ended = self._outer.stop(grace_s)
         finally:
             self._remove()
-        self._exit = self._concluded(ended)
+        ended = self._concluded(ended)
+        self._exit = replace(ended, reason=why) if ended.reason == "stopped" else ended
         return self._exit
 
     def processes(self) -> Sequence[psutil.Process]:
@@ -149,7 +121,7 @@ class DockerJob(Job):
             if identity in Path(f"/proc/{process.pid}/cgroup").read_text():
                 return True
         with suppress(psutil.Error, OSError):
-            return self._run.mark in process.environ().get(MARK, "").split("/")
+            return self._outer.mark in process.environ().get(MARK, "").split("/")
         return False
 
     def _inspected(self, shape: str) -> str:
@@ -177,9 +149,6 @@ class DockerJob(Job):
         """End the container for certain; where Docker does not answer, the next run does it."""
         with suppress(RunError, MissingProgram):
             remove([self.container])
-
-    def _pause(self, seconds: float) -> None:
-        self._run.until(seconds)
 
 
 def _may_see_sockets(process: psutil.Process) -> bool:

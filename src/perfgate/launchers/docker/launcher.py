@@ -2,37 +2,33 @@
 
 Each program is a container of its own, the child of Docker's daemon and not of perfgate. What is
 started here is `docker run`, under wardens as any program: signals, logs and exit statuses are as
-with the local launcher. That no container outlives perfgate, `docker_keeper.py` sees to.
+with the local launcher. That no container outlives perfgate, a cleanup guard sees to.
 """
 
-import json
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
-from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
+from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.docker.argv import ContainerSettings
 from perfgate.launchers.docker.calls import docker, remove, server_version
+from perfgate.launchers.docker.container_query import DockerQuery
 from perfgate.launchers.docker.image import fetched, image_of
-from perfgate.launchers.docker.inside import DockerInside
 from perfgate.launchers.docker.ownership import START, of_start, remove_orphans
 from perfgate.launchers.docker.placement import DockerPlacement
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import DockerSite, load_site
 from perfgate.scenarios.scenario import Scenario
 
-KEEPER = Path(__file__).with_name("keeper.py")
 POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
 SETTLE_S = 3.0  # a container that was being made when perfgate ended is there by then
-KEEPER_S = 120.0
+GUARD_S = 120.0
 
 
 @launcher("docker")
@@ -59,7 +55,7 @@ class DockerLauncher(Launcher):
         """
         image = image_of(scenario, self._site, version)
         self._images[scenario.id] = image
-        return replace(here, inside=DockerInside(self._box(image, scenario, here)))
+        return replace(here, inside=DockerQuery(self._box(image, scenario, here)))
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
@@ -95,14 +91,16 @@ class DockerLauncher(Launcher):
             Path(self._site.cache).expanduser().mkdir(parents=True, exist_ok=True)
         cache = machine_store() / "cache"
         cache.mkdir(parents=True, exist_ok=True)
-        named = (here.models, here.datasets, here.source, cache)
-        mounted = (*folders, *(folder for folder in named if folder is not None))
+        mounted = (*folders, *here.folders, cache)
         return ContainerSettings(image, self._site, scenario.hardware.gpu != "none", mounted)
 
     @contextmanager
     def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         """A block whose containers are gone after it, and when perfgate is gone."""
-        keeper = self._keeper(start, folder)
+        label = f"{START}={start}"
+        pace = {"polite_s": POLITE_S, "settle_s": SETTLE_S}
+        task = {"guards": "containers", "docker": docker(), "label": label, **pace}
+        guard = start_guard(task, folder, "containers", GUARD_S)
         try:
             yield
         finally:
@@ -111,15 +109,4 @@ class DockerLauncher(Launcher):
             except (RunError, MissingProgram) as error:
                 tell(f"containers may be left, which the next run removes: {error}")
             finally:
-                keeper.stop(0.0)
-
-    def _keeper(self, start: str, folder: Path) -> Job:
-        call = {
-            "docker": docker(),
-            "label": f"{START}={start}",
-            "polite_s": POLITE_S,
-            "settle_s": SETTLE_S,
-        }
-        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
-        keeper = LocalLauncher(orphan_grace_s=KEEPER_S)
-        return keeper.start(Command(argv), folder, "containers")
+                guard.stop(0.0)

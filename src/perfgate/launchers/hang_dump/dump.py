@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 
 from perfgate.core.secrets import MASK, is_secret, mask_arguments
-from perfgate.launchers.hang_dump import machine as evidence_machine
-from perfgate.launchers.hang_dump import processes as evidence_processes
+from perfgate.launchers.hang_dump import machine
+from perfgate.launchers.hang_dump import processes as processes_seen
 from perfgate.launchers.hang_dump.processes import Ask
 
 Part = tuple[str, float, Callable[[], Iterable[str]]]
@@ -45,14 +45,14 @@ def write_evidence(
     """
     folder = file.parent
     parts: list[Part] = [
-        ("processes", 5.0, lambda: evidence_processes.tree(processes)),
-        *((f"end of {log.name}", 5.0, partial(_end_of, log)) for log in logs),
-        ("sockets", 5.0, lambda: evidence_processes.sockets(processes)),
-        ("threads, as the kernel sees them", 5.0, lambda: evidence_processes.threads(processes)),
-        ("memory and disk", 5.0, lambda: evidence_machine.memory(folder)),
-        ("kernel messages", 5.0, evidence_machine.kernel_messages),
-        ("stacks", 20.0, lambda: evidence_processes.stacks(processes, ask)),
-        ("GPUs", 30.0, lambda: evidence_machine.gpus(ask)),
+        ("processes", 5.0, lambda: processes_seen.tree(processes)),
+        *((f"end of {log.name}", 5.0, partial(_last_lines, log)) for log in logs),
+        ("sockets", 5.0, lambda: processes_seen.sockets(processes)),
+        ("threads, as the kernel sees them", 5.0, lambda: processes_seen.threads(processes)),
+        ("memory and disk", 5.0, lambda: machine.memory(folder)),
+        ("kernel messages", 5.0, machine.kernel_messages),
+        ("stacks", 20.0, lambda: processes_seen.stacks(processes, ask)),
+        ("GPUs", 30.0, lambda: machine.gpus(ask)),
     ]
     _append(file, [why])
     for title, seconds, look in parts:
@@ -98,8 +98,12 @@ def _append(file: Path, lines: Iterable[str]) -> None:
             text.write(masked + "\n")
 
 
-def _end_of(log: Path) -> list[str]:
+def end_of(log: Path, size: int) -> str:
+    """The last `size` bytes of a log, as text."""
     with log.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - LOG_BYTES))
-        return file.read().decode(errors="replace").splitlines()[-LOG_LINES:]
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read().decode(errors="replace")
+
+
+def _last_lines(log: Path) -> list[str]:
+    return end_of(log, LOG_BYTES).splitlines()[-LOG_LINES:]

@@ -19,11 +19,10 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
 from perfgate.launchers.hang_dump.dump import write_evidence
 from perfgate.launchers.hang_dump.processes import Ask
-from perfgate.launchers.local import orphans as survivors
+from perfgate.launchers.local import orphans
 from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.shared_memory import SharedMemory
 
-STOP_GRACE_S = 10.0
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
 WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
 LOST_S = 10.0
@@ -106,15 +105,12 @@ class LocalJob(Job):
                     self.release()
             return self._exit
 
-    def stop(self, grace_s: float = STOP_GRACE_S) -> Exit:
-        return self._end("stopped", grace_s)
-
     def processes(self) -> Sequence[psutil.Process]:
         found: dict[psutil.Process, None] = {}  # keeps parents before children
         for warden in self._wardens:
             with contextlib.suppress(psutil.NoSuchProcess):
                 found |= dict.fromkeys(warden.children(recursive=True))
-        living = [one for one in found if one not in self._wardens and survivors.alive(one)]
+        living = [one for one in found if one not in self._wardens and orphans.alive(one)]
         self._seen.update(living)
         return living
 
@@ -151,7 +147,7 @@ class LocalJob(Job):
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._warden.wait(WARDEN_S)
-        survivors.kill([*self._wardens, *survivors.marked(self.mark)])
+        orphans.kill([*self._wardens, *orphans.marked(self.mark)])
         self.release()
         self._warden.wait()
 
@@ -162,7 +158,7 @@ class LocalJob(Job):
             ended = self.until(grace_s + WARDEN_S)
             if ended is None:  # its warden does not answer: stopped, or stuck
                 self.processes()  # to have seen them
-                survivors.kill(self._wardens)
+                orphans.kill(self._wardens)
                 ended = self.until(WARDEN_S)
         except BaseException:
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
@@ -171,19 +167,13 @@ class LocalJob(Job):
             raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
         return ended
 
-    def keep_evidence(self, why: str) -> None:
+    def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
+        """As in `Job`; `also`: processes elsewhere that belong to it."""
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with contextlib.suppress(InputError), explain_disk_errors(self.folder):
             logs = (self.stdout, self.stderr)
-            write_evidence(self.evidence, told, self.processes(), self._ask, logs)
-
-    def give_up(self, reason: Reason, why: str) -> Exit:
-        try:
-            self.keep_evidence(f"{self.name} is ended because {why}")
-        finally:
-            ended = self._end(reason, STOP_GRACE_S)
-        return ended
+            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask, logs)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -234,9 +224,9 @@ class LocalJob(Job):
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""
         self._lost_at = self._lost_at or time.monotonic()
-        living = [*filter(survivors.alive, self._seen | {*survivors.marked(self.mark)})]
+        living = [*filter(orphans.alive, self._seen | {*orphans.marked(self.mark)})]
         self._memory.look([one.pid for one in living])
-        survivors.kill(living)
+        orphans.kill(living)
         self._killed |= _names(living)
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:

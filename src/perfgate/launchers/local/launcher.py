@@ -1,12 +1,13 @@
 """local: run a command on this machine, so that nothing it starts outlives perfgate.
 
-What ends the processes is `warden.py`, which stands between; `local_job.py` is perfgate's end of
-the pipes to it. The environment variable ``PERFGATE_LAUNCH`` marks what a launch started.
+What ends the processes is `warden.py`, which stands between; `job.py` is perfgate's end of the
+pipes to it. The environment variable ``PERFGATE_LAUNCH`` marks what a launch started.
 """
 
 import contextlib
 import errno
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.leases import kept_open
 
 WARDEN = Path(__file__).with_name("warden.py")
+GUARD = Path(__file__).with_name("cleanup_guard.py")
 # What execve(2) answers about the program, rather than about the machine.
 NOT_EXECUTABLE = {
     errno.ENOENT,
@@ -126,6 +128,18 @@ class LocalLauncher(Launcher):
             job.stdout = stdout
             ours.pop_all()
         return job
+
+
+def start_guard(task: Mapping[str, Any], folder: Path, name: str, grace_s: float) -> LocalJob:
+    """Start the program that cleans up once perfgate is gone.
+
+    Args:
+        task: see `cleanup_guard.py`.
+        folder, name: as in `LocalLauncher.start`.
+        grace_s: how long the clean-up may take.
+    """
+    argv = (sys.executable, "-I", "-S", str(GUARD), json.dumps(task))
+    return LocalLauncher(grace_s).start(Command(argv), folder, name)
 
 
 def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:

@@ -7,7 +7,6 @@ takes the lock next ends what is left, even if nobody else has lived to do so.
 
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -16,17 +15,18 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import HOSTS
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
+from perfgate.launchers.nodes.lock_wait import LockWait
 from perfgate.launchers.site import MpirunSite
 from perfgate.machine.leases import LeaseOwner
 from perfgate.machine.leases.holder import UNNAMED, Holder
 from perfgate.machine.leases.inheritance import holding
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
 
-TELL_EVERY_S = 30.0
-GUARD_S = 60.0
-_LOOK_EVERY_S = 0.5
 _NOT_REACHED = "try `ssh -o BatchMode=yes HOST true` in the same shell; ssh_port and rsh_agent of "
 _NOT_REACHED += "mpirun in site.yaml say how the hosts are reached"
+_BUSY = (
+    "wait until they are done, name more hosts in site.yaml, or raise its pending_limit_s of mpirun"
+)
 _SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every host "
 _SAME_PATH += "(docs/mpirun.md)"
 
@@ -144,50 +144,33 @@ def _taken(
     stack: ExitStack,
 ) -> tuple[HostLock, ...]:
     """The locks of the first free hosts, as many as needed, all at once; closed by `stack`."""
-    began, told = time.monotonic(), -TELL_EVERY_S
     needed = request.scenario.hardware.nodes
     holder = Holder.now(
         LeaseOwner(request.folder.resolve().parent.parent.name, request.scenario.id)
     )
-    while True:
-        with ExitStack() as held, _guarded(folder):
+    taken: list[HostLock] = []
+
+    def take() -> str:
+        with ExitStack() as held:
             locks = [
                 HostLock(host, file)
                 for host in hosts
                 if (file := held.enter_context(folder.file(_file(host)))).try_lock()
             ]
+            for lock in locks[needed:] if len(locks) >= needed else locks:
+                lock.file.unlock()
             if len(locks) >= needed:
-                for lock in locks[needed:]:
-                    lock.file.unlock()
-                for lock in locks[:needed]:
+                taken.extend(locks[:needed])
+                for lock in taken:
                     lock.note(holder, mark)
                 stack.push(held.pop_all())
-                return tuple(locks[:needed])
-            for lock in locks:
-                lock.file.unlock()
-            free = {lock.host for lock in locks}
-            busy = _in_words([host for host in hosts if host not in free], folder)
-        waited = time.monotonic() - began
-        if waited >= site.pending_limit_s:
-            raise RunError(
-                "gpus_busy",
-                f"{busy}, for longer than {site.pending_limit_s:.0f} s",
-                hint="wait until they are done, name more hosts in site.yaml, or raise its "
-                "pending_limit_s of mpirun",
-            )
-        if waited - told >= TELL_EVERY_S:
-            told = waited
-            request.tell(f"waits for {needed} of {len(hosts)} hosts: {busy}")
-        time.sleep(_LOOK_EVERY_S)
+                return ""
+        free = {lock.host for lock in locks}
+        return _in_words([host for host in hosts if host not in free], folder)
 
-
-@contextmanager
-def _guarded(folder: LockFolder) -> Iterator[None]:
-    try:
-        with folder.guarded(time.monotonic() + GUARD_S):
-            yield
-    except TimeoutError as error:
-        raise RunError("gpus_busy", str(error)) from error
+    nodes = f"{needed} of {len(hosts)} hosts"
+    LockWait(folder, nodes, site.pending_limit_s, "gpus_busy", request.tell, _BUSY).until(take)
+    return tuple(taken)
 
 
 def _in_words(hosts: Sequence[Host], folder: LockFolder) -> str:

@@ -1,12 +1,12 @@
 """MpirunJob: a program on the hosts, seen through the mpirun that runs here."""
 
 import re
-from dataclasses import replace
-from pathlib import Path
 
 from perfgate.launchers.base import Exit
+from perfgate.launchers.hang_dump.dump import end_of
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, NodeQuery, RemoteJob
+from perfgate.launchers.nodes.node_query import NodeQuery
+from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, RemoteJob
 
 _OF_ITS_OWN = {132, 135}  # no such program, no such folder: neither SIGILL nor SIGBUS
 _SAID = re.compile(r"process rank \d+ .{0,300}?exited on signal (\d+)", re.DOTALL)
@@ -26,11 +26,10 @@ class MpirunJob(RemoteJob):
         super().__init__(mpirun, nodes)
         self.mark = mark
 
-    def _of_task(self, ended: Exit) -> Exit:
-        """The end of mpirun as that of its ranks."""
-        if self._why is not None and ended.reason in ("exited", "stopped"):
-            ended = replace(ended, reason=self._why)
-        return replace(ended, status=of_rank(ended.status, _tail_of(self.stderr)))
+    def _status_of_task(self, ended: Exit) -> int | None:
+        """As the rank that ended first has it."""
+        said = end_of(self.stderr, _TAIL) if self.stderr.exists() else ""
+        return of_rank(ended.status, said)
 
 
 def of_rank(status: int | None, said: str) -> int | None:
@@ -46,13 +45,3 @@ def of_rank(status: int | None, said: str) -> int | None:
     if told is not None and int(told[1]) == status - SIGNAL_BASE:
         return -int(told[1])
     return status if status in _OF_ITS_OWN else SIGNAL_BASE - status
-
-
-def _tail_of(log: Path) -> str:
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _TAIL))
-            return file.read().decode(errors="replace")
-    except OSError:
-        return ""

@@ -3,35 +3,32 @@
 The engine's programs are started by an mpirun that runs here, under this machine's wardens: one
 rank per GPU where the scenario's document has several nodes, else one process on the first host.
 Over ssh the hosts' processes are nobody's children here: mpirun ends them, and where it cannot,
-perfgate does by the mark that they carry, or `mpirun_keeper.py` when perfgate is gone.
+perfgate does by the mark that they carry, or the cleanup guard when perfgate is gone.
 """
 
-import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import MPIRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
 from perfgate.launchers.mpirun.placement import MpirunPlacement
-from perfgate.launchers.mpirun.ssh import HostQuery, look_argv
+from perfgate.launchers.mpirun.ssh import HostQuery
+from perfgate.launchers.nodes.node_query import look_argv
 from perfgate.launchers.site import MpirunSite, load_site
 
-KEEPER = Path(__file__).with_name("keeper.py")
 AFTER_S = 3.0  # mpirun takes a second to end its ranks
 TRIES, EVERY_S = 3, 5.0
-KEEPER_S = 240.0  # as long as all tries take at most
+GUARD_S = 240.0  # as long as all tries take at most
 VERSION_S = 30.0
 _VERSION = re.compile(r"\(Open MPI\) (\S+)")
 
@@ -51,7 +48,6 @@ class MpirunLauncher(Launcher):
     def __init__(self, site: MpirunSite | None = None) -> None:
         self._site = site
         self._local = LocalLauncher()
-        self._keeping = LocalLauncher(orphan_grace_s=KEEPER_S)
         self._bad: set[str] = set()  # hosts that were lost in this session
 
     @contextmanager
@@ -73,24 +69,21 @@ class MpirunLauncher(Launcher):
                 locks,
                 reach,
                 site,
-                request.scenario,
-                request.folder.resolve(),
+                request,
                 mark=mark,
                 version=version,
-                tell=request.tell,
                 failed=self._bad.update,
             )
-            keeper = self._keeper(locks, reach, request.folder)
+            guard = self._guard(locks, reach, request.folder)
             try:
                 yield placement
             finally:
-                _give_back(placement, keeper)
+                _give_back(placement, guard)
 
-    def _keeper(self, locks: Sequence[HostLock], reach: HostQuery, folder: Path) -> Job:
+    def _guard(self, locks: Sequence[HostLock], reach: HostQuery, folder: Path) -> Job:
         calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
-        call = {"calls": calls, "after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
-        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
-        return self._keeping.start(Command(argv), folder.resolve(), "hosts")
+        pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
+        return start_guard({"guards": "hosts", "calls": calls, **pace}, folder, "hosts", GUARD_S)
 
     def _good(self, names: tuple[str, ...], needed: int) -> tuple[str, ...]:
         """The hosts that were not lost in this session.
@@ -124,14 +117,14 @@ def _refuse_allocation() -> None:
         )
 
 
-def _give_back(placement: MpirunPlacement, keeper: Job) -> None:
-    """End what is left on the hosts; what interrupts that leaves it to the keeper."""
-    grace_s = KEEPER_S
+def _give_back(placement: MpirunPlacement, guard: Job) -> None:
+    """End what is left on the hosts; what interrupts that leaves it to the guard."""
+    grace_s = GUARD_S
     try:
         placement.clear()
-        grace_s = 0.0  # asked politely the keeper would look at the hosts once more
+        grace_s = 0.0  # asked politely the guard would look at the hosts once more
     finally:
-        keeper.stop(grace_s)
+        guard.stop(grace_s)
 
 
 @cache

@@ -3,37 +3,29 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from perfgate.core.command import Command
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import MPIRUN
-from perfgate.launchers.base import Job, Placement
+from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.mpirun.argv import by_mpirun, calls_mpirun, started_by
-from perfgate.launchers.mpirun.host_query import HostsOfJob
 from perfgate.launchers.mpirun.hosts import HostLock, clear_host
 from perfgate.launchers.mpirun.job import MpirunJob
+from perfgate.launchers.mpirun.rank_hosts import RankHosts
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
-from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_command, scenario_text
-from perfgate.launchers.nodes.watch import PLACE
-from perfgate.launchers.nodes.watchers import watching
+from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
 from perfgate.launchers.site import MpirunSite
-from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.scenarios.scenario import Scenario
 
-# What a lost host cannot look like.
-_OF_ITS_OWN = {"config_error", "cli_drift", "model_file", "port_in_use", "disk_full"}
 
-
-class MpirunPlacement(Placement):
+class MpirunPlacement(NodesPlacement):
     """Hosts; the server is on the first of them.
 
     Args:
@@ -41,11 +33,9 @@ class MpirunPlacement(Placement):
         locks: the hosts, locked for this start.
         reach: how they are asked.
         site: the settings of mpirun.
-        scenario: what is started.
-        folder: the start's files.
+        request: the start.
         mark: what all processes of this start are known by.
         version: of Open MPI.
-        tell: says what a person should know.
         failed: told the hosts that were lost.
     """
 
@@ -55,33 +45,28 @@ class MpirunPlacement(Placement):
         locks: tuple[HostLock, ...],
         reach: HostQuery,
         site: MpirunSite,
-        scenario: Scenario,
-        folder: Path,
+        request: PlacementRequest,
         *,
         mark: str,
         version: str,
-        tell: Callable[[str], None],
         failed: Callable[[Sequence[str]], None],
     ) -> None:
-        self._local = local
+        hosts = tuple(lock.host for lock in locks)
+        super().__init__(local, tuple(host.name for host in hosts), request, mark)
         self._locks = locks
-        self._hosts = tuple(lock.host for lock in locks)
+        self._hosts = hosts
         self._reach = reach
         self._site = site
-        self._scenario = scenario
-        self._folder = folder
-        self._mark = mark
-        self._tell = tell
+        self._tell = request.tell
         self._failed = failed
         self.host = _address(self._hosts[0])
-        names: list[Json] = [host.name for host in self._hosts]
-        mpirun: Json = {"hosts": names, "version": version}
+        mpirun: Json = {"hosts": list(self._names), "version": version}
         self.facts = {"mpirun": mpirun}
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: one rank per GPU wherever the document has several nodes."""
-        hosts = tuple(host.name for host in self._hosts)
-        return by_mpirun(command, scenario, replace(locations, hosts=hosts), self._reach.ssh_port)
+        here = replace(locations, hosts=self._names)
+        return by_mpirun(command, scenario, here, self._reach.ssh_port)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         hosts = self._hosts if calls_mpirun(command.argv, MPIRUN.find()) else self._hosts[:1]
@@ -110,34 +95,6 @@ class MpirunPlacement(Placement):
                 hint="the host must have the address that its name stands for here",
             ) from error
 
-    def doctor(self) -> Mapping[str, Json] | None:
-        """As in `Placement`; all hosts are asked at the same time, each as the engine is started.
-
-        Raises:
-            RunError: a host was lost, or it has no perfgate at the same path.
-        """
-        folder = self._folder / "doctor"
-        folder.mkdir(exist_ok=True)
-        write_text(folder / SCENARIO, scenario_text(self._scenario))
-        told = _for_perfgate(doctor_command(self._scenario, folder, contained=False))
-        try:
-            running = {host: self._started(told, folder, host.name, [host]) for host in self._hosts}
-            return ask_doctors({host.name: job for host, job in running.items()})
-        except RunError as error:
-            cause = self.explained(error)
-            if cause is error:
-                raise
-            raise cause from error
-
-    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
-        """As in `Placement`: by an mpirun for each host."""
-        hosts = {host.name: host for host in self._hosts}
-
-        def start(command: Command, folder: Path, name: str) -> Job:
-            return self._started(_for_perfgate(command), folder, name, [hosts[name]])
-
-        return watching(tuple(hosts), self._mark, self._scenario.hardware, folder, start)
-
     def require(self) -> None:
         """As in `Placement`: every host still answers."""
         if lost := self._reach.lost(self._hosts):
@@ -145,7 +102,7 @@ class MpirunPlacement(Placement):
 
     def explained(self, error: RunError) -> RunError:
         """The error, or the host that was lost."""
-        if error.failure in _OF_ITS_OWN:
+        if error.failure in NEVER_OF_A_NODE:
             return error
         lost = self._reach.lost(self._hosts)
         return self._node_failed(lost, error) if lost else error
@@ -177,16 +134,17 @@ class MpirunPlacement(Placement):
             hosts[0].name,
             self._site,
             ssh_port=self._reach.ssh_port,
-            mark="/".join(filter(None, (os.environ.get(MARK), self._mark, mark))),
+            mark="/".join(filter(None, (os.environ.get(MARK), self._place, mark))),
             environment=os.environ,
             root=os.geteuid() == 0,
         )
         mpirun = self._local.start(replace(command, argv=argv), folder, name)
-        return MpirunJob(mpirun, HostsOfJob(self._reach, hosts), mark)
+        return MpirunJob(mpirun, RankHosts(self._reach, hosts), mark)
 
-    def _known(self, command: Command) -> Command:
-        """The command whose processes a watch of the hosts knows as ours."""
-        return replace(command, env={**command.env, PLACE: self._mark})
+    def _on_node(self, command: Command, folder: Path, name: str) -> Job:
+        """As in `NodesPlacement`, as the engine is started: by an mpirun."""
+        host = self._hosts[self._names.index(name)]
+        return self._started(_for_perfgate(command), folder, name, [host])
 
     def _node_failed(self, lost: Mapping[Host, str], error: RunError | None = None) -> RunError:
         self._failed([host.name for host in lost])

@@ -3,20 +3,17 @@
 import os
 import shlex
 import socket
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from perfgate.core.errors import MissingProgram
 from perfgate.core.program_query import NoStatus, ask_here
+from perfgate.launchers.nodes.node_query import LOOK_S, look_argv
 from perfgate.launchers.site import MpirunSite
 
-LOOK = Path(__file__).parents[1] / "nodes" / "look.py"
-LOOK_S = 60.0
 CONNECT_S = 10
 SSH_FAILED = 255  # of its own (`man ssh`, "EXIT STATUS"); a look never ends so
 AGENT = "OMPI_MCA_plm_rsh_agent"
@@ -139,11 +136,6 @@ class HostQuery:
         answer = ask_here((*self.agent, "-G", name), LOOK_S)
         lines = (line.split(maxsplit=1) for line in answer.stdout.splitlines())
         return next((words[1] for words in lines if words[0] == "hostname" and words[1:]), name)
-
-
-def look_argv(*words: str) -> tuple[str, ...]:
-    """The call of the look program, which a host must see under the same path as this machine."""
-    return (sys.executable, "-I", "-S", str(LOOK), *words)
 
 
 def _own_addresses() -> set[str]:

@@ -1,7 +1,7 @@
 """What a launch is doing on this node: a program that is run on each node of a launch.
 
 ``python -m perfgate.launchers.nodes.hang_dump MARK FILE`` writes into ``FILE.<name of the node>``
-what the launcher of the node's own machine would write: see `evidence`.
+what the launcher of the node's own machine would write: see `perfgate.launchers.hang_dump`.
 """
 
 import os
@@ -12,7 +12,7 @@ import psutil
 
 from perfgate.core.program_query import ask_here
 from perfgate.launchers.hang_dump.dump import write_evidence
-from perfgate.launchers.local import orphans as survivors
+from perfgate.launchers.local import orphans
 
 NODE = "SLURMD_NODENAME"
 SRUN = "srun"  # the call that started the launch may run on this node, too
@@ -26,7 +26,7 @@ def part_of(file: Path, node: str) -> Path:
 def main(mark: str, file: Path) -> None:
     """Write down what the processes of the launch `mark` are doing."""
     node = os.environ[NODE]
-    found = [one for one in survivors.marked(mark) if _name(one) != SRUN]
+    found = [one for one in orphans.marked(mark) if _name(one) != SRUN]
     found.sort(key=lambda one: one.create_time())  # parents before children
     write_evidence(
         part_of(file, node), f"on {node}:", found, lambda argv, s: ask_here(argv, s).text

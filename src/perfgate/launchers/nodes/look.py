@@ -1,6 +1,6 @@
 """Look at a node from within: a program of its own that is run there, by Slurm or over ssh.
 
-Run by path (``python -I -S node_look.py WHAT WORD…``): standard library only, Linux only, imported
+Run by path (``python -I -S look.py WHAT WORD…``): standard library only, Linux only, imported
 by nobody. It prints one word:
 
     port ADDRESS FILE     a free TCP port of that address, if FILE is seen there

@@ -23,6 +23,8 @@ from perfgate.scenarios.scenario import Scenario
 
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
 SCENARIO = "scenario.yaml"
+SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every node "
+SAME_PATH += "(docs/slurm.md, docs/mpirun.md)"
 _ANSWERED = (0, 1)  # no check failed, one did
 
 
@@ -110,8 +112,7 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
             f"{node} could not be asked whether it is fit: perfgate doctor ended with status "
             f"{ended.status}",
             evidence=job.tail(5),
-            hint="the run folder, this checkout and its Python must be at the same path on every "
-            "node (docs/slurm.md)",
+            hint=SAME_PATH,
         )
     return answer
 

@@ -7,18 +7,17 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Protocol
 
 import psutil
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.launchers.base import Exit, Job, Reason
+from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launch_files import explain_disk_errors
+from perfgate.launchers.local.outer_job import OuterJob
+from perfgate.launchers.nodes.node_query import NodeQuery
 
 SIGNAL_BASE = 128  # srun's status for a task that signal N ended is 128 + N
-GRACE_S = 10.0
 TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
 EVIDENCE_S = 90.0  # a little less than all of its parts may take, which none ever does
 
@@ -27,21 +26,7 @@ _ENDED = re.compile(
 )
 
 
-class NodeQuery(Protocol):
-    """Asks the nodes of a step."""
-
-    def look(self, *words: str, seconds: float = ...) -> str:
-        """What `node_look.py` answers, a line for each node.
-
-        Raises:
-            RunError: a node could not be asked.
-        """
-
-    def evidence(self, mark: str, file: Path, seconds: float) -> None:
-        """Append to `file` what the launch does on the nodes, or why that is not known."""
-
-
-class RemoteJob(Job):
+class RemoteJob(OuterJob):
     """A started step.
 
     Its processes here are srun's; what the nodes know of its own is asked there.
@@ -52,46 +37,25 @@ class RemoteJob(Job):
     """
 
     def __init__(self, srun: LocalJob, nodes: NodeQuery) -> None:
-        self._srun = srun
+        super().__init__(srun)
         self._nodes = nodes
-        self._began = time.monotonic()
         self._why: Reason | None = None
-        self.name = srun.name
-        self.folder = srun.folder
-        self.stdout = srun.stdout
-        self.stderr = srun.stderr
         self.mark = srun.mark
 
-    @property
-    def pid(self) -> int:
-        """Process id of srun; the program's own is another node's."""
-        return self._srun.pid
-
     def poll(self) -> Exit | None:
-        ended = self._srun.poll()
+        ended = self._outer.poll()
         return None if ended is None else self._of_task(ended)
 
     def keep_evidence(self, why: str) -> None:
         """As in `Job`: srun's own processes here, then those of the launch on the nodes."""
-        self._srun.keep_evidence(why)
+        self._outer.keep_evidence(why)
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with suppress(InputError), explain_disk_errors(self.folder):
-            self._nodes.evidence(self.mark, self._srun.evidence, EVIDENCE_S)
-
-    def give_up(self, reason: Reason, why: str) -> Exit:
-        try:
-            self.keep_evidence(f"{self.name} is ended because {why}")
-        finally:
-            ended = self._end(reason, GRACE_S)
-        return ended
-
-    def stop(self, grace_s: float = GRACE_S) -> Exit:
-        """As in `Job`: its processes on the nodes are asked first, as srun would kill them."""
-        return self._end("stopped", grace_s)
+            self._nodes.evidence(self.mark, self._outer.evidence, EVIDENCE_S)
 
     def processes(self) -> Sequence[psutil.Process]:
         """Those of srun."""
-        return self._srun.processes()
+        return self._outer.processes()
 
     def cpu_seconds(self) -> float:
         """As in `Job`, read on the nodes."""
@@ -109,6 +73,7 @@ class RemoteJob(Job):
         return "yes" in self._nodes.look("listens", self.mark, str(port)).split()
 
     def _end(self, why: Reason, grace_s: float) -> Exit:
+        """As in `Job`: its processes on the nodes are asked first, as srun would kill them."""
         if (ended := self.poll()) is not None:
             return ended
         self._why = why
@@ -116,9 +81,9 @@ class RemoteJob(Job):
             if grace_s > 0:
                 self._ask_to_end(grace_s)
         except BaseException:
-            self._srun.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
+            self._outer.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
             raise
-        return self._of_task(self._srun.stop(grace_s))
+        return self._of_task(self._outer.stop(grace_s))
 
     def _ask_to_end(self, grace_s: float) -> None:
         """Ask the processes to end, and wait for that. A node that does not answer is not asked."""
@@ -127,22 +92,23 @@ class RemoteJob(Job):
             self._nodes.look("term", self.mark, seconds=TERM_S)
         except RunError:
             return
-        self._srun.until(max(0.0, deadline - time.monotonic()))
-
-    def _pause(self, seconds: float) -> None:
-        self._srun.until(seconds)
+        self._outer.until(max(0.0, deadline - time.monotonic()))
 
     def _of_task(self, ended: Exit) -> Exit:
         """The end of srun as that of its task."""
         if self._why is not None and ended.reason in ("exited", "stopped"):
             ended = replace(ended, reason=self._why)
-        if ended.status is None or ended.status <= SIGNAL_BASE or ended.status >= SIGNAL_BASE + 65:
-            return ended
+        return replace(ended, status=self._status_of_task(ended))
+
+    def _status_of_task(self, ended: Exit) -> int | None:
+        """The exit status of what srun ran; -N when signal N ended it."""
+        if ended.status is None or not SIGNAL_BASE < ended.status < SIGNAL_BASE + 65:
+            return ended.status
         status = SIGNAL_BASE - ended.status
         if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
             with self.stderr.open(errors="replace") as said:
                 status = first_end(said) or status
-        return replace(ended, status=status)
+        return status
 
 
 def first_end(lines: Iterable[str]) -> int | None:

@@ -1,4 +1,4 @@
-"""The nodes' own watch, as seen from here: `node_watch` on each of them while a block runs.
+"""The nodes' own watch, as seen from here: `watch` on each of them while a block runs.
 
 Nothing that goes wrong with it fails the block, and every wait has a limit: what is not watched is
 a note in the conditions of that node.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.program_query import NoStatus, ask_here
-from perfgate.launchers.slurm.facts import JobFacts, of_sacct, of_scontrol
+from perfgate.launchers.slurm.facts import JobFacts, field_of, of_sacct, of_scontrol
 
 CALL_S = 30.0
 UNREACHABLE_S = 120.0  # a controller that is restarted is back by then
@@ -71,20 +71,16 @@ def node_names(nodes: str) -> tuple[str, ...]:
 
 def node_address(node: str) -> str:
     """The name or address that Slurm itself reaches the node under."""
-    line = call(("scontrol", "show", "node", node, "-o"))
-    found = re.search(r"(?<!\S)NodeAddr=(\S+)", line)
-    return found[1] if found else node
+    return _of_node(node, "NodeAddr") or node
 
 
 def bad_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
     """Those of the nodes that are out of service now."""
-    bad = []
-    for node in nodes:
-        line = call(("scontrol", "show", "node", node, "-o"))
-        state = re.search(r"(?<!\S)State=(\S+)", line)
-        if state and _BAD_NODE.search(state[1]):
-            bad.append(node)
-    return tuple(bad)
+    return tuple(node for node in nodes if _BAD_NODE.search(_of_node(node, "State")))
+
+
+def _of_node(node: str, name: str) -> str:
+    return field_of(call(("scontrol", "show", "node", node, "-o")), name)
 
 
 def _call(argv: Sequence[str], seconds: float = CALL_S) -> str:

@@ -60,30 +60,28 @@ class JobFacts:
     @property
     def in_words(self) -> str:
         """``job 12 is NODE_FAIL (NodeDown, exit code 0:0, nodes n1)``."""
-        more = [self.reason, f"exit code {self.exit_code}", f"nodes {self.nodes}"]
-        known = [bool(self.reason), bool(self.exit_code), bool(self.nodes)]
-        told = ", ".join(text for text, is_known in zip(more, known, strict=True) if is_known)
+        exit_code = self.exit_code and f"exit code {self.exit_code}"
+        nodes = self.nodes and f"nodes {self.nodes}"
+        told = ", ".join(filter(None, (self.reason, exit_code, nodes)))
         return f"job {self.job} is {self.state}" + (f" ({told})" if told else "")
 
 
 def of_scontrol(job: str, line: str) -> JobFacts:
     """Read one line of ``scontrol show job JOB -o``."""
 
-    def field(name: str) -> str:
-        # A field's name follows a blank; ReqNodeList and ExcNodeList end in another one's name.
-        found = re.search(rf"(?<!\S){name}=(\S*)", line)
-        value = found[1] if found else ""
-        return "" if value in ("None", "(null)") else value
-
-    restarts = field("Restarts")
-    return JobFacts(
-        job,
-        field("JobState"),
-        field("Reason"),
-        field("ExitCode"),
-        field("NodeList"),
-        int(restarts) if restarts.isdigit() else 0,
+    state, reason, exit_code, nodes, restarts = (
+        field_of(line, name) for name in ("JobState", "Reason", "ExitCode", "NodeList", "Restarts")
     )
+    times = int(restarts) if restarts.isdigit() else 0
+    return JobFacts(job, state, reason, exit_code, nodes, times)
+
+
+def field_of(line: str, name: str) -> str:
+    """A field of what scontrol says in one line; empty where it has none."""
+    # A field's name follows a blank; ReqNodeList and ExcNodeList end in another one's name.
+    found = re.search(rf"(?<!\S){name}=(\S*)", line)
+    value = found[1] if found else ""
+    return "" if value in ("None", "(null)") else value
 
 
 def of_sacct(job: str, text: str) -> JobFacts | None:

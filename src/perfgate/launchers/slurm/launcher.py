@@ -1,6 +1,6 @@
 """slurm: run each fresh start on nodes that Slurm gives, from a login node or in an allocation.
 
-On a login node each fresh start is a job of its own that only holds the nodes; `slurm_keeper.py`
+On a login node each fresh start is a job of its own that only holds the nodes; a cleanup guard
 submits and cancels it. In an allocation (SLURM_JOB_ID) there is no further job. Either way every
 program is a step, started through an srun under this machine's wardens: so signals, logs and exit
 statuses are those of the local launcher, and nothing outlives perfgate.
@@ -8,24 +8,22 @@ statuses are those of the local launcher, and nothing outlives perfgate.
 
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
+from perfgate.launchers.slurm.container_query import SlurmQuery
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
-from perfgate.launchers.slurm.inside import SlurmInside
 from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
 from perfgate.launchers.slurm.placement import SlurmPlacement, address_of
 from perfgate.launchers.slurm.script import (
@@ -33,7 +31,6 @@ from perfgate.launchers.slurm.script import (
     SCRIPT,
     RenderedJob,
     beat_every_s,
-    folders_of,
     render_job,
     request_for,
 )
@@ -41,7 +38,7 @@ from perfgate.machine.leases import LeaseOwner
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
-KEEPER = Path(__file__).with_name("keeper.py")
+GUARD_S = 130.0  # sbatch and scancel, a minute each at most
 SUBMITTED_S = 90.0
 GONE_S = 120.0  # a node that must kill its processes and run an epilog takes its time
 TELL_EVERY_S = 30.0
@@ -81,11 +78,10 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
-        return replace(here, inside=SlurmInside(self.site, folders_of(here)))
+        return replace(here, inside=SlurmQuery(self.site, here.folders))
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
-        site = self.site
         request.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
         if job:
@@ -93,16 +89,14 @@ class SlurmLauncher(Launcher):
             if not facts.runs:
                 raise cause_of(facts)
             with (
-                self._shared(facts, request, site) as nodes,
-                self._placement(facts, nodes, request, site, own=False) as placement,
+                self._shared(facts, request) as nodes,
+                self._placement(facts, nodes, request, own=False) as placement,
             ):
                 yield placement
             return
         with (
-            self._held(request, site) as facts,
-            self._placement(
-                facts, self._enough(facts, request), request, site, own=True
-            ) as placement,
+            self._held(request) as facts,
+            self._placement(facts, _enough(facts, request), request, own=True) as placement,
         ):
             yield placement
 
@@ -112,7 +106,6 @@ class SlurmLauncher(Launcher):
         facts: JobFacts,
         nodes: tuple[str, ...],
         request: PlacementRequest,
-        site: SlurmSite,
         *,
         own: bool,
     ) -> Iterator[Placement]:
@@ -120,9 +113,8 @@ class SlurmLauncher(Launcher):
             self._local,
             facts.job,
             nodes[: request.scenario.hardware.nodes],
-            site,
-            request.scenario,
-            request.folder.resolve(),
+            self.site,
+            request,
             own=own,
             failed=self._note_bad,
         )
@@ -133,28 +125,10 @@ class SlurmLauncher(Launcher):
                 with suppress(RunError):
                     placement.clear()
 
-    def _enough(self, facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
-        """The nodes of the job.
-
-        Raises:
-            InputError: there are not as many as the scenario needs.
-        """
-        needed = request.scenario.hardware.nodes
-        nodes = node_names(facts.nodes)
-        if len(nodes) < needed:
-            raise InputError(
-                "the allocation is too small",
-                found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
-                expected=f"{needed}, as {request.scenario.id} needs",
-            )
-        return nodes
-
     @contextmanager
-    def _shared(
-        self, facts: JobFacts, request: PlacementRequest, site: SlurmSite
-    ) -> Iterator[tuple[str, ...]]:
+    def _shared(self, facts: JobFacts, request: PlacementRequest) -> Iterator[tuple[str, ...]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
-        nodes = self._enough(facts, request)
+        nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
         avoid = self._bad & set(nodes)
         if len(nodes) - len(avoid) < needed:
@@ -166,41 +140,37 @@ class SlurmLauncher(Launcher):
         owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
-            facts.job, addresses, avoid, needed, owner, site.pending_limit_s, request.tell
+            facts.job, addresses, avoid, needed, owner, self.site.pending_limit_s, request.tell
         )
         with free_nodes(asked) as free:
             yield free
 
     @contextmanager
-    def _held(self, request: PlacementRequest, site: SlurmSite) -> Iterator[JobFacts]:
+    def _held(self, request: PlacementRequest) -> Iterator[JobFacts]:
         """A running job of our own; cancelled, and gone, after the block."""
-        self._refuse_bad_nodes(site)
+        self._refuse_bad_nodes()
+        site = self.site
         folder = request.folder.resolve()
         rendered = render_job(
             request_for(request.scenario, site, folder, request.seconds, self._bad), site
         )
-        with self._keeper(rendered, folder, site) as keeper:
-            job = _submitted(keeper)
+        with _guard(rendered, folder, site) as guard:
+            job = _submitted(guard)
             try:
                 yield _wait_for_nodes(job, request, site)
             finally:
-                keeper.stop()
+                guard.stop()
                 _wait_until_gone(job)
 
-    def _keeper(self, rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
-        write_text(folder / SCRIPT, rendered.script_text)
-        call = {"sbatch": rendered.argv, "beat": str(folder / BEAT), "every_s": beat_every_s(site)}
-        argv = (sys.executable, "-I", "-S", str(KEEPER), json.dumps(call))
-        return self._local.start(Command(argv), folder, "allocation")
-
-    def _refuse_bad_nodes(self, site: SlurmSite) -> None:
+    def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
-        asked = set(node_names(site.nodelist)) if self._bad and site.nodelist else set()
+        nodelist = self.site.nodelist
+        asked = set(node_names(nodelist)) if self._bad and nodelist else set()
         if bad := sorted(self._bad & asked):
             raise RunError(
                 "node_failed",
                 f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
-                f"site.yaml asks for {site.nodelist}",
+                f"site.yaml asks for {nodelist}",
                 hint="name other nodes, or leave nodelist out so that Slurm can choose",
             )
 
@@ -209,20 +179,45 @@ class SlurmLauncher(Launcher):
             self._bad.update(bad_nodes(nodes) or nodes)
 
 
-def _submitted(keeper: Job) -> str:
-    """The number of the job that the keeper submitted.
+def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
+    """The nodes of the job.
+
+    Raises:
+        InputError: there are not as many as the scenario needs.
+    """
+    needed = request.scenario.hardware.nodes
+    nodes = node_names(facts.nodes)
+    if len(nodes) < needed:
+        raise InputError(
+            "the allocation is too small",
+            found=f"{len(nodes)} nodes in job {facts.job}: {facts.nodes}",
+            expected=f"{needed}, as {request.scenario.id} needs",
+        )
+    return nodes
+
+
+def _guard(rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
+    """What submits the job, gives it signs of life, and cancels it."""
+    write_text(folder / SCRIPT, rendered.script_text)
+    beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+    task = {"guards": "job", "sbatch": rendered.argv, **beat}
+    return start_guard(task, folder, "allocation", GUARD_S)
+
+
+def _submitted(guard: Job) -> str:
+    """The number of the job that the guard submitted.
 
     Raises:
         RunError: sbatch refused, or gave no answer.
     """
     deadline = time.monotonic() + SUBMITTED_S
     while time.monotonic() < deadline:
-        ended = keeper.poll()
-        line = keeper.stdout.read_text()
+        ended = guard.poll()
+        line = guard.stdout.read_text()
         if line.endswith("\n"):
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
-            said = keeper.tail(5)
+            said = guard.tail(5)
             reached = not any(map(is_unreached, said))
             raise RunError(
                 "config_error" if reached else "slurm_unreachable",

@@ -11,14 +11,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from perfgate.core.errors import RunError
+from perfgate.launchers.nodes.lock_wait import LockWait
 from perfgate.machine.leases.holder import UNNAMED, Holder, LeaseOwner, holder_in
 from perfgate.machine.leases.inheritance import holding
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
 
-TELL_EVERY_S = 60.0
 _GUARD_S = 30.0
-_PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
 
 
 @dataclass(frozen=True)
@@ -115,39 +113,18 @@ class _Lock:
 
 def _collect(asked: NodeRequest, turn: _Lock, locks: dict[str, _Lock], stack: ExitStack) -> None:
     """Take as many of the locks as are needed; `stack` lets go of them."""
-    began = time.monotonic()
-    told, pause = float("-inf"), _PAUSES_S[0]
     for lock in (turn, *locks.values()):
         stack.callback(lock.let_go)
-    while True:
-        with _guarded(turn.folder):
-            if turn.take():
-                for lock in locks.values():
-                    if _held(locks) < asked.count:
-                        lock.take()
-            if _held(locks) == asked.count:
-                return
-            in_the_way = _who(turn, locks)
-        waited = time.monotonic() - began
-        if waited >= asked.limit_s:
-            raise RunError(
-                "pending_too_long",
-                f"no {asked.count} free nodes in job {asked.job} for {waited:.0f} s: {in_the_way}",
-            )
-        if time.monotonic() - told >= TELL_EVERY_S:
-            told = time.monotonic()
-            asked.tell(f"waits for {asked.count} free nodes of job {asked.job}: {in_the_way}")
-        time.sleep(pause)
-        pause = min(1.5 * pause, _PAUSES_S[1])
 
+    def take() -> str:
+        if turn.take():
+            for lock in locks.values():
+                if _held(locks) < asked.count:
+                    lock.take()
+        return "" if _held(locks) == asked.count else _who(turn, locks)
 
-@contextmanager
-def _guarded(folder: LockFolder) -> Iterator[None]:
-    try:
-        with folder.guarded(time.monotonic() + _GUARD_S):
-            yield
-    except TimeoutError as error:
-        raise RunError("pending_too_long", str(error)) from error
+    nodes = f"{asked.count} free nodes of job {asked.job}"
+    LockWait(turn.folder, nodes, asked.limit_s, "pending_too_long", asked.tell).until(take)
 
 
 def _held(locks: dict[str, _Lock]) -> int:

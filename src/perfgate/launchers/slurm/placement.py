@@ -2,58 +2,35 @@
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 from perfgate.core.command import Command
-from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.launchers.base import Job, Placement
+from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.nodes import hang_dump as node_evidence
-from perfgate.launchers.nodes.preflight import (
-    SCENARIO,
-    ask_doctors,
-    doctor_command,
-    scenario_text,
-    with_plugin,
-)
+from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
+from perfgate.launchers.nodes.preflight import SAME_PATH, with_plugin
 from perfgate.launchers.nodes.remote_job import RemoteJob
-from perfgate.launchers.nodes.watch import PLACE
-from perfgate.launchers.nodes.watchers import watching
 from perfgate.launchers.site import SlurmSite
-from perfgate.launchers.slurm.calls import call, is_unreached, job_facts, node_address
+from perfgate.launchers.slurm.calls import is_unreached, job_facts, node_address
 from perfgate.launchers.slurm.facts import JobFacts, cause_of, node_not_reached
-from perfgate.launchers.slurm.ranks import as_ranks
-from perfgate.launchers.slurm.script import (
-    BEAT,
-    calls_srun,
-    folders_of,
-    gres_of,
-    srun_argv,
-    within_job,
-)
-from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.launchers.slurm.script import BEAT, JobSteps, as_ranks, calls_srun, gres_of
+from perfgate.launchers.slurm.step_nodes import StepNodes
 from perfgate.scenarios.scenario import Scenario
 
-LOOK = Path(__file__).parents[1] / "nodes" / "look.py"
-LOOK_S = 60.0
 SETTLE_S = 3.0  # slurmctld may learn of a step's end a little after srun here
 CHANGE_S = 30.0
 
-# What a lost node or a cancelled job cannot look like.
-_OF_ITS_OWN = {"config_error", "cli_drift", "model_file", "port_in_use", "disk_full"}
 _NODE_TROUBLE = {"node_failed", "boot_failed"}
 
 
-class SlurmPlacement(Placement):
+class SlurmPlacement(NodesPlacement):
     """The nodes of a running job; the server and its clients are on the first of them.
 
     Args:
@@ -61,8 +38,7 @@ class SlurmPlacement(Placement):
         job: number of the job.
         nodes: its nodes that are used.
         site: the cluster's settings.
-        scenario: what is started.
-        folder: the start's files.
+        request: the start.
         own: whether the job is perfgate's own.
         failed: told the nodes of a job in which one of them failed.
     """
@@ -73,100 +49,65 @@ class SlurmPlacement(Placement):
         job: str,
         nodes: tuple[str, ...],
         site: SlurmSite,
-        scenario: Scenario,
-        folder: Path,
+        request: PlacementRequest,
         *,
         own: bool,
         failed: Callable[[Sequence[str]], None],
     ) -> None:
-        self._local = local
+        contained = site.container is not None
+        super().__init__(local, nodes, request, uuid4().hex, contained=contained)
         self._site = site
         self._job = job
-        self._node = nodes[0]
-        self._scenario = scenario
-        self._gres = gres_of(site, scenario.hardware)
-        self._folder = folder
-        self._place = uuid4().hex
+        self._steps = JobSteps(job, site, os.environ, Locations.of_environment().folders)
+        self._gres = gres_of(site, request.scenario.hardware)
         self._marks: list[str] = []
-        self._nodes = nodes
         self._failed = failed
-        self.host = address_of(self._node)
+        self.host = address_of(nodes[0])
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own}
         self.facts = {"slurm": slurm}
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
-        return as_ranks(command, scenario, locations, self._site, self._nodes)
+        return as_ranks(command, scenario, locations, self._site, self._names)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if calls_srun(command.argv):
             cwd = (command.cwd or folder).resolve()
-            variables = tuple(command.env)
-            argv = within_job(
-                command.argv,
-                self._job,
-                name,
-                cwd,
-                self._site,
-                os.environ,
-                contained=variables,
-                mounts=folders_of(Locations.of_environment()),
-            )
-            return self._started(replace(command, argv=argv), folder, name, self._nodes)
+            argv = self._steps.call(command.argv, name, cwd, tuple(command.env))
+            return self._started(replace(command, argv=argv), folder, name, self._names)
         return self._step(command, folder, name, contained=True, gres=self._gres)
 
     def start_client(
         self, command: Command, folder: Path, name: str, *, of_engine: bool = False
     ) -> Job:
-        contained = of_engine and self._site.container is not None
+        contained = of_engine and self._contained
         if self._site.clients == "login" and not contained:
             return self._local.start(self._known(command), folder, name)
         return self._step(command, folder, name, contained=contained)
 
-    def doctor(self) -> Mapping[str, Json]:
-        """As in `Placement`; all nodes are asked at the same time."""
-        folder = self._folder / "doctor"
-        folder.mkdir(exist_ok=True)
-        contained = self._site.container is not None
-        write_text(folder / SCENARIO, scenario_text(self._scenario))
-        command = doctor_command(self._scenario, folder, contained=contained)
-        try:
-            told = ask_doctors(
-                {
-                    node: self._step(command, folder, node, nodes=(node,), gres=self._gres)
-                    for node in self._nodes
-                }
-            )
-        except RunError as error:
-            cause = self.explained(error)
-            if cause is error:
-                raise
-            raise cause from error
-        return with_plugin(told) if contained else told
+    def doctor(self) -> Mapping[str, Json] | None:
+        """As in `Placement`; with a container, also whether srun here can have any."""
+        told = super().doctor()
+        return with_plugin(told) if told is not None and self._contained else told
 
-    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
-        """As in `Placement`: by a step of each node's own, outside of any container."""
-
-        def start(command: Command, folder: Path, node: str) -> Job:
-            return self._step(command, folder, node, nodes=(node,), gres=self._gres)
-
-        return watching(self._nodes, self._place, self._scenario.hardware, folder, start)
+    def _on_node(self, command: Command, folder: Path, name: str) -> Job:
+        """As in `NodesPlacement`, by a step of the node's own."""
+        return self._step(command, folder, name, nodes=(name,), gres=self._gres)
 
     def free_port(self) -> int:
         """As in `Placement`; tells as well whether the node sees the start's folder."""
         seen = self._folder / BEAT
-        if not seen.exists():  # in an allocation that is not ours there is no keeper
+        if not seen.exists():  # in an allocation that is not ours there is no guard
             seen.write_text("")
         try:
-            return int(self.look("port", self.host, str(seen)))
+            return int(self._query(self._names[:1]).look("port", self.host, str(seen)))
         except (RunError, ValueError) as error:
             raise self.explained(
                 RunError(
                     "config_error",
-                    f"{self._node} cannot be used: {error}",
+                    f"{self._names[0]} cannot be used: {error}",
                     evidence=tuple(str(error).splitlines()[-5:]),
-                    hint="the run folder, this checkout and its Python must be at the same path on "
-                    "every node (docs/slurm.md)",
+                    hint=SAME_PATH,
                 )
             ) from error
 
@@ -179,7 +120,7 @@ class SlurmPlacement(Placement):
     def explained(self, error: RunError) -> RunError:
         """The error, or what became of the job."""
         lost = node_not_reached(error.evidence)
-        if error.failure in _OF_ITS_OWN and lost is None and job_facts(self._job).runs:
+        if error.failure in NEVER_OF_A_NODE and lost is None and job_facts(self._job).runs:
             return error
         facts = self._settled()
         if not facts.runs:
@@ -196,13 +137,13 @@ class SlurmPlacement(Placement):
     def _cause(self, facts: JobFacts, error: RunError | None = None) -> RunError:
         cause = cause_of(facts, error)
         if cause.failure in _NODE_TROUBLE:
-            self._failed(self._nodes)
+            self._failed(self._names)
         return cause
 
     def clear(self) -> None:
         """End what the steps left on the nodes, where Slurm did not."""
         if self._marks:
-            self.look("end", *self._marks, nodes=self._nodes)
+            self._query(self._names).look("end", *self._marks)
 
     def _settled(self) -> JobFacts:
         """The job when its state says how it is."""
@@ -226,17 +167,13 @@ class SlurmPlacement(Placement):
         contained: bool = False,
         gres: str | None = None,
     ) -> RemoteJob:
-        nodes = nodes or (self._node,)
-        before = srun_argv(
-            self._job,
+        nodes = nodes or self._names[:1]
+        before = self._steps.srun(
             nodes,
             name,
             (command.cwd or folder).resolve(),
-            self._site,
-            os.environ,
             gres=gres,
             contained=tuple(command.env) if contained else None,
-            mounts=folders_of(Locations.of_environment()) if contained else (),
         )
         return self._started(replace(command, argv=(*before, *command.argv)), folder, name, nodes)
 
@@ -245,69 +182,10 @@ class SlurmPlacement(Placement):
     ) -> RemoteJob:
         srun = self._local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
-        return RemoteJob(srun, _StepNodes(self, nodes))
+        return RemoteJob(srun, self._query(nodes))
 
-    def _known(self, command: Command) -> Command:
-        """The command whose processes a watch of the nodes knows as ours."""
-        return replace(command, env={**command.env, PLACE: self._place})
-
-    def look(self, *words: str, nodes: tuple[str, ...] = (), seconds: float = LOOK_S) -> str:
-        """What `node_look.py` answers on the nodes, by default the first; a line for each.
-
-        Raises:
-            RunError: class ``slurm_unreachable``: a node could not be asked.
-        """
-        # Who may not take long is not to wait for a controller either.
-        patient = seconds >= LOOK_S
-        return self._asked(
-            "look", (str(LOOK), *words), nodes, seconds, isolated=True, patient=patient
-        )
-
-    def evidence(self, mark: str, nodes: tuple[str, ...], file: Path, seconds: float) -> None:
-        """Append to `file` what a launch does on the nodes, or why that is not known."""
-        words = ("-m", node_evidence.__name__, mark, str(file))
-        trouble = ""
-        try:
-            self._asked("evidence", words, nodes, seconds)
-        except RunError as error:
-            trouble = f"no more from the nodes: {error}\n"
-        with file.open("a", encoding="utf-8") as whole:
-            for node in nodes:
-                part = node_evidence.part_of(file, node)
-                if part.exists():
-                    whole.write(part.read_text(encoding="utf-8", errors="replace"))
-                    part.unlink()
-            whole.write(trouble)
-
-    def _asked(
-        self,
-        name: str,
-        words: tuple[str, ...],
-        nodes: tuple[str, ...],
-        seconds: float,
-        *,
-        isolated: bool = False,
-        patient: bool = False,
-    ) -> str:
-        before = srun_argv(
-            self._job, nodes or (self._node,), name, self._folder, self._site, os.environ
-        )
-        python = (sys.executable, "-I", "-S") if isolated else (sys.executable,)
-        return call((*before, *python, *words), seconds, patient=patient).strip()
-
-
-class _StepNodes:
-    """The nodes of one step."""
-
-    def __init__(self, placement: SlurmPlacement, nodes: tuple[str, ...]) -> None:
-        self._placement = placement
-        self._nodes = nodes
-
-    def look(self, *words: str, seconds: float = LOOK_S) -> str:
-        return self._placement.look(*words, nodes=self._nodes, seconds=seconds)
-
-    def evidence(self, mark: str, file: Path, seconds: float) -> None:
-        self._placement.evidence(mark, self._nodes, file, seconds)
+    def _query(self, nodes: tuple[str, ...]) -> StepNodes:
+        return StepNodes(self._steps, nodes, self._folder)
 
 
 def address_of(node: str) -> str:

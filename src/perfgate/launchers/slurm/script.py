@@ -4,12 +4,18 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
+from perfgate.core.programs import SRUN
 from perfgate.launchers.site import SlurmSite
+from perfgate.plan.container import with_mounts
+from perfgate.plan.ranks import Ranks, of_each_rank, ranks_of
+from perfgate.plan.slurm_container import container_options, pyxis_options
+from perfgate.plan.srun import step_options
 from perfgate.scenarios.scenario import Hardware, Scenario
 
 SCRIPT = "allocation.sbatch"
@@ -96,81 +102,104 @@ def render_job(request: JobRequest, site: SlurmSite) -> RenderedJob:
 
 
 def beat_every_s(site: SlurmSite) -> float:
-    """How often the keeper gives a sign of life: often enough for one to be late."""
+    """How often the guard gives a sign of life: often enough for one to be late."""
     return site.lost_after_s / SIGNS_OF_LIFE
 
 
-def srun_argv(
-    job: str,
-    nodes: Sequence[str],
-    name: str,
-    cwd: Path,
-    site: SlurmSite,
-    environment: Collection[str] = (),
-    *,
-    gres: str | None = None,
-    contained: Sequence[str] | None = None,
-    mounts: Sequence[Path] = (),
-) -> tuple[str, ...]:
-    """What stands before an argv so that it runs as a step of `job`, once on each of `nodes`.
+@dataclass(frozen=True)
+class JobSteps:
+    """How programs become steps of a job.
 
-    Args:
-        job: number of the job.
-        nodes: of its nodes.
-        name: of the step.
-        cwd: working folder, seen by the nodes.
+    Attributes:
+        job: its number.
         site: further options, and the container.
         environment: names of the variables here; those that srun would obey are taken away.
-        gres: the GPUs of each node, as ``--gres`` takes them; None: those that the job asked for.
-        contained: names of the variables that the command sets, if it runs in the site's
-            container; None: it does not.
         mounts: further folders that the container has under their own paths.
     """
-    argv = [*_without(environment), "srun", *_within(job, name, cwd, site)]
-    argv += [f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}", "--ntasks-per-node=1"]
-    argv += [f"--nodelist={','.join(nodes)}", "--mpi=none"]
-    if gres is not None:
-        argv.append(f"--gres={gres}")
-    if contained is not None:
-        argv += _container(site, (cwd, *mounts), cwd, contained)
-    return tuple(argv)
+
+    job: str
+    site: SlurmSite
+    environment: Collection[str] = ()
+    mounts: tuple[Path, ...] = ()
+
+    def srun(
+        self,
+        nodes: Sequence[str],
+        name: str,
+        cwd: Path,
+        *,
+        gres: str | None = None,
+        contained: Sequence[str] | None = None,
+    ) -> tuple[str, ...]:
+        """What stands before an argv so that it runs as a step, once on each of `nodes`.
+
+        Args:
+            nodes: of the job's.
+            name: of the step.
+            cwd: working folder, seen by the nodes.
+            gres: the GPUs of each node, as ``--gres`` takes them; None: those that the job asked
+                for.
+            contained: names of the variables that the command sets, if it runs in the site's
+                container; None: it does not.
+        """
+        argv = [*_without(self.environment), "srun", *self._within(name, cwd)]
+        argv += step_options(Ranks(len(nodes), 1), nodes, mpi="none", gres=gres)
+        if contained is not None:
+            argv += _container(self.site, (cwd, *self.mounts), cwd, contained)
+        return tuple(argv)
+
+    def call(
+        self, argv: Sequence[str], name: str, cwd: Path, contained: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """A command that calls srun itself (the ranks of an engine), as a step.
+
+        Ranks end together: without a word to srun the others would wait for ever for one that
+        ended before it had found them.
+
+        Args:
+            argv: srun with its own options, which come last and so win.
+            name, cwd, contained: as for `srun`.
+        """
+        ours = self._within(name, cwd)
+        ours += [*_container(self.site, (cwd, *self.mounts), cwd, contained)]
+        ours.append("--kill-on-bad-exit=1")
+        return (*_without(self.environment), argv[0], *ours, *argv[1:])
+
+    def _within(self, name: str, cwd: Path) -> list[str]:
+        """What every step has: its job, and all of our environment."""
+        argv = [f"--jobid={self.job}", "--overlap", f"--job-name={name}", "--export=ALL"]
+        return [*argv, "--input=none", f"--chdir={cwd}", *self.site.step_options]
 
 
-def ranks_argv(
-    nodes: Sequence[str], per_node: int, gres: str | None, container: Sequence[str]
-) -> tuple[str, ...]:
-    """Options of srun for the ranks of an engine: so many on each of `nodes`, found by PMIx.
-
-    They end together: without a word to srun the others would wait for ever for a rank that ended
-    before it had found them.
-    """
-    argv = [f"--nodes={len(nodes)}", f"--ntasks={per_node * len(nodes)}"]
-    argv += [f"--ntasks-per-node={per_node}", f"--nodelist={','.join(nodes)}", "--mpi=pmix"]
-    argv.append("--kill-on-bad-exit=1")
-    if gres is not None:
-        argv.append(f"--gres={gres}")
-    return (*argv, *container)
-
-
-def within_job(
-    argv: Sequence[str],
-    job: str,
-    name: str,
-    cwd: Path,
+def as_ranks(
+    command: Command,
+    scenario: Scenario,
+    locations: Locations,
     site: SlurmSite,
-    environment: Collection[str] = (),
-    *,
-    contained: Sequence[str] = (),
-    mounts: Sequence[Path] = (),
-) -> tuple[str, ...]:
-    """A command that calls srun itself (the ranks of an engine), as a step of `job`.
+    nodes: Sequence[str],
+) -> Command:
+    """The engine's command as ranks on `nodes`; itself where its document launches none.
 
-    Args:
-        argv: srun with its own options, which come last and so win.
-        job, name, cwd, site, environment, contained, mounts: as for `srun_argv`.
+    mpirun, srun and sbatch all come to the same processes: a rank per GPU under
+    `trtllm-llmapi-launch`. In a job of perfgate's, srun starts them: it knows the nodes, ends all
+    ranks with one of them, and needs neither ssh nor a second job. What the document hands to every
+    rank (`mpirun -x`) is in the environment of srun, and so in that of the ranks.
+
+    Raises:
+        InputError: the GPUs do not spread evenly over the nodes.
+        MissingProgram: a program is not here (never on paper).
     """
-    ours = [*_within(job, name, cwd, site), *_container(site, (cwd, *mounts), cwd, contained)]
-    return (*_without(environment), argv[0], *ours, *argv[1:])
+    launch = scenario.launch
+    if launch is None:
+        return command
+    command = replace(command, env={**launch.pass_on, **command.env})
+    # The site's own container is added when the step is started, and its folder is known.
+    other = [] if site.container is not None else container_options(command, scenario, locations)
+    gres = gres_of(site, scenario.hardware)
+    options = step_options(ranks_of(scenario), nodes, mpi="pmix", gres=gres)
+    unseen = bool(other) or (site.container is not None and locations.inside is None)
+    inner = of_each_rank(command, locations, in_container=unseen)
+    return replace(command, argv=(*locations.find(SRUN), *options, *other, *inner))
 
 
 def gres_of(site: SlurmSite, hardware: Hardware) -> str | None:
@@ -205,26 +234,14 @@ def asking_argv(
             value = environ.get(f"SBATCH_{name.upper()}") or getattr(site, name)
             if value is not None:
                 argv.append(f"--{name}={value}")
-    argv += ["--nodes=1", "--ntasks=1", "--ntasks-per-node=1", "--job-name=perfgate-asks"]
-    argv += ["--export=ALL", "--mpi=none", "--input=none", "--chdir=/", *site.step_options]
+    argv += [*step_options(Ranks(1, 1), (), mpi="none"), "--job-name=perfgate-asks"]
+    argv += ["--export=ALL", "--input=none", "--chdir=/", *site.step_options]
     return (*argv, *_container(site, mounts))
-
-
-def folders_of(locations: Locations) -> tuple[Path, ...]:
-    """Folders that a container needs under their own paths, as commands name files in them."""
-    folders = (locations.models, locations.datasets, locations.source)
-    return tuple(folder for folder in folders if folder is not None)
 
 
 def calls_srun(argv: Sequence[str]) -> bool:
     """Whether a command is an srun call of its own."""
     return Path(argv[0]).name == "srun"
-
-
-def _within(job: str, name: str, cwd: Path, site: SlurmSite) -> list[str]:
-    """What every step has: its job, and all of our environment."""
-    argv = [f"--jobid={job}", "--overlap", f"--job-name={name}", "--export=ALL", "--input=none"]
-    return [*argv, f"--chdir={cwd}", *site.step_options]
 
 
 def _container(
@@ -245,16 +262,9 @@ def _container(
     container = site.container
     if container is None:
         return []
-    targets = {[*mount.split(":"), mount][1] for mount in container.mounts}
-    more = [f"{one}:{one}" for one in dict.fromkeys(folders) if str(one) not in targets]
-    argv = [f"--container-image={container.image}"]
-    if container.mounts or more:
-        argv.append(f"--container-mounts={','.join((*container.mounts, *more))}")
-    if workdir is not None:
-        argv.append(f"--container-workdir={workdir}")
-    if environment:
-        argv.append(f"--container-env={','.join(environment)}")
-    return argv
+    mounts = with_mounts(container.mounts, (f"{folder}:{folder}" for folder in folders))
+    where = None if workdir is None else str(workdir)
+    return pyxis_options(container.image, mounts, where, environment)
 
 
 def _gres(site: SlurmSite, gpus: int, gpu: str) -> str:

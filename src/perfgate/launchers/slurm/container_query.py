@@ -1,4 +1,4 @@
-"""The site's container, asked through Slurm: by a step of the allocation, or a job of its own."""
+"""SlurmQuery: the site's container, asked by a step of the allocation, or a job of its own."""
 
 import os
 import tempfile
@@ -28,9 +28,8 @@ class _TooLong(Exception):
 
 
 @dataclass(frozen=True)
-class SlurmInside:
-    """The container of the engine's programs, on whatever node; see
-    `perfgate.core.program_query.Inside`.
+class SlurmQuery:
+    """The container of the engine's programs, on whatever node. See `ContainerQuery`.
 
     Attributes:
         site: image and mounts, and how jobs are asked for.
@@ -41,7 +40,7 @@ class SlurmInside:
     mounts: tuple[Path, ...] = ()
 
     def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
-        """As in `Inside`."""
+        """As in `ContainerQuery`."""
         before = asking_argv(self.site, self.mounts, os.environ, seconds + IMAGE_S)
         with (
             tempfile.TemporaryDirectory(prefix="perfgate-asked-") as folder,

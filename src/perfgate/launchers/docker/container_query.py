@@ -1,4 +1,4 @@
-"""DockerInside: ask programs that are in the engine's image."""
+"""DockerQuery: ask programs that are in the engine's image."""
 
 import os
 import tempfile
@@ -19,13 +19,13 @@ STARTED_S = 60.0  # beyond the program's own time: Docker makes a container firs
 
 
 @dataclass(frozen=True)
-class DockerInside:
-    """The image of a scenario, each question in a container of its own. See `asking.Inside`."""
+class DockerQuery:
+    """The image of a scenario, each question in a container of its own. See `ContainerQuery`."""
 
     box: ContainerSettings
 
     def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
-        """As in `asking.Inside`; the image is pulled first where it is not here."""
+        """As in `ContainerQuery`; the image is pulled first where it is not here."""
         _have(self.box)
         name = new_name()
         words = run_words(

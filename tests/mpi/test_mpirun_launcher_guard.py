@@ -24,7 +24,8 @@ from mpi_hosts import (
     request,
 )
 
-from perfgate.launchers.mpirun.launcher import KEEPER, KEEPER_S, MpirunLauncher, _give_back
+from perfgate.launchers.local.launcher import GUARD
+from perfgate.launchers.mpirun.launcher import GUARD_S, MpirunLauncher, _give_back
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ def holding(folder: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def family_of(driver: "subprocess.Popen[str]") -> list[int]:
-    """Perfgate, its wardens, keeper, mpirun and ssh calls."""
+    """Perfgate, its wardens, guard, mpirun and ssh calls."""
     return [driver.pid, *(one.pid for one in psutil.Process(driver.pid).children(recursive=True))]
 
 
@@ -71,7 +72,7 @@ def test_perfgate_is_killed(hosts: Cluster, tmp_path: Path) -> None:
 
 
 def test_perfgate_is_killed_and_an_orted_too(hosts: Cluster, tmp_path: Path) -> None:
-    """Open MPI no longer knows of that host's ranks: the keeper ends them."""
+    """Open MPI no longer knows of that host's ranks: the guard ends them."""
     with holding(tmp_path) as driver:
         (orted,) = orteds(hosts, "n2")
         kill_at_once([driver.pid, orted.pid])
@@ -97,40 +98,40 @@ def test_what_nobody_was_left_to_end_is_ended_by_the_next_start(
         assert not on_host(hosts, "n2"), in_words(on_host(hosts, "n2"))
 
 
-def test_the_keeper_tries_again_and_tells_when_it_could_not(tmp_path: Path) -> None:
+def test_the_guard_tries_again_and_tells_when_it_could_not(tmp_path: Path) -> None:
     done = tmp_path / "done"
     script = 'test -e "$0.tried" && exec touch "$0"; touch "$0.tried"; exit 1'
     calls = [["sh", "-c", script, str(done)]]
-    call = {"calls": calls, "after_s": 0.0, "tries": 2, "every_s": 0.1}
+    call = {"guards": "hosts", "calls": calls, "after_s": 0.0, "tries": 2, "every_s": 0.1}
     assert kept(call) == 0
     assert done.exists()
     assert kept({**call, "calls": [["false"]]}) == 1
 
 
-def test_a_clean_up_that_is_interrupted_is_left_to_the_keeper() -> None:
+def test_a_clean_up_that_is_interrupted_is_left_to_the_guard() -> None:
     stops: list[float] = []
 
     class Interrupted:
         def clear(self) -> None:
             raise KeyboardInterrupt
 
-    class Keeper:
+    class Guard:
         def stop(self, grace_s: float) -> None:
             stops.append(grace_s)
 
     with pytest.raises(KeyboardInterrupt):
-        _give_back(Interrupted(), Keeper())  # type: ignore[arg-type]
-    assert stops == [KEEPER_S]
+        _give_back(Interrupted(), Guard())  # type: ignore[arg-type]
+    assert stops == [GUARD_S]
 
 
 def kept(call: dict[str, object]) -> int:
-    """The keeper's exit status, once it has been asked to end."""
+    """The guard's exit status, once it has been asked to end."""
     with subprocess.Popen(
-        (sys.executable, "-I", "-S", KEEPER, json.dumps(call)),
+        (sys.executable, "-I", "-S", GUARD, json.dumps(call)),
         stdout=subprocess.PIPE,
         text=True,
-    ) as keeper:
-        assert keeper.stdout is not None
-        assert keeper.stdout.readline() == "keeps\n"
-        keeper.terminate()
-        return keeper.wait(60)
+    ) as guard:
+        assert guard.stdout is not None
+        assert guard.stdout.readline() == "guards\n"
+        guard.terminate()
+        return guard.wait(60)
