@@ -46,7 +46,7 @@ class PlannedBuild:
     """The build under test, and who says so."""
 
     build: EngineBuild
-    told_by: str
+    source: str
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
         value = msgspec.convert(plain, kind, strict=not lax, dec_hook=_decoded)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
-        raise InputError(problem, field=place.rstrip("`").lstrip(".") or None) from error
+        name = getattr(kind, "__name__", str(kind))
+        field = place.rstrip("`").lstrip(".") or None
+        raise InputError(f"not the plain form of {name}: {problem}", field=field) from error
     _set_defaults(value)
     return value
 

@@ -94,12 +94,7 @@ class Schema:
         rule: Any = error.schema
         instance: Any = error.instance
         if kind == "additionalProperties":
-            known = list(rule["properties"])
-            for name in instance:
-                if name not in known:
-                    expected = "one of " + ", ".join(known)
-                    hint = closest(name, known)
-                    yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
+            yield from _unknown(path, instance, list(rule["properties"]))
         elif kind == "required":
             for name in rule["required"]:
                 if name not in instance:
@@ -111,6 +106,8 @@ class Schema:
             expected = described or _expected(rule)
             hint = _hint(kind, instance, rule)
             yield Problem(path, _EXPLANATIONS[kind], expected=expected, hint=hint)
+        elif rule is False:
+            yield Problem(path, "not allowed here")
         elif kind == "not":
             yield Problem(path, "not allowed in defaults", hint="give each scenario its own")
         else:
@@ -165,6 +162,14 @@ def closest(word: object, known: Iterable[str]) -> str | None:
     lower = {name.lower(): name for name in known}
     close = difflib.get_close_matches(str(word).lower(), lower, n=1)
     return f"did you mean {lower[close[0]]}?" if close else None
+
+
+def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:
+    expected = "one of " + ", ".join(known)
+    for name in names:
+        if name not in known:
+            hint = closest(name, known)
+            yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
 
 
 def _hint(kind: str, value: object, rule: Mapping[str, Any]) -> str | None:

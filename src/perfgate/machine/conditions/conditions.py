@@ -1,10 +1,10 @@
 """Conditions: what a machine was like while something was measured on it, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from perfgate.core.measurement import Json
+from perfgate.core.plain import from_plain, to_plain
 
 _DIGITS = 4  # a share to 0.01 %; more is noise
 
@@ -82,28 +82,16 @@ class Conditions:
 
     def plain(self) -> dict[str, Json]:
         """As JSON values, fields by their names, numbers to four places."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        return {name: _rounded(value) for name, value in to_plain(self).items()}
 
 
-def conditions_of(plain: Mapping[str, Any]) -> Conditions:
+def conditions_of(plain: object) -> Conditions:
     """The conditions whose `plain` form this is.
 
     Raises:
-        ValueError: it is none.
+        InputError: it is none.
     """
-    try:
-        cpu, gpus, notes = plain["cpu"], plain["gpus"], plain["notes"]
-        return Conditions(
-            seconds=float(plain["seconds"]),
-            samples=int(plain["samples"]),
-            cpu=None if cpu is None else CpuConditions(**cpu),
-            gpus=tuple(
-                GpuConditions(**{**gpu, "strangers": tuple(gpu["strangers"])}) for gpu in gpus
-            ),
-            notes=tuple(map(str, notes)),
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not what a watch tells: {error!r}") from error
+    return from_plain(Conditions, plain)
 
 
 def not_watched(why: str) -> Conditions:
@@ -111,13 +99,9 @@ def not_watched(why: str) -> Conditions:
     return Conditions(0.0, 0, None, notes=(f"not watched: {why}",))
 
 
-def _plain(value: object) -> Json:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(held) for name, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return round(value, _DIGITS)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    raise TypeError(f"no JSON for {type(value).__name__}")
+def _rounded(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _rounded(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return round(value, _DIGITS) if isinstance(value, float) else value
