@@ -294,7 +294,7 @@ class TestVersionOne:
     @pytest.mark.parametrize("field", ["hash", "verdicts", "retired"])
     def test_has_nothing_of_version_two(self, old: Path, field: str) -> None:
         edit(old, lambda plain: plain.update({field: {}}))
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match="not allowed here") as caught:
             read(old)
         assert caught.value.file == old
 

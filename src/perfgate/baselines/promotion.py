@@ -3,6 +3,7 @@
 Candidates themselves come from runs: `perfgate.baselines.recording`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -85,35 +86,18 @@ def promote(
     store = suite_store()
     before = store.choose(found.hardware, found.scenario, found.engine, repo)
     losses = losses_of(found, before)
-    if losses and accept_regression is None:
-        raise InputError(
-            "the candidate is a regression",
-            file=candidate,
-            found="; ".join(losses),
-            expected="a loss is accepted by a person, with its own reason",
-            hint="mend the build, or use --accept-regression 'why this loss is right'",
-        )
-    if accept_regression is not None:
-        accept_regression = _named("--accept-regression", accept_regression)
-        if not losses:
-            raise InputError(
-                "there is no regression to accept",
-                field="--accept-regression",
-                file=candidate,
-                found=", ".join(f"{label} {said}" for label, said in found.verdicts.items()),
-                hint="leave the option out",
-            )
-    change = change_of(found, before, losses)
+    regression = _accepted_loss(candidate, found, losses, accept_regression)
     accepted = replace(
         found,
         accepted_by=by,
         accepted_at=now(),
         reason=reason,
-        change=change,
-        regression=accept_regression or "",
+        change=change_of(found, before, losses),
+        regression=regression,
     )
     path = store.path(found.hardware, found.scenario, found.engine.commit)
     kept = read(path) if path.is_file() else None
+    change = accepted.change
     if kept is not None and kept.retired is None:
         accepted = kept.merged(accepted)
     differing = unlike_machines(accepted.entries)
@@ -133,6 +117,36 @@ def promote(
     if not dry_run:
         store.save(accepted, merge=False)
     return Promotion(path, not dry_run, change, before, probes, notes)
+
+
+def _accepted_loss(
+    candidate: Path, found: Baseline, losses: Sequence[str], reason: str | None
+) -> str:
+    """Why the losses are accepted; empty: there are none.
+
+    Raises:
+        InputError: there are, without a reason; or a reason without any.
+    """
+    if losses and reason is None:
+        raise InputError(
+            "the candidate is a regression",
+            file=candidate,
+            found="; ".join(losses),
+            expected="a loss is accepted by a person, with its own reason",
+            hint="mend the build, or use --accept-regression 'why this loss is right'",
+        )
+    if reason is None:
+        return ""
+    reason = _named("--accept-regression", reason)
+    if not losses:
+        raise InputError(
+            "there is no regression to accept",
+            field="--accept-regression",
+            file=candidate,
+            found=", ".join(f"{label} {said}" for label, said in found.verdicts.items()),
+            hint="leave the option out",
+        )
+    return reason
 
 
 def retire(file: Path, *, by: str, reason: str) -> Path:

@@ -11,7 +11,6 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
@@ -25,6 +24,7 @@ from perfgate.core.durable_files import (
     write_text,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
 from perfgate.core.secrets import mask_arguments, mask_environment
 from perfgate.machine.hardware import Machine
@@ -264,7 +264,7 @@ def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dic
         "started": now(),
         "arguments": mask_arguments(arguments),
         "environment": mask_environment(environment),
-        "machine": asdict(machine),
+        "machine": to_plain(machine),
         "git": git_state(root),
         "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
         "interpreter": sys.executable,
