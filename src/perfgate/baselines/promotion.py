@@ -100,15 +100,7 @@ def promote(
     change = accepted.change
     if kept is not None and kept.retired is None:
         accepted = kept.merged(accepted)
-    differing = unlike_machines(accepted.entries)
-    if differing:
-        raise InputError(
-            "the baseline would hold numbers of unlike machines",
-            file=candidate,
-            found="; ".join(differing),
-            expected="probes of one scenario, measured on machines with equal facts",
-            hint="record all probes on one of them",
-        )
+    _require_one_machine(candidate, accepted)
     probes = tuple(
         compare(label, before.entry(label) if before else None, entry)
         for label, entry in found.entries.items()
@@ -147,6 +139,18 @@ def _accepted_loss(
             hint="leave the option out",
         )
     return reason
+
+
+def _require_one_machine(candidate: Path, accepted: Baseline) -> None:
+    differing = unlike_machines(accepted.entries)
+    if differing:
+        raise InputError(
+            "the baseline would hold numbers of unlike machines",
+            file=candidate,
+            found="; ".join(differing),
+            expected="probes of one scenario, measured on machines with equal facts",
+            hint="record all probes on one of them",
+        )
 
 
 def retire(file: Path, *, by: str, reason: str) -> Path:
