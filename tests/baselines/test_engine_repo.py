@@ -24,10 +24,8 @@ def test_an_ancestor_and_a_cousin(clone: Clone) -> None:
     clone.git("checkout", "--quiet", "main")
     head = clone.commit("ours")
     repo = EngineRepo(clone.path)
-    assert repo.is_ancestor(root, head)
-    assert repo.is_ancestor(head, head)
-    assert not repo.is_ancestor(head, root)
-    assert not repo.is_ancestor(cousin, head)
+    assert repo.ancestors([root, head, cousin], of=head) == {root: 1, head: 0}
+    assert repo.ancestors([head], of=root) == {}
 
 
 def test_the_nearest_has_the_fewest_commits_between(clone: Clone) -> None:
@@ -77,7 +75,7 @@ def test_a_build_that_the_clone_lacks_is_told(clone: Clone) -> None:
     repo = EngineRepo(clone.path)
     for ask in (
         lambda: repo.nearest([first], "0" * 40),
-        lambda: repo.is_ancestor("0" * 40, first),
+        lambda: repo.ancestors([first], of="0" * 40),
     ):
         with pytest.raises(InputError, match="does not have this commit") as caught:
             ask()
@@ -108,7 +106,7 @@ class TestShallow:
             repo.nearest(commits[:2], commits[3])
         assert caught.value.hint == "git fetch --unshallow in that clone"
         with pytest.raises(InputError, match="shallow and cannot tell"):
-            repo.is_ancestor(commits[3], commits[2])
+            repo.nearest([commits[3]], commits[2])
         with pytest.raises(InputError) as caught:
             repo.nearest(commits, commits[0])
         assert caught.value.hint == "git fetch --unshallow"

@@ -36,7 +36,7 @@ class Nodes(LocalPlacement):
             "machine": asdict(machine),
             "checks": [asdict(check) for check in checks],
             "fit": True,
-            "told": {"driver": "570.1"},
+            "observed": {"driver": "570.1"},
         }
 
     def doctor(self) -> Mapping[str, Json]:

@@ -123,7 +123,7 @@ gpu persistence: warning
   expected: persistence mode on
   to mend it: -pm 1 as root
 
-told, not judged:
+observed, not judged:
   driver: 580.65.06
 
 fit: 3 checks, 1 to be looked at, 1 unknown
@@ -156,7 +156,7 @@ def test_the_preflight_as_json(found, capsys: Capture) -> None:
                 "hint": "reset the GPU",
             }
         ],
-        "told": {"swap": "none"},
+        "observed": {"swap": "none"},
     }
 
 

@@ -122,7 +122,7 @@ def test_against_a_baseline(two_scenarios: Path, h200: Scenario, capsys: Capture
     assert len(found["smallest"]) == 4
     assert found["smallest"][0] == pytest.approx(0.022, abs=0.003)
     (one,) = plan["scenarios"]
-    assert one["build_told_by"] == "the installed one"
+    assert one["build_source"] == "the installed one"
     assert one["cost"]["unchanged"]["starts"] == pytest.approx(1.2, abs=0.25)
     assert 2.0 <= one["cost"]["slower"]["starts"] < 2.6
     # three probes of 40 s each, a share of the start in each
@@ -268,7 +268,7 @@ def test_which_build_is_planned(
         plan = planned(capsys, "h200-serve", *words)
         (one,) = plan["scenarios"]
         compared = of(plan, "h200-serve", "c1", "output_throughput")["compared_with"]
-        return one["version"], one["build_told_by"], compared.split(" of ")[0].split()[-1]
+        return one["version"], one["build_source"], compared.split(" of ")[0].split()[-1]
 
     assert chosen() == ("2026.10", "the installed one", "2026.10")
     assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
@@ -278,8 +278,8 @@ def test_which_build_is_planned(
         raise MissingProgram("not here")
 
     monkeypatch.setattr(LlamaCpp, "build", missing)
-    version, told_by, _ = chosen()
-    assert (version, told_by) == ("unknown", "of the document, as none is installed here")
+    version, source, _ = chosen()
+    assert (version, source) == ("unknown", "of the document, as none is installed here")
 
 
 @pytest.mark.parametrize(

@@ -251,16 +251,22 @@ BAD = {
         changed(**{SUMS: {"value": 0.9, "concurrency": 1}}),
         "a score has no sweep point",
     ),
-    "no value": (changed(output_throughput={"concurrency": 4}), "'value' is a required property"),
-    "not positive": (changed(output_throughput={"value": 0, "concurrency": 4}), "minimum of 0"),
+    "no value": (changed(output_throughput={"concurrency": 4}), "value: missing"),
+    "not positive": (
+        changed(output_throughput={"value": 0, "concurrency": 4}),
+        "output_throughput.value: out of range",
+    ),
     "unknown field": (
         changed(output_throughput={"value": 1, "unit": "s"}),
-        "'unit' was unexpected",
+        "output_throughput.unit: unknown field",
     ),
-    "no source": ({k: v for k, v in GOOD.items() if k != "source"}, "'source' is a required"),
-    "another version": ({**GOOD, "schema_version": 2}, "schema_version: 1 was expected"),
+    "no source": ({k: v for k, v in GOOD.items() if k != "source"}, "source: missing"),
+    "another version": (
+        {**GOOD, "schema_version": 2},
+        "schema_version: not an allowed value\n  found: 2\n  expected: 1",
+    ),
     "nothing": ({**GOOD, "values": {}}, "values: "),
-    "a list": ([], "not of type 'object'"),
+    "a list": ([], "wrong type\n  found: []\n  expected: a mapping"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ LOADS: dict[str, Load] = {
 
 def told_settings(scenario: Scenario) -> dict[str, Any]:
     """What a scenario sets, without what is so by default."""
-    plain: Any = to_plain(scenario)["engine"]
+    plain: Any = scenario_to_plain(scenario)["engine"]
     told = {**plain["settings"]}
     told = {k: v for k, v in told.items() if (k, v) != ("pp", 1)}
     if "cuda_graphs" in told:

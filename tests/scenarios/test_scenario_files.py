@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     Container,
@@ -719,7 +719,7 @@ SCENARIOS = st.builds(
 def test_what_is_shown_of_a_scenario_can_be_read_back(
     scenario: Scenario, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    plain = to_plain(scenario)
+    plain = scenario_to_plain(scenario)
     told_hash = plain.pop("content_hash")
     document = {"schema_version": 1, "scenarios": [plain]}
     Draft202012Validator(SCHEMA).validate(document)
@@ -736,7 +736,7 @@ def test_what_the_schema_refuses_is_never_read(
     data: st.DataObject, scenario: Scenario, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """One value anywhere is replaced; if jsonschema refuses the file, so does `load_scenarios`."""
-    plain: Any = to_plain(scenario)
+    plain: Any = scenario_to_plain(scenario)
     del plain["content_hash"]
     document = {"schema_version": 1, "scenarios": [plain]}
     where: Any = document

@@ -1,11 +1,12 @@
 """The anchor's file: which commit's baseline a person has pinned as a scenario's anchor."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.baselines.file import check_hash, check_place, check_schema, with_hash
-from perfgate.core.durable_files import read_json, write_json
+from perfgate.baselines.stored_json import check_hash, check_place, read_stored, with_hash
+from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
+from perfgate.core.plain import from_plain, to_plain
 
 NAME = "anchor"  # of the file, beside the baselines; no commit is called so
 SCHEMA_VERSION = 1
@@ -42,17 +43,19 @@ def read_anchor(folder: Path) -> Anchor | None:
     path = folder / f"{NAME}.json"
     if not path.exists():
         return None
-    plain = read_json(path, what="anchor", hint=_HINT)
-    check_schema(path, plain, "anchor.schema.json", _HINT)
-    check_place(path, plain, NAME)
-    check_hash(path, plain, "the anchor was edited by hand")
-    return Anchor(**{name: plain[name] for name in Anchor.__dataclass_fields__})
+    plain = read_stored(
+        path, what="anchor", schema="anchor.schema.json", versions=[SCHEMA_VERSION], hint=_HINT
+    )
+    anchor = from_plain(Anchor, plain)
+    check_place(path, {"hardware": anchor.hardware, "scenario": anchor.scenario, NAME: NAME})
+    check_hash(path, plain, "anchor")
+    return anchor
 
 
 def write_anchor(folder: Path, anchor: Anchor) -> Path:
     """Pin `anchor` for the baselines in `folder`."""
     path = folder / f"{NAME}.json"
-    write_json(path, with_hash({"schema_version": SCHEMA_VERSION, **asdict(anchor)}))
+    write_json(path, with_hash({"schema_version": SCHEMA_VERSION, **to_plain(anchor)}))
     return path
 
 

@@ -7,18 +7,15 @@ where the machine's facts are the same, and else the prior of the metric's famil
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 
 from perfgate.baselines.noise_spread import Spread, spread
-from perfgate.core.durable_files import read_json, write_json
+from perfgate.baselines.stored_json import check_place, read_stored
+from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, repository
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.probe import all_probes
@@ -133,7 +130,7 @@ def noise_file(scenario: Scenario) -> Path:
 
 def save(calibrated: Calibrated, path: Path) -> None:
     """Write a calibration."""
-    plain = asdict(calibrated)
+    plain = to_plain(calibrated)
     del plain["file"]
     write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
 
@@ -145,85 +142,38 @@ def read(path: Path) -> Calibrated:
         InputError: not JSON, of an unknown schema version, not as the schema says, in the wrong
             place, or with a noise that its own values do not give.
     """
-    plain = read_json(path, what="calibration", hint=_HINT)
-    version = plain.get("schema_version") if isinstance(plain, dict) else None
-    if version != SCHEMA_VERSION:
-        raise InputError(
-            "calibration of an unknown schema version",
-            file=path,
-            field="schema_version",
-            found=version,
-            expected=str(SCHEMA_VERSION),
-            hint="update perfgate" if isinstance(version, int) and version > 1 else _HINT,
-        )
-    error = best_match(_validator(_schema()).iter_errors(plain))
-    if error is not None:
-        raise InputError(
-            error.message[:300],
-            file=path,
-            field=".".join(map(str, error.absolute_path)) or None,
-            hint=_HINT,
-        )
-    place = (plain["hardware"], plain["scenario"])
-    if (path.resolve().parent.name, path.stem) != place:
-        raise InputError(
-            "the file does not lie where its content belongs",
-            file=path,
-            found=f"{path.resolve().parent.name}/{path.stem}",
-            expected="/".join(place),
-        )
-    probes = {
-        label: ProbeNoise(
-            noise["content"],
-            {
-                name: _spread(name, one, path, f"probes.{label}.metrics.{name}")
-                for name, one in noise["metrics"].items()
-            },
-        )
-        for label, noise in plain["probes"].items()
-    }
-    kept = {name: plain[name] for name in ("scenario", "hardware", "machine", "run", "at")}
-    return Calibrated(
-        **kept,
-        engine=EngineBuild(**plain["engine"]),
-        starts=plain["starts"],
-        repeats=plain["repeats"],
-        probes=probes,
-        file=path,
+    plain = read_stored(
+        path, what="calibration", schema="noise.schema.json", versions=[SCHEMA_VERSION], hint=_HINT
     )
+    found = replace(from_plain(Calibrated, plain), file=path)
+    check_place(path, {"hardware": found.hardware, "scenario": found.scenario})
+    for label, noise in found.probes.items():
+        for metric, one in noise.metrics.items():
+            _check_spread(metric, one, path, f"probes.{label}.metrics.{metric}")
+    return found
 
 
-def _spread(metric: str, plain: Mapping[str, Any], path: Path, field: str) -> Spread:
-    """The stored spread, if it is what its values give."""
+def _check_spread(metric: str, stored: Spread, path: Path, field: str) -> None:
+    """Refuse a spread that is not what its values give."""
     try:
-        found = spread(metric, plain["values"])
+        found = spread(metric, stored.values)
     except InputError as error:
         raise InputError(
             error.problem, file=path, field=f"{field}.values", found=error.found, hint=_HINT
         ) from None
     for name in ("between", "within", "sigma", "dof"):
-        told, computed = plain[name], getattr(found, name)
-        same = told is computed or (
-            told is not None
+        said, computed = getattr(stored, name), getattr(found, name)
+        same = said is computed or (
+            said is not None
             and computed is not None
-            and math.isclose(told, computed, rel_tol=1e-6, abs_tol=1e-12)
+            and math.isclose(said, computed, rel_tol=1e-6, abs_tol=1e-12)
         )
         if not same:
             raise InputError(
                 "not what the stored values give: the file was edited",
                 file=path,
                 field=f"{field}.{name}",
-                found=told,
+                found=said,
                 expected="nothing" if computed is None else f"{computed:.9g}",
                 hint=_HINT,
             )
-    return found
-
-
-def _schema() -> Path:
-    return repository() / "baselines" / "noise.schema.json"
-
-
-@cache
-def _validator(schema: Path) -> Draft202012Validator:
-    return Draft202012Validator(read_json(schema, what="schema"))

@@ -62,19 +62,6 @@ class EngineRepo:
         """Whether the clone has `commit`."""
         return self._resolve(commit) is not None
 
-    def is_ancestor(self, older: str, newer: str) -> bool:
-        """Whether `older` is `newer` or comes before it.
-
-        Raises:
-            InputError: the clone does not have one of them, or is shallow and cannot tell.
-        """
-        for commit in (older, newer):
-            self._known_hash(commit)
-        found = self._distance(older, newer) is not None
-        if not found and self.is_shallow:
-            raise self._too_shallow(newer)
-        return found
-
     def ancestors(self, commits: Sequence[str], of: str) -> dict[str, int]:
         """Those of `commits` that are `of` or come before it, with the commits between.
 

@@ -52,7 +52,7 @@ class PlannedBuild:
     """The build under test, and who says so."""
 
     build: EngineBuild
-    told_by: str
+    source: str
 
 
 @dataclass(frozen=True)

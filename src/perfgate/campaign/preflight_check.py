@@ -1,15 +1,16 @@
 """Preflight check: the look at the place of a campaign's first start, before it is made."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.launchers.base import Placement
-from perfgate.machine.hardware import Gpu, Machine
+from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
-from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
+from perfgate.machine.preflight import PreflightReport, PreflightTarget, look, refuse_unfit
 from perfgate.plan.toolchain import Toolchain
 
 
@@ -28,10 +29,10 @@ class PreflightResult:
     def plain(self) -> dict[str, object]:
         """As a record has it."""
         return {
-            "machine": asdict(self.machine),
+            "machine": to_plain(self.machine),
             "fit": not self.report.of("failed"),
-            "checks": [asdict(check) for check in self.report.checks],
-            "told": dict(self.report.told),
+            "checks": to_plain(self.report.checks),
+            "observed": to_plain(self.report.observed),
         }
 
 
@@ -82,6 +83,4 @@ def require_alike(machine: Machine, first: Machine) -> None:
 
 def _of_nodes(told: Mapping[str, Any]) -> PreflightResult:
     """What `perfgate doctor` of the nodes said, as values."""
-    machine = {**told["machine"], "gpus": tuple(Gpu(**gpu) for gpu in told["machine"]["gpus"])}
-    checks = tuple(Check(**check) for check in told["checks"])
-    return PreflightResult(Machine(**machine), PreflightReport(checks, told.get("told", {})))
+    return PreflightResult(from_plain(Machine, told["machine"]), from_plain(PreflightReport, told))

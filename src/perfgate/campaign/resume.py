@@ -13,6 +13,7 @@ from typing import Any
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
+from perfgate.core.plain import from_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.probe import Probe
@@ -93,7 +94,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
     return Outcome(
         subject,
         Verdict(line["verdict"]),
-        tuple(_judgement(one) for one in line["judgements"]),
+        from_plain(tuple[Judgement, ...], line["judgements"]),
         measurements,
         compared_with=line["compared_with"],
         reason=line["reason"],
@@ -109,21 +110,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         injected=tuple(line["injected"]),
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
-        observed=tuple(
-            Change(**{**one, "interval": tuple(one["interval"])}) for one in line["observed"]
-        ),
-    )
-
-
-def _judgement(plain: Line) -> Judgement:
-    interval = plain["interval"]
-    return Judgement(
-        **{
-            **plain,
-            "verdict": Verdict(plain["verdict"]),
-            "notes": tuple(plain["notes"]),
-            "interval": None if interval is None else tuple(interval),
-        }
+        observed=from_plain(tuple[Change, ...], line["observed"]),
     )
 
 

@@ -351,7 +351,7 @@ def _plain(
         "starts": calibrated.starts,
         "repeats": calibrated.repeats,
         "probes": probes,
-        "told": [*told],
+        "notes": [*told],
         "file": str(file),
         "run": str(run),
     }

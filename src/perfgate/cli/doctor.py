@@ -182,7 +182,7 @@ def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
                 "machine": asdict(machine),
                 "fit": not report.of("failed"),
                 "checks": [asdict(check) for check in report.checks],
-                "told": dict(report.told),
+                "observed": dict(report.observed),
             }
         )
     else:
@@ -225,8 +225,8 @@ def _print(report: "PreflightReport") -> None:
             print(f"  expected: {check.expected}")
         if check.hint:
             print(f"  to mend it: {check.hint}")
-    print("\ntold, not judged:")
-    for name, fact in report.told.items():
+    print("\nobserved, not judged:")
+    for name, fact in report.observed.items():
         print(f"  {name}: {fact}")
     counts = [
         f"{len(report.of(outcome))} {word}"

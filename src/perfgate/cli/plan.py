@@ -144,7 +144,7 @@ def _print_scenario(one: "PlannedScenario") -> None:
     build = one.under_test.build
     commit = "" if build.commit == build.version else f" at {build.commit[:12]}"
     print(f"{one.scenario.id} ({one.scenario.hardware.label})")
-    print(f"  build under test: {build.name} {build.version}{commit}, {one.under_test.told_by}")
+    print(f"  build under test: {build.name} {build.version}{commit}, {one.under_test.source}")
     for words, labels in _grouped(one.probes).items():
         print(f"  {', '.join(labels)}: {words}")
     rows = [
@@ -259,7 +259,7 @@ def _plain_scenario(one: "PlannedScenario") -> "dict[str, Json]":
         "engine": build.name,
         "version": build.version,
         "commit": build.commit,
-        "build_told_by": one.under_test.told_by,
+        "build_source": one.under_test.source,
         "max_starts": one.longest,
         "reference_starts": one.reference_starts,
         "cost": _plain_cost(one),

@@ -92,11 +92,11 @@ def _list(arguments: argparse.Namespace) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     import yaml
 
-    from perfgate.scenarios.plain import to_plain
+    from perfgate.scenarios.plain import scenario_to_plain
     from perfgate.scenarios.selection import pick
 
     scenario = pick(scenario_command.load(arguments.scenarios), arguments.id)
-    plain = {**to_plain(scenario), "documented": _documented(scenario)}
+    plain = {**scenario_to_plain(scenario), "documented": _documented(scenario)}
     if arguments.format == "json":
         print_json(plain)
     else:

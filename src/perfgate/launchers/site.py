@@ -4,36 +4,19 @@ Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; w
 defaults below hold. docs/slurm.md, docs/docker.md and docs/mpirun.md tell the fields.
 """
 
-import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-
-from perfgate.core.durable_files import read_json
-from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.paths import repository
-from perfgate.scenarios.problem import Keys, dotted
-from perfgate.scenarios.yaml_document import Document, read_document
+from perfgate.core.plain import from_plain
+from perfgate.scenarios.schema import read_schema
+from perfgate.scenarios.yaml_document import read_document
 
 VARIABLE = "PERFGATE_SITE"
 SCHEMA = Path(__file__).with_name("site.schema.json")
-
-_PROBLEMS = {
-    "type": "wrong type",
-    "const": "not an allowed value",
-    "enum": "not an allowed value",
-    "pattern": "malformed",
-    "minLength": "empty",
-    "minimum": "out of range",
-    "maximum": "out of range",
-    "exclusiveMinimum": "out of range",
-}
 
 
 @dataclass(frozen=True)
@@ -164,94 +147,21 @@ def load_site(path: Path | None = None) -> Site:
         file = repository() / "site.yaml"
         if not file.exists():
             return Site()
-    document, errors = read_document(file)
+    document, errors = read_document(
+        file,
+        expected="schema_version, and slurm, docker or mpirun",
+        hint="begin with site.example.yaml, or delete the file",
+    )
     if document is None:
-        raise SeveralInputErrors([_of_site(error) for error in errors])
+        raise SeveralInputErrors(errors)
     if not errors:  # what the reader refused would be told a second time
-        errors = list(_broken(document))
+        schema = read_schema(SCHEMA, described=True)
+        errors = [document.error(problem) for problem in schema.problems(document.value)]
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
-    whole: Any = document.value
-    return _site(whole)
+    return from_plain(Site, document.value)
 
 
 def _from_environment() -> Path | None:
     setting = os.environ.get(VARIABLE)
     return Path(setting).absolute() if setting else None
-
-
-def _site(plain: dict[str, Any]) -> Site:
-    slurm = _with_tuples(plain.get("slurm", {}))
-    if "container" in slurm:
-        slurm["container"] = SlurmContainer(**_with_tuples(slurm["container"]))
-    return Site(
-        SlurmSite(**slurm),
-        DockerSite(**_with_tuples(plain.get("docker", {}))),
-        MpirunSite(**_with_tuples(plain.get("mpirun", {}))),
-    )
-
-
-def _with_tuples(plain: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(one) if isinstance(one, list) else one for key, one in plain.items()}
-
-
-def _of_site(error: InputError) -> InputError:
-    if error.problem != "empty file":
-        return error
-    return InputError(
-        error.problem,
-        file=error.file,
-        expected="schema_version, and slurm, docker or mpirun",
-        hint="begin with site.example.yaml, or delete the file",
-    )
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    return Draft202012Validator(read_json(SCHEMA, what="schema"))
-
-
-def _broken(document: Document) -> Iterator[InputError]:
-    """What the schema does not allow, one error a place."""
-    told: set[Keys] = set()
-    for error in _validator().iter_errors(document.value):
-        for path, problem, expected, hint in _in_words(error):
-            if path not in told:
-                told.add(path)
-                yield InputError(
-                    problem,
-                    file=document.file,
-                    line=_line(document, path),
-                    field=dotted(path) or None,
-                    found=error.instance if path == tuple(error.absolute_path) else None,
-                    expected=expected,
-                    hint=hint,
-                )
-
-
-def _in_words(error: ValidationError) -> Iterator[tuple[Keys, str, str, str | None]]:
-    path: Keys = tuple(error.absolute_path)
-    rule: Any = error.schema
-    given: Any = error.instance
-    if error.validator == "additionalProperties":
-        known = list(rule["properties"])
-        for name in given:
-            if name not in known:
-                close = difflib.get_close_matches(str(name), known, n=1)
-                hint = f"did you mean {close[0]}?" if close else None
-                yield (*path, name), "unknown field", "one of " + ", ".join(known), hint
-    elif error.validator == "required":
-        for name in rule["required"]:
-            if name not in given:
-                yield (*path, name), "missing", rule["properties"][name]["description"], None
-    else:
-        is_bare = error.validator == "type" and isinstance(given, bool | int | float)
-        hint = "quote it" if is_bare and "string" in rule["type"] else None
-        problem = _PROBLEMS.get(str(error.validator), error.message)
-        yield path, problem, rule["description"], hint
-
-
-def _line(document: Document, path: Keys) -> int | None:
-    """The line of a place, or of the nearest thing around it."""
-    lines = (document.line(path[:end]) for end in range(len(path), -1, -1))
-    return next((line for line in lines if line), None)

@@ -11,7 +11,6 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
@@ -25,12 +24,14 @@ from perfgate.core.durable_files import (
     write_text,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
 from perfgate.core.secrets import mask_arguments, mask_environment
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_READABLE = (1, 2)  # version 1 had "told" for "observed" in the record of a preflight
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
 _RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
@@ -211,12 +212,12 @@ class RunFolder:
         """
         hint = "name a folder that a perfgate run wrote"
         plain = read_json(self.path / "run.json", what="run", hint=hint)
-        if not isinstance(plain, dict) or plain.get("schema_version") != SCHEMA_VERSION:
+        if not isinstance(plain, dict) or plain.get("schema_version") not in _READABLE:
             raise InputError(
                 "run of an unknown schema version",
                 file=self.path / "run.json",
                 found=plain.get("schema_version") if isinstance(plain, dict) else type(plain),
-                expected=str(SCHEMA_VERSION),
+                expected=" or ".join(map(str, _READABLE)),
             )
         return plain
 
@@ -263,7 +264,7 @@ def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dic
         "started": now(),
         "arguments": mask_arguments(arguments),
         "environment": mask_environment(environment),
-        "machine": asdict(machine),
+        "machine": to_plain(machine),
         "git": git_state(root),
         "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
         "interpreter": sys.executable,

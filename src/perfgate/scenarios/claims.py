@@ -6,6 +6,7 @@ Judging them is the work of `perfgate.gate.claims`.
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
@@ -117,13 +118,7 @@ def _gives(claim: Claim, scenario: Scenario) -> Iterator[Problem]:
                 path, "missing", expected=f"one point of the sweep of {scenario.id}: {sweep}"
             )
     if problem is not None:
-        yield Problem(
-            problem.path,
-            f"{problem.problem} ({scenario.id})",
-            problem.found,
-            problem.expected,
-            problem.hint,
-        )
+        yield replace(problem, problem=f"{problem.problem} ({scenario.id})")
 
 
 def _can_be_compared(

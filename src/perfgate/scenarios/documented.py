@@ -6,21 +6,18 @@ They are references without a spread, perhaps of another machine: judged by a ru
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from perfgate.core.durable_files import read_json
-from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.paths import repository
+from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
-from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario, Source
-
-SCHEMA_VERSION = 1
+from perfgate.scenarios.schema import in_json, read_schema
 
 
 @dataclass(frozen=True)
@@ -74,35 +71,11 @@ def documented_values(scenario: Scenario, place: Path | None = None) -> Document
     if not file.is_file():
         return None
     plain = read_json(file, what="file of documented values", hint="restore it from git")
-    problems = list(_misshapen(plain)) or list(_misfits(plain, scenario))
+    schema = read_schema(repository() / "baselines" / "documented.schema.json")
+    problems = schema.problems(plain) or list(_misfits(plain, scenario))
     if problems:
-        raise SeveralInputErrors([_error(file, problem) for problem in problems])
-    return Documented(
-        scenario=plain["scenario"],
-        source=Source(**plain["source"]),
-        values={name: _value(value) for name, value in plain["values"].items()},
-    )
-
-
-def _value(plain: Mapping[str, Any]) -> DocumentedValue:
-    return DocumentedValue(
-        value=float(plain["value"]),
-        concurrency=plain.get("concurrency"),
-        tolerance=plain.get("tolerance"),
-        stderr=plain.get("stderr"),
-    )
-
-
-@cache
-def _validator(schema: Path) -> Draft202012Validator:
-    return Draft202012Validator(read_json(schema, what="schema"))
-
-
-def _misshapen(plain: Any) -> Iterator[Problem]:
-    """All in which the file differs from its schema."""
-    validator = _validator(repository() / "baselines" / "documented.schema.json")
-    for error in validator.iter_errors(plain):
-        yield Problem(tuple(error.absolute_path), error.message[:300])
+        raise SeveralInputErrors([in_json(problem, file, plain) for problem in problems])
+    return from_plain(Documented, plain)
 
 
 def _misfits(plain: Mapping[str, Any], scenario: Scenario) -> Iterator[Problem]:
@@ -123,14 +96,3 @@ def _misfits(plain: Mapping[str, Any], scenario: Scenario) -> Iterator[Problem]:
                 problem = Problem(point, "missing", expected="one of " + ", ".join(map(str, sweep)))
         if problem is not None:
             yield problem
-
-
-def _error(file: Path, problem: Problem) -> InputError:
-    return InputError(
-        problem.problem,
-        file=file,
-        field=dotted(problem.path) or None,
-        found=problem.found,
-        expected=problem.expected,
-        hint=problem.hint,
-    )

@@ -13,13 +13,14 @@ from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
+from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
-from perfgate.scenarios.plain import claim_from_plain, from_plain
-from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.plain import scenario_from_plain
+from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.scenarios.schema import scenario_schema
-from perfgate.scenarios.yaml_document import Document, describe, read_document
+from perfgate.scenarios.scenario_schema import scenario_schema
+from perfgate.scenarios.yaml_document import Document, read_document
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
     """
     errors: list[InputError] = []
     scenarios: list[Scenario] = []
-    claims: list[tuple[_SourceLines, int, Claim]] = []
+    claims: list[tuple[Document, int, Claim]] = []
     first_scenarios: dict[str, str] = {}
     first_claims: dict[str, str] = {}
     for file in _files([locations] if isinstance(locations, Path) else locations, errors):
@@ -58,7 +59,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
         if document is None:
             errors += damages
             continue
-        content = _read(_SourceLines(document), damaged=bool(damages))
+        content = _read(document, damaged=bool(damages))
         told = damages + _beyond(damages, content.errors)
         errors += sorted(told, key=lambda error: error.line or 0)
         for position, scenario in enumerate(content.scenarios):
@@ -66,7 +67,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
             path = ("scenarios", position, "id")
             errors += _second_of_its_name(document, path, scenario.id, first_scenarios)
         for position, claim in enumerate(content.claims):
-            claims.append((_SourceLines(document), position, claim))
+            claims.append((document, position, claim))
             path = ("claims", position, "id")
             errors += _second_of_its_name(document, path, claim.id, first_claims)
     if not errors:  # else a claim's scenario may be missing for no fault of the claim
@@ -109,54 +110,21 @@ def _second_of_its_name(
     if first == f"{document.file}:{line}":
         return []
     kind = "claim" if path[0] == "claims" else "scenario"
-    return [
-        InputError(
-            "id given twice",
-            file=document.file,
-            line=line,
-            field=dotted(path),
-            found=name,
-            expected=f"one {kind} of that id; the first is in {first}",
-        )
-    ]
+    expected = f"one {kind} of that id; the first is in {first}"
+    return [Problem(path, "id given twice", name, expected).error(document.file, line)]
 
 
-@dataclass(frozen=True)
-class _SourceLines:
-    """Where the values of a file's scenarios are written, be it in its defaults block."""
+def _error(document: Document, problem: Problem, *, by_origin: bool) -> InputError:
+    """The problem with its place, be it in the defaults block.
 
-    document: Document
-
-    def error(self, problem: Problem, *, by_origin: bool) -> InputError:
-        """The problem with its place.
-
-        `by_origin`: a value that came from the defaults block is called by its name there, so that
-        its error is told once, not once a scenario.
-        """
-        path, node = problem.path, self.document.node(problem.path)
-        field, line = path, self.document.line(path)
-        if node is None and len(path) > 2 and path[0] == "scenarios":
-            origin = ("defaults", *path[2:])
-            node, line = self.document.node(origin), self.document.line(origin)
-            if by_origin and node is not None:
-                field = origin
-        found = problem.found
-        if found is None and node is not None:
-            found = describe(node)
-        return InputError(
-            problem.problem,
-            file=self.document.file,
-            line=line or self._nearest(path),
-            field=dotted(field) or None,
-            found=found,
-            expected=problem.expected,
-            hint=problem.hint,
-        )
-
-    def _nearest(self, path: Keys) -> int | None:
-        """The line of the smallest thing around `path` that is written in the scenario."""
-        lines = (self.document.line(path[:end]) for end in range(len(path) - 1, -1, -1))
-        return next((line for line in lines if line), None)
+    `by_origin`: a value that came from the defaults block is called by its name there, so that its
+    error is told once, not once a scenario.
+    """
+    path = place = problem.path
+    if document.node(path) is None and len(path) > 2 and path[0] == "scenarios":
+        origin: Keys = ("defaults", *path[2:])
+        place = path if document.node(origin) is None else origin
+    return document.error(replace(problem, path=place) if by_origin else problem, place)
 
 
 @dataclass(frozen=True)
@@ -168,9 +136,9 @@ class _Content:
     claims: tuple[Claim, ...] = ()
 
 
-def _read(locations: _SourceLines, *, damaged: bool) -> _Content:
+def _read(document: Document, *, damaged: bool) -> _Content:
     """Read one file; of a damaged one, only the shape of what could be read is checked."""
-    value = locations.document.value
+    value = document.value
     schema = scenario_schema()
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
@@ -178,28 +146,27 @@ def _read(locations: _SourceLines, *, damaged: bool) -> _Content:
         value = _without_defaults(value)
     problems += schema.problems(value)
     errors = list(
-        {str(e): e for p in problems if (e := locations.error(p, by_origin=True))}.values()
+        {str(e): e for p in problems if (e := _error(document, p, by_origin=True))}.values()
     )
     if errors or damaged or not isinstance(value, dict):
         return _Content(errors)
     plain: Any = value
-    scenarios = tuple(from_plain(part, locations.document.file) for part in plain["scenarios"])
+    scenarios = tuple(scenario_from_plain(part, document.file) for part in plain["scenarios"])
     for position, scenario in enumerate(scenarios):
         for problem in broken_rules(scenario):
-            errors.append(
-                locations.error(_below(("scenarios", position), problem), by_origin=False)
-            )
-    claims = tuple(claim_from_plain(part) for part in plain.get("claims", ()))
+            placed = _below(("scenarios", position), problem)
+            errors.append(_error(document, placed, by_origin=False))
+    claims = tuple(from_plain(Claim, part) for part in plain.get("claims", ()))
     return _Content(errors, scenarios, claims)
 
 
 def _wrong_claims(
-    claims: Iterable[tuple[_SourceLines, int, Claim]], scenarios: Iterable[Scenario]
+    claims: Iterable[tuple[Document, int, Claim]], scenarios: Iterable[Scenario]
 ) -> Iterator[InputError]:
     by_id = {scenario.id: scenario for scenario in scenarios}
-    for locations, position, claim in claims:
+    for document, position, claim in claims:
         for problem in broken_claim_rules(claim, by_id):
-            yield locations.error(_below(("claims", position), problem), by_origin=False)
+            yield _error(document, _below(("claims", position), problem), by_origin=False)
 
 
 def _below(path: Keys, problem: Problem) -> Problem:

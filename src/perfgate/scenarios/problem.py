@@ -1,6 +1,9 @@
-"""Problem: what is wrong at one path of a scenario; the reader of the file adds file and line."""
+"""Problem: what is wrong at one path of a value; the reader of its file adds file and line."""
 
 from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.core.errors import InputError
 
 Keys = tuple[str | int, ...]
 
@@ -10,7 +13,7 @@ class Problem:
     """One thing that is wrong.
 
     Attributes:
-        path: keys and positions from the scenario (or file) down to the value.
+        path: keys and positions from the file (or a scenario in it) down to the value.
         problem: what is wrong, in a few words.
         found: what is there; None: left out of the message.
         expected: what may be there.
@@ -22,6 +25,18 @@ class Problem:
     found: object = None
     expected: str | None = None
     hint: str | None = None
+
+    def error(self, file: Path, line: int | None = None, found: object = None) -> InputError:
+        """The problem with its place; `found` is what is there, where the problem does not say."""
+        return InputError(
+            self.problem,
+            file=file,
+            line=line,
+            field=dotted(self.path) or None,
+            found=found if self.found is None else self.found,
+            expected=self.expected,
+            hint=self.hint,
+        )
 
 
 def dotted(path: Keys) -> str:

@@ -1,15 +1,10 @@
-"""Check plain values against scenario.schema.json and say in people's words what does not fit.
-
-Most files are right, so the way through a right file is short: each section (`engine`, `limits`,
-…) is only asked whether it is valid, and a section that occurred before is not asked again. Only a
-file that fails is walked for all its errors.
-"""
+"""Schema: a JSON Schema, and what does not fit it in people's words, for all files."""
 
 import difflib
 import json
-import marshal
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +13,13 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from perfgate.core.durable_files import read_json
+from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
-from perfgate.core.paths import repository
 from perfgate.scenarios.problem import Keys, Problem
 
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
-_Validator = extend(  # type: ignore[no-untyped-call]
+Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
@@ -37,6 +33,7 @@ _TYPES = {
     "boolean": "true or false",
     "object": "a mapping",
     "array": "a list",
+    "null": "nothing",
 }
 _BOUNDS = {
     "minimum": "at least",
@@ -44,61 +41,45 @@ _BOUNDS = {
     "maximum": "at most",
     "exclusiveMaximum": "below",
 }
+_EXPLANATIONS = {
+    "type": "wrong type",
+    "enum": "not an allowed value",
+    "const": "not an allowed value",
+    "pattern": "malformed",
+    "minLength": "empty",
+    "minItems": "empty",
+    "minProperties": "empty",
+    **dict.fromkeys(_BOUNDS, "out of range"),
+}
+_LONGEST_FOUND = 60  # characters of a value in a message
 
 
-class ScenarioSchema:
-    """The schema of scenario files, compiled once."""
+class Schema:
+    """A schema, compiled once.
 
-    def __init__(self, schema: dict[str, Any]) -> None:
-        scenario = schema["$defs"]["scenario"]
-        self._file = schema
-        self._whole = _Validator(schema)
-        self._defaults = _Validator({"$ref": "#/$defs/defaults", "$defs": schema["$defs"]})
-        self._complete = _Validator(schema["$defs"]["complete"])
-        self._claims = _Validator(schema["properties"]["claims"] | {"$defs": schema["$defs"]})
-        self._sections = {
-            name: _Validator(section) for name, section in scenario["properties"].items()
-        }
-        self._right: set[bytes] = set()
+    Args:
+        schema: the schema.
+        described: whether its descriptions say what is expected; else its rules do.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, described: bool = False) -> None:
+        self._schema = schema
+        self._described = described
+        self._whole = Validator(schema)
 
     def problems(self, value: Json) -> list[Problem]:
-        """All that is wrong with a file's value whose defaults are merged into its scenarios."""
-        return [] if self._is_right(value) else self._explain(self._whole, value)
+        """All that is wrong with a file's value, one problem a place."""
+        return self._explain(self._whole, value)
 
-    def problems_of_defaults(self, value: Json) -> list[Problem]:
-        """All that is wrong with a defaults block; required fields may be missing."""
-        return self._explain(self._defaults, value, ("defaults",))
+    def require(self, file: Path, value: Json, hint: str) -> None:
+        """Refuse the value of a JSON file that does not fit.
 
-    def _is_right(self, value: Json) -> bool:
-        return (
-            isinstance(value, dict)
-            and {"schema_version", "scenarios"} <= set(value)
-            and set(value) <= {"schema_version", "scenarios", "claims"}
-            and type(value["schema_version"]) is int
-            and value["schema_version"] == 1
-            and isinstance(value["scenarios"], list)
-            and bool(value["scenarios"])
-            and all(self._is_right_scenario(scenario) for scenario in value["scenarios"])
-            and ("claims" not in value or self._claims.is_valid(value["claims"]))
-        )
-
-    def _is_right_scenario(self, value: Json) -> bool:
-        return (
-            isinstance(value, dict)
-            and all(self._is_right_section(name, part) for name, part in value.items())
-            and self._complete.is_valid(value)
-        )
-
-    def _is_right_section(self, name: str, value: Json) -> bool:
-        # Version 2 of the format: the same bytes for equal values, whatever they share; and it
-        # keeps 1, 1.0 and true apart, which == does not.
-        key = marshal.dumps((name, value), 2)
-        if key in self._right:
-            return True
-        if name not in self._sections or not self._sections[name].is_valid(value):
-            return False
-        self._right.add(key)
-        return True
+        Raises:
+            InputError: what is wrong nearest to the file's top.
+        """
+        problems = self.problems(value)
+        if problems:
+            raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
 
     def _explain(self, validator: Any, value: Json, at: Keys = ()) -> list[Problem]:
         found: dict[Keys, Problem] = {}  # one a place: the schema names type first, it says most
@@ -113,10 +94,7 @@ class ScenarioSchema:
         rule: Any = error.schema
         instance: Any = error.instance
         if kind == "additionalProperties":
-            known = rule["properties"]
-            for name in instance:
-                if name not in known:
-                    yield _unknown((*path, name), known)
+            yield from _unknown(path, instance, list(rule["properties"]))
         elif kind == "required":
             for name in rule["required"]:
                 if name not in instance:
@@ -124,55 +102,82 @@ class ScenarioSchema:
         elif "propertyNames" in error.absolute_schema_path:
             yield Problem((*path, str(instance)), "malformed name", expected=rule["$comment"])
         elif kind in _EXPLANATIONS:
+            described = rule.get("description") if self._described else None
+            expected = described or _expected(rule)
             hint = _hint(kind, instance, rule)
-            yield Problem(path, _EXPLANATIONS[kind], expected=_expected(rule), hint=hint)
+            yield Problem(path, _EXPLANATIONS[kind], expected=expected, hint=hint)
+        elif rule is False:
+            yield Problem(path, "not allowed here")
         elif kind == "not":
             yield Problem(path, "not allowed in defaults", hint="give each scenario its own")
         else:
             yield Problem(path, error.message)
 
-    def _meaning(self, path: Keys) -> str:
+    def _meaning(self, path: Keys) -> str | None:
         """The schema's description of the field at `path`."""
-        rule: Any = self._file
+        rule: Any = self._schema
         for part in path:
             while "$ref" in rule:
-                rule = self._file["$defs"][rule["$ref"].rpartition("/")[2]]
-            rule = rule["items"] if isinstance(part, int) else rule["properties"][part]
-        return str(rule["description"])
-
-
-_EXPLANATIONS = {
-    "type": "wrong type",
-    "enum": "not an allowed value",
-    "const": "not an allowed value",
-    "pattern": "malformed",
-    "minLength": "empty",
-    "minItems": "empty",
-    "minimum": "out of range",
-    "exclusiveMinimum": "out of range",
-    "maximum": "out of range",
-    "exclusiveMaximum": "out of range",
-}
+                rule = self._schema["$defs"][rule["$ref"].rpartition("/")[2]]
+            among = rule.get("properties", {})
+            rule = rule.get("items") if isinstance(part, int) else among.get(part)
+            rule = rule or {}
+        meaning: str | None = rule.get("description")
+        return meaning
 
 
 @cache
-def scenario_schema(file: Path | None = None) -> ScenarioSchema:
-    """The schema in `file`, by default the suite's own."""
-    path = file or repository() / "scenarios" / "scenario.schema.json"
-    return ScenarioSchema(json.loads(path.read_text(encoding="utf-8")))
+def read_schema(file: Path, *, described: bool = False) -> Schema:
+    """The schema in `file`.
+
+    Raises:
+        InputError: it is missing or no JSON.
+    """
+    return Schema(read_json(file, what="schema"), described=described)
 
 
-def _unknown(path: Keys, known: Iterable[str]) -> Problem:
+def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) -> InputError:
+    """The problem of a JSON file that holds `value`, with what is found there.
+
+    Args:
+        problem: what is wrong.
+        file: the file.
+        value: all that it holds.
+        hint: how to mend any such file; None: as the problem says.
+    """
+    mended = problem if hint is None else replace(problem, hint=hint)
+    found: Any = value
+    try:
+        for part in problem.path:
+            found = found[part]
+    except LookupError:
+        return mended.error(file)
+    shown = json.dumps(found, ensure_ascii=False)
+    is_long = len(shown) > _LONGEST_FOUND
+    return mended.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
+
+
+def closest(word: object, known: Iterable[str]) -> str | None:
+    """A did-you-mean, for what only differs in a letter or in case."""
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(str(word).lower(), lower, n=1)
+    return f"did you mean {lower[close[0]]}?" if close else None
+
+
+def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:
     expected = "one of " + ", ".join(known)
-    return Problem(path, "unknown field", expected=expected, hint=_closest(path[-1], known))
+    for name in names:
+        if name not in known:
+            hint = closest(name, known)
+            yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
 
 
 def _hint(kind: str, value: object, rule: Mapping[str, Any]) -> str | None:
     if kind == "enum":
-        return _closest(value, rule["enum"])
+        return closest(value, map(str, rule["enum"]))
     if kind != "type":
         return None
-    if rule["type"] == "string" and isinstance(value, bool | int | float):
+    if "string" in rule["type"] and isinstance(value, bool | int | float):
         return "quote it"
     if isinstance(value, float) and value.is_integer():
         return f"write {int(value)}"
@@ -192,24 +197,17 @@ def _number_hint(text: str) -> str | None:
     return f"write {int(value) if value.is_integer() else value}, without quotes"
 
 
-def _closest(word: object, known: Iterable[str]) -> str | None:
-    """A did-you-mean, for what only differs in a letter or in case."""
-    lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(word).lower(), lower, n=1)
-    return f"did you mean {lower[close[0]]}?" if close else None
-
-
 def _expected(rule: Mapping[str, Any]) -> str:
     """What a rule of the schema allows, e.g. ``a whole number, at least 1``."""
     if "const" in rule:
         return str(rule["const"])
     if "enum" in rule:
-        return "one of " + ", ".join(rule["enum"])
+        return "one of " + ", ".join(map(str, rule["enum"]))
     types = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
     parts = [" or ".join(_TYPES[name] for name in types)]
     parts += [f"{words} {rule[bound]}" for bound, words in _BOUNDS.items() if bound in rule]
     if "$comment" in rule:
         parts.append(rule["$comment"])
-    elif rule.get("minLength") or rule.get("minItems"):
+    elif rule.get("minLength") or rule.get("minItems") or rule.get("minProperties"):
         parts.append("not empty")
     return ", ".join(parts)

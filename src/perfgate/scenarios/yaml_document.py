@@ -15,7 +15,7 @@ import yaml
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
-from perfgate.scenarios.problem import Keys, dotted
+from perfgate.scenarios.problem import Keys, Problem
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
@@ -56,6 +56,19 @@ class Document:
         shown = value if isinstance(value, yaml.ScalarNode) or key is None else key
         return int(shown.start_mark.line) + 1
 
+    def error(self, problem: Problem, place: Keys | None = None) -> InputError:
+        """The problem with its line: its own, or that of the nearest thing around it.
+
+        Args:
+            problem: what is wrong, with its path in the file.
+            place: where its value is written, if elsewhere.
+        """
+        path = problem.path if place is None else place
+        node = self.node(path)
+        around = (self.line(problem.path[:end]) for end in range(len(problem.path), -1, -1))
+        line = self.line(path) or next((line for line in around if line), None)
+        return problem.error(self.file, line, None if node is None else describe(node))
+
 
 class _Refused(Exception):
     """A value that cannot be taken; the place is added where it is known."""
@@ -64,8 +77,18 @@ class _Refused(Exception):
         self.problem, self.expected, self.hint = problem, expected, hint
 
 
-def read_document(file: Path) -> tuple[Document | None, list[InputError]]:
-    """Read `file`: the document, or None if nothing can be made of it, and all that is wrong."""
+def read_document(
+    file: Path,
+    expected: str = "schema_version and scenarios",
+    hint: str = "write a scenario (docs/scenarios.md), or delete the file",
+) -> tuple[Document | None, list[InputError]]:
+    """Read `file`: the document, or None if nothing can be made of it, and all that is wrong.
+
+    Args:
+        file: the file.
+        expected: what an empty one should hold.
+        hint: how to mend an empty one.
+    """
     try:
         text = file.read_bytes().decode("utf-8")
     except OSError as error:
@@ -79,14 +102,7 @@ def read_document(file: Path) -> tuple[Document | None, list[InputError]]:
     except yaml.YAMLError as error:
         return None, [_broken(file, text, error)]
     if root is None:
-        return None, [
-            InputError(
-                "empty file",
-                file=file,
-                expected="schema_version and scenarios",
-                hint="write a scenario (docs/scenarios.md), or delete the file",
-            )
-        ]
+        return None, [InputError("empty file", file=file, expected=expected, hint=hint)]
     reader = _Reader(file)
     value = reader.read(root)
     return Document(file, value, root), reader.errors
@@ -174,17 +190,8 @@ class _Reader:
         return made
 
     def _refuse(self, node: yaml.Node, path: Keys, why: _Refused, found: object = None) -> None:
-        self.errors.append(
-            InputError(
-                why.problem,
-                file=self._file,
-                line=node.start_mark.line + 1,
-                field=dotted(path) or None,
-                found=found,
-                expected=why.expected,
-                hint=why.hint,
-            )
-        )
+        problem = Problem(path, why.problem, found, why.expected, why.hint)
+        self.errors.append(problem.error(self._file, node.start_mark.line + 1))
 
 
 def _bad_key(key: yaml.Node) -> _Refused:

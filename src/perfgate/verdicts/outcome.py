@@ -1,12 +1,13 @@
 """Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
+from perfgate.core.plain import to_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.scenario import Scenario
@@ -79,10 +80,7 @@ class Outcome:
             "scenario": self.probe.scenario.id,
             "probe": self.probe.label,
             "verdict": self.verdict.value,
-            "judgements": [
-                {**asdict(judgement), "verdict": judgement.verdict.value}
-                for judgement in self.judgements
-            ],
+            "judgements": to_plain(self.judgements),
             "starts": len(self.measurements),
             "compared_with": self.compared_with,
             "reason": self.reason,
@@ -98,5 +96,5 @@ class Outcome:
             "injected": list(self.injected),
             "synthetic": self.synthetic,
             "notes": list(self.notes),
-            "observed": [asdict(one) for one in self.observed],
+            "observed": to_plain(self.observed),
         }

@@ -90,7 +90,7 @@ def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
     assert told["dies"] == "not watched: the watch ended with status 1: no memory left"
     assert told["fails"] == "not watched: the watch ended with status 1: no such module"
     assert told["raves"].startswith("not watched: ")
-    assert "not what a watch tells" in told["lies"]
+    assert "not the plain form of Conditions" in told["lies"]
     assert told["well"] == "not watched: made up"
     assert nodes.running == []
 

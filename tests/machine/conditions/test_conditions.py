@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from perfgate.core.errors import InputError
 from perfgate.machine.conditions.conditions import (
     Conditions,
     CpuConditions,
@@ -34,8 +35,8 @@ def test_what_a_node_told_is_read_as_it_was(conditions: Conditions) -> None:
     "plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}]
 )
 def test_what_is_none_is_refused(plain: object) -> None:
-    with pytest.raises(ValueError, match="not what a watch tells"):
-        conditions_of(plain)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="not the plain form of Conditions"):
+        conditions_of(plain)
 
 
 def test_plain_values_by_name() -> None:

@@ -100,8 +100,8 @@ def test_gpus_that_are_well(install) -> None:
         "nvlink",
     ]
     assert {outcomes(report.checks)[name] for name in of_gpus} == {"ok"}
-    assert report.told["driver"] == "580.65.06"
-    assert report.told["cuda of the driver"] == "13.0"
+    assert report.observed["driver"] == "580.65.06"
+    assert report.observed["cuda of the driver"] == "13.0"
     assert report.gpus == ("0", "1")
 
 

@@ -5,7 +5,6 @@ but in `waiving` and `faulty`.
 """
 
 import re
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from perfgate.baselines.waivers.rules import broken_waiver_rules
 from perfgate.baselines.waivers.waiver import Waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.paths import repository
-from perfgate.scenarios.problem import Problem, dotted
-from perfgate.scenarios.yaml_document import Document, describe, read_document
+from perfgate.core.plain import from_plain
+from perfgate.scenarios.yaml_document import Document, read_document
 
 _LAST_DAY = re.compile(r"waivers\[[0-9]+\]\.last_day")
 
@@ -41,12 +40,16 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
     file = path or default_file()
     if file == default_file() and not file.exists():
         return ()
-    document, errors = read_document(file)
+    document, errors = read_document(
+        file,
+        expected="schema_version and waivers",
+        hint="write schema_version: 1 and waivers: [] (docs/waivers.md), or restore it from git",
+    )
     if document is None:
-        raise SeveralInputErrors([_of_waivers(error) for error in errors])
+        raise SeveralInputErrors(errors)
     errors = [error for error in errors if not _is_written_day(error)]
     known = {error.line for error in errors}  # what else is wrong in such a line follows from it
-    found = (_error(document, problem) for problem in broken_waiver_rules(document))
+    found = (document.error(problem) for problem in broken_waiver_rules(document))
     errors += [error for error in found if error.line not in known]
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
@@ -55,29 +58,14 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
 
 
 def _waiver(document: Document, number: int, plain: dict[str, Any]) -> Waiver:
-    return Waiver(
-        **{
-            **plain,
-            "at_most": float(plain["at_most"]),
-            "reason": " ".join(plain["reason"].split()),
-            "owner": " ".join(plain["owner"].split()),
-            "last_day": date.fromisoformat(plain["last_day"]),
-            "line": document.line(("waivers", number)) or 1,
-            "file": document.file,
-        }
-    )
-
-
-def _of_waivers(error: InputError) -> InputError:
-    """The error of an unreadable file; what to write into an empty one differs by kind of file."""
-    if error.problem != "empty file":
-        return error
-    return InputError(
-        error.problem,
-        file=error.file,
-        expected="schema_version and waivers",
-        hint="write schema_version: 1 and waivers: [] (docs/waivers.md), or restore it from git",
-    )
+    read = {
+        **plain,
+        "reason": " ".join(plain["reason"].split()),
+        "owner": " ".join(plain["owner"].split()),
+        "line": document.line(("waivers", number)) or 1,
+        "file": document.file,
+    }
+    return from_plain(Waiver, read)
 
 
 def _is_written_day(error: InputError) -> bool:
@@ -87,21 +75,3 @@ def _is_written_day(error: InputError) -> bool:
     whether it is a day. (A field given twice tells no value.)
     """
     return error.found is not None and _LAST_DAY.fullmatch(error.field or "") is not None
-
-
-def _error(document: Document, problem: Problem) -> InputError:
-    """The problem with its place: its own line, or that of the nearest thing around it."""
-    path, node = problem.path, document.node(problem.path)
-    lines = (document.line(path[:end]) for end in range(len(path), -1, -1))
-    found = problem.found
-    if found is None and node is not None:
-        found = describe(node)
-    return InputError(
-        problem.problem,
-        file=document.file,
-        line=next((line for line in lines if line), None),
-        field=dotted(path) or None,
-        found=found,
-        expected=problem.expected,
-        hint=problem.hint,
-    )

@@ -18,7 +18,7 @@ from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
 from perfgate.machine.preflight.reachability import ask, judge_pyxis
 from perfgate.plan.toolchain import SERVED_SMOKE
-from perfgate.scenarios.plain import to_plain
+from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
@@ -33,7 +33,8 @@ def scenario_text(scenario: Scenario) -> str:
 
     Secrets of its environment stay out; nothing that is looked at needs them.
     """
-    plain = {name: value for name, value in to_plain(scenario).items() if name != "content_hash"}
+    plain = scenario_to_plain(scenario)
+    del plain["content_hash"]
     environment: Json = {
         name: value for name, value in scenario.environment.items() if not is_secret(name)
     }

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import msgspec
 
 from perfgate.core.measurement import Json
+from perfgate.core.plain import from_plain, to_plain
 
 _DIGITS = 4  # a share to 0.01 %; more is noise
 
@@ -84,19 +82,16 @@ class Conditions:
 
     def plain(self) -> dict[str, Json]:
         """As JSON values, fields by their names, numbers to four places."""
-        return _rounded(msgspec.to_builtins(self))  # type: ignore[no-any-return]
+        return {name: _rounded(value) for name, value in to_plain(self).items()}
 
 
 def conditions_of(plain: object) -> Conditions:
     """The conditions whose `plain` form this is.
 
     Raises:
-        ValueError: it is none.
+        InputError: it is none.
     """
-    try:
-        return msgspec.convert(plain, Conditions)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"not what a watch tells: {error}") from error
+    return from_plain(Conditions, plain)
 
 
 def not_watched(why: str) -> Conditions:
@@ -104,9 +99,9 @@ def not_watched(why: str) -> Conditions:
     return Conditions(0.0, 0, None, notes=(f"not watched: {why}",))
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Json) -> Json:
     if isinstance(value, dict):
         return {name: _rounded(held) for name, held in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_rounded(one) for one in value]
     return round(value, _DIGITS) if isinstance(value, float) else value

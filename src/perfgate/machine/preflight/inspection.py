@@ -37,12 +37,12 @@ class PreflightReport:
 
     Attributes:
         checks: all questions that apply to the scenario, in a fixed order.
-        told: facts that change numbers and are not judged, by name.
+        observed: facts that change numbers and are not judged, by name.
         gpus: the GPUs that were looked at, by their numbers.
     """
 
     checks: tuple[Check, ...]
-    told: Mapping[str, str] = field(default_factory=dict)
+    observed: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
 
     def of(self, outcome: str) -> tuple[Check, ...]:

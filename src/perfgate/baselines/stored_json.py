@@ -1,0 +1,128 @@
+"""Stored JSON: what the files of baselines share: schema version, schema, place and hash.
+
+``hash`` is the SHA-256 of all else, so that a number changed by hand is noticed. It proves nothing
+against a person who computes it anew: a baseline changes by review, and review sees the change.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from perfgate.core.durable_files import read_json
+from perfgate.core.errors import InputError
+from perfgate.core.paths import repository
+from perfgate.scenarios.problem import Keys, dotted
+from perfgate.scenarios.schema import read_schema
+
+
+def read_stored(
+    path: Path, *, what: str, schema: str, versions: Collection[int], hint: str
+) -> dict[str, Any]:
+    """The plain value of one file.
+
+    Args:
+        path: the file.
+        what: what it is, for messages.
+        schema: name of its schema, a file of `baselines/`.
+        versions: the schema versions that can be read.
+        hint: how to mend a damaged one.
+
+    Raises:
+        InputError: not JSON, with a number that is not finite, of another schema version, or not as
+            the schema says; with the field.
+    """
+    plain = _finite_json(path, what, hint)
+    version = plain.get("schema_version") if isinstance(plain, dict) else None
+    if version not in versions:
+        is_newer = isinstance(version, int) and version > max(versions)
+        raise InputError(
+            f"{what} of an unknown schema version",
+            file=path,
+            field="schema_version",
+            found=version,
+            expected=" or ".join(map(str, versions)),
+            hint="update perfgate" if is_newer else hint,
+        )
+    read_schema(repository() / "baselines" / schema).require(path, plain, hint)
+    return dict(plain)
+
+
+def with_hash(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with `hash`: that of everything else."""
+    rest = {name: value for name, value in plain.items() if name != "hash"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {**rest, "hash": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def check_hash(path: Path, plain: Mapping[str, Any], what: str) -> None:
+    """Refuse what was changed without perfgate.
+
+    Raises:
+        InputError: the hash is not that of the rest.
+    """
+    right = with_hash(plain)["hash"]
+    if plain["hash"] != right:
+        raise InputError(
+            f"the {what} was edited by hand",
+            file=path,
+            field="hash",
+            found=f"{plain['hash'][:12]}…, where the content has {right[:12]}…",
+            expected="numbers that come from `perfgate baseline record` and `promote` alone",
+            hint=f"git checkout -- {path}",
+        )
+
+
+def check_place(path: Path, said: Mapping[str, str]) -> None:
+    """Refuse a file that does not lie where its content belongs.
+
+    Args:
+        path: the file.
+        said: field → what it says, of each folder above the file and of the file's own name.
+
+    Raises:
+        InputError: it does not; with the field that says otherwise.
+    """
+    here = (*path.parent.resolve().parts, path.stem)[-len(said) :]
+    wrong = [field for field, part in zip(said, here, strict=True) if said[field] != part]
+    if wrong:
+        raise InputError(
+            "the file does not lie where its content belongs",
+            file=path,
+            field=wrong[0],
+            found="/".join(here),
+            expected="/".join(said.values()),
+            hint="move it back; a measurement counts only for the hardware it was made on",
+        )
+
+
+def _finite_json(path: Path, what: str, hint: str) -> Any:
+    try:
+        return read_json(path, what=what, hint=hint)
+    except InputError as error:
+        # JSON knows no NaN; a lenient second reading finds the field that says so.
+        if not str(error.found).startswith("not a finite number"):
+            raise
+        place = _not_finite(json.loads(path.read_text(encoding="utf-8")), ())
+        raise InputError(
+            "not a finite number",
+            file=path,
+            field=dotted(place or ()) or None,
+            found=error.found,
+            hint=hint,
+        ) from error
+
+
+def _not_finite(value: object, path: Keys) -> Keys | None:
+    """The place of the first number that is not finite."""
+    inside: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    elif isinstance(value, float) and not math.isfinite(value):
+        return path
+    places = (_not_finite(one, (*path, name)) for name, one in inside)
+    return next((place for place in places if place is not None), None)

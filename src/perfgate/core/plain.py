@@ -1,0 +1,100 @@
+"""Plain values: dataclasses to and from what JSON and YAML know, for all files and records.
+
+The fields keep their names. What a file has otherwise (a group of its own, an empty field left out)
+is said by the module of that file.
+"""
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from perfgate.core.errors import InputError
+
+T = TypeVar("T")
+
+
+def to_plain(value: object, *, leave_out_none: bool = False) -> Any:
+    """`value` as mappings, lists, texts, numbers, truth values and None.
+
+    Args:
+        value: dataclasses, mappings, sequences, enums, dates, paths and numbers.
+        leave_out_none: leave out fields that are None, as files do for what is not set.
+
+    Raises:
+        TypeError: a part is of a type that has no plain form.
+    """
+    return _lists(msgspec.to_builtins(value, enc_hook=_encoded), leave_out_none)
+
+
+def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
+    """The value of type `kind` whose plain form `plain` is; fields that it lacks are passed over.
+
+    A whole number becomes a float where the field is one: 60 and 60.0 give equal values.
+
+    Args:
+        kind: a dataclass, or any type made of dataclasses and plain types.
+        plain: as `to_plain` gives it.
+        lax: take 0 and 1 for truth values.
+
+    Raises:
+        InputError: a field is missing, or of another type; with the field.
+    """
+    try:
+        value = msgspec.convert(plain, kind, strict=not lax, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
+        problem, _, place = str(error).partition(" - at `$")
+        name = getattr(kind, "__name__", str(kind))
+        field = place.rstrip("`").lstrip(".") or None
+        raise InputError(f"not the plain form of {name}: {problem}", field=field) from error
+    _set_defaults(value)
+    return value
+
+
+def _encoded(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, numbers.Integral):  # numpy's scalars among them
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def _decoded(kind: type, value: object) -> object:
+    if issubclass(kind, Path) and isinstance(value, str | Path):
+        return kind(value)
+    raise TypeError(f"no {kind.__name__} of {type(value).__name__}")
+
+
+def _set_defaults(value: object) -> None:
+    """Set the fields that msgspec leaves to the class, where neither `vars` nor it sees them."""
+    if is_dataclass(value):
+        for one in fields(value):
+            held = getattr(value, one.name)
+            if one.name not in vars(value):
+                object.__setattr__(value, one.name, held)
+            _set_defaults(held)
+    elif isinstance(value, Mapping):
+        for held in value.values():
+            _set_defaults(held)
+    elif isinstance(value, list | tuple):
+        for held in value:
+            _set_defaults(held)
+
+
+def _lists(value: object, leave_out_none: bool) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _lists(held, leave_out_none)
+            for name, held in value.items()
+            if not (leave_out_none and held is None)
+        }
+    if isinstance(value, list | tuple):
+        return [_lists(one, leave_out_none) for one in value]
+    return value
