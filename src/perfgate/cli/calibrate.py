@@ -14,53 +14,62 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from perfgate.baselines.calibrated_noise import Calibrated, noise_file, read, save
+from perfgate.baselines.noise_spread import FEWEST_STARTS
+from perfgate.campaign.calibration import chosen_probes, measure, noise_of
+from perfgate.campaign.campaigns import Campaigns
+from perfgate.campaign.session import LEASE_WAIT_S, Session
 from perfgate.cli.output import add_format, print_json, print_table
-
-if TYPE_CHECKING:
-    from perfgate.baselines.calibrated_noise import Calibrated
-    from perfgate.campaign.session import Session
-    from perfgate.core.measurement import Json
-    from perfgate.plan.toolchain import Toolchain
-    from perfgate.scenarios.probe import Probe
+from perfgate.cli.scenario_choice import add_folder, load
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Json
+from perfgate.core.metrics import lookup
+from perfgate.core.paths import repository
+from perfgate.core.programs import REHEARSAL_VARIABLE
+from perfgate.gate.rule import Rule
+from perfgate.gate.verdict import counted
+from perfgate.launchers.base import launcher
+from perfgate.machine.hardware import detect
+from perfgate.machine.leases import GpuPool
+from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.runs.progress import ProgressView
+from perfgate.runs.records import RunFolder, now, session_facts
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.selection import pick
 
 FAILED = 1
 INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "calibrate",
-        help="measure the noise of a scenario on this machine, for the gate to use",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("scenario", help="id of the scenario")
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    add = command.add_argument
+    add("scenario", help="id of the scenario")
+    add(
         "--starts", type=int, default=10, metavar="N", help="fresh starts, at least 5 (default: 10)"
     )
-    command.add_argument(
+    add(
         "--repeats",
         type=int,
         metavar="R",
         help="measurements of each point on each start (default: 2; 1 where the program that "
         "measures has the engine inside, as each measurement is a start then)",
     )
-    command.add_argument("--points", metavar="c1,c4", help="only these points of the sweep")
-    command.add_argument(
-        "--replace", action="store_true", help="overwrite the noise that is already stored"
-    )
-    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
-    command.add_argument("--launcher", default="local", help="how programs are started")
-    command.add_argument("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
-    command.add_argument(
+    add("--points", metavar="c1,c4", help="only these points of the sweep")
+    add("--replace", action="store_true", help="overwrite the noise that is already stored")
+    add_folder(command)
+    add("--launcher", default="local", help="how programs are started")
+    add("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
+    add(
         "--engine-version",
         metavar="RELEASE",
         help="release of the engine, whose spelling is used (default: ask the program)",
     )
-    command.add_argument(
+    add(
         "--engine-commit",
         metavar="COMMIT",
         help="commit of the engine (default: ask the program)",
@@ -70,14 +79,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.calibrated_noise import noise_file, save
-    from perfgate.campaign.calibration import chosen_probes
-    from perfgate.cli.scenario_command import load
-    from perfgate.core.errors import RunError
-    from perfgate.scenarios.selection import pick
-
     _refuse_stand_ins()
-    scenario = pick(load(arguments.scenarios), arguments.scenario)
+    scenario = pick(load(arguments.scenarios).scenarios, arguments.scenario)
     probes = chosen_probes(scenario, arguments.points.split(",") if arguments.points else ())
     file = noise_file(scenario)
     before, why_unreadable = _before(file, replace=arguments.replace)
@@ -107,9 +110,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _refuse_stand_ins() -> None:
     """Noise that a rehearsal made up must never be stored."""
-    from perfgate.core.errors import InputError
-    from perfgate.core.programs import REHEARSAL_VARIABLE
-
     if os.environ.get(REHEARSAL_VARIABLE):
         raise InputError(
             "the stand-ins of a rehearsal have no noise of their own",
@@ -119,15 +119,12 @@ def _refuse_stand_ins() -> None:
         )
 
 
-def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]]":
+def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]:
     """What is stored now, and why it cannot be read if so.
 
     Raises:
         InputError: there is something, and nobody said that it may be replaced.
     """
-    from perfgate.baselines.calibrated_noise import read
-    from perfgate.core.errors import InputError
-
     if not file.exists():
         return None, []
     if not replace:
@@ -143,23 +140,8 @@ def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]
         return None, [f"what was stored could not be read: {error.problem}"]
 
 
-def _prepare(
-    probes: "tuple[Probe, ...]", arguments: argparse.Namespace
-) -> "tuple[Toolchain, Session]":
+def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[Toolchain, Session]:
     """The programs, asked whether they can do it, and a session whose folder is not yet made."""
-    from perfgate.campaign.campaigns import Campaigns
-    from perfgate.campaign.session import LEASE_WAIT_S, Session
-    from perfgate.core.errors import InputError
-    from perfgate.core.locations import Locations
-    from perfgate.core.paths import repository
-    from perfgate.gate.rule import Rule
-    from perfgate.launchers.base import launcher
-    from perfgate.machine.hardware import detect
-    from perfgate.machine.leases import GpuPool
-    from perfgate.plan.calls import commands_to_verify
-    from perfgate.plan.toolchain import BuildOverride, toolchain_for
-    from perfgate.runs.records import RunFolder
-
     stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
     folder = arguments.run_dir or repository() / "runs" / f"{stamp}-{os.getpid()}"
     start_with = launcher[arguments.launcher]()
@@ -187,15 +169,12 @@ def _prepare(
     return tools, session
 
 
-def _repeats(arguments: argparse.Namespace, tools: "Toolchain", probes: "tuple[Probe, ...]") -> int:
+def _repeats(arguments: argparse.Namespace, tools: Toolchain, probes: tuple[Probe, ...]) -> int:
     """Measurements of each point on each start.
 
     Raises:
         InputError: too few starts or repeats, or repeats on a start that serves one measurement.
     """
-    from perfgate.baselines.noise_spread import FEWEST_STARTS
-    from perfgate.core.errors import InputError
-
     if arguments.starts < FEWEST_STARTS:
         raise InputError(
             "too few fresh starts to know their noise",
@@ -218,12 +197,8 @@ def _repeats(arguments: argparse.Namespace, tools: "Toolchain", probes: "tuple[P
 
 
 @contextmanager
-def _recorded(session: "Session") -> Iterator[None]:
+def _recorded(session: Session) -> Iterator[None]:
     """Hold the run folder, and show the progress, while the block runs."""
-    from perfgate.core.paths import repository
-    from perfgate.runs.progress import ProgressView
-    from perfgate.runs.records import RunFolder, session_facts
-
     facts = session_facts(session.machine, sys.argv, repository())
     run = RunFolder.create(session.run.path, {**facts, "synthetic": False, "purpose": "calibrate"})
     view = ProgressView(run.path / "progress.jsonl")
@@ -250,12 +225,8 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 
 def _measure(
-    probes: "tuple[Probe, ...]", tools: "Toolchain", session: "Session", starts: int, repeats: int
-) -> "tuple[Calibrated, list[str]]":
-    from perfgate.baselines.calibrated_noise import Calibrated
-    from perfgate.campaign.calibration import measure, noise_of
-    from perfgate.runs.records import now
-
+    probes: tuple[Probe, ...], tools: Toolchain, session: Session, starts: int, repeats: int
+) -> tuple[Calibrated, list[str]]:
     found = measure(probes, tools, session, starts, repeats)
     noise = noise_of(probes, found)
     calibrated = Calibrated(
@@ -273,14 +244,11 @@ def _measure(
 
 
 def _print(
-    calibrated: "Calibrated",
-    before: "Calibrated | None",
+    calibrated: Calibrated,
+    before: Calibrated | None,
     told: list[str],
-    probes: "tuple[Probe, ...]",
+    probes: tuple[Probe, ...],
 ) -> None:
-    from perfgate.core.metrics import lookup
-    from perfgate.gate.verdict import counted
-
     engine = calibrated.engine
     print(
         f"{calibrated.scenario} on {calibrated.hardware}, {engine.name} {engine.version}: "
@@ -326,12 +294,12 @@ def _print_where(file: Path, *, own: bool, run: Path) -> None:
 
 
 def _plain(
-    calibrated: "Calibrated",
-    before: "Calibrated | None",
+    calibrated: Calibrated,
+    before: Calibrated | None,
     told: list[str],
     file: Path,
     run: Path,
-) -> "dict[str, Json]":
+) -> dict[str, Json]:
     probes: dict[str, Json] = {}
     for label, noise in calibrated.probes.items():
         old = before.probes.get(label) if before else None

@@ -1,12 +1,13 @@
 """A comparison as text for a terminal, as Markdown, and as plain values for JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict, counted, worst
-from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, rows
+from perfgate.reports.tables import markdown_table, text_table
 from perfgate.verdicts.comparison.comparison import Comparison
 from perfgate.verdicts.comparison.probe import ProbeComparison
 from perfgate.verdicts.comparison.sides import Side
@@ -45,7 +46,7 @@ def text(comparison: Comparison) -> str:
         lines += ["", f"{probe.verdict.value}: {probe.name}"]
         table = _rows(probe)
         if table:
-            lines += ["", *_aligned([_columns(), *table]), ""]
+            lines += ["", text_table(_columns(), table, right=NUMBERS), ""]
         lines += list(_sentences(probe))
     lines += ["", *_ending(comparison)]
     return "\n".join(lines)
@@ -64,9 +65,7 @@ def markdown(comparison: Comparison) -> str:
         lines += ["", f"## {probe.verdict.value}: `{probe.name}`", ""]
         table = _rows(probe)
         if table:
-            lines += ["| " + " | ".join(_columns()) + " |", "|---|--:|--:|--:|--:|--:|---|"]
-            lines += ["| " + " | ".join(row) + " |" for row in table]
-            lines.append("")
+            lines += [*markdown_table(_columns(), table, right=NUMBERS), ""]
         lines += [f"- {one}" for one in _sentences(probe)]
     lines += ["", *(f"- {one}" for one in _ending(comparison))]
     return "\n".join(lines)
@@ -153,17 +152,6 @@ def _as_judgement(change: Change) -> Judgement:
         needs_more_runs=False,
         reason="",
     )
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The first and last column to the left, numbers to the right."""
-    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
-    for row in table:
-        cells = [
-            cell.ljust(width) if place in (0, len(row) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def _sentences(probe: ProbeComparison) -> Iterator[str]:

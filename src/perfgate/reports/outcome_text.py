@@ -1,17 +1,11 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-import io
 from collections.abc import Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.verdict import Judgement
+from perfgate.reports.tables import text_table
 from perfgate.verdicts.outcome import Outcome
-
-_WIDTH = 200  # nothing is cut; the longest rows, those of accuracies, have about 140 characters
 
 
 def number(value: float | None) -> str:
@@ -23,7 +17,7 @@ def number(value: float | None) -> str:
 
 def change(judgement: Judgement) -> str:
     """The change as a signed percentage; of an accuracy as points."""
-    return "-" if judgement.change is None else signed(judgement.metric, judgement.change)
+    return signed(judgement.metric, judgement.change)
 
 
 def interval(judgement: Judgement) -> str:
@@ -42,9 +36,9 @@ def band(judgement: Judgement) -> str:
     return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
 
 
-def signed(metric: str, value: float) -> str:
+def signed(metric: str, value: float | None) -> str:
     """A change as a signed percentage; of an accuracy as points."""
-    return f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
+    return "-" if value is None else f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
 
 
 def _unit(metric: str) -> str:
@@ -76,16 +70,12 @@ def _named(judgement: Judgement) -> str:
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
 
 
+NUMBERS = range(1, 6)  # the columns that are set to the right
+
+
 def table(judgements: Sequence[Judgement]) -> str:
     """The metrics as a plain-text table."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for position, column in enumerate(COLUMNS):
-        drawn.add_column(column, justify="left" if position in (0, 6) else "right", no_wrap=True)
-    for row in rows(judgements):
-        drawn.add_row(*(cell.replace("[", r"\[") for cell in row))
-    out = io.StringIO()
-    Console(file=out, width=_WIDTH, color_system=None, highlight=False).print(drawn)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return text_table(COLUMNS, rows(judgements), right=NUMBERS, ruled=True)
 
 
 def render(outcome: Outcome, reproduce: str = "") -> str:

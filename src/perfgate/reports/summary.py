@@ -6,7 +6,8 @@ from typing import Any
 
 from perfgate.campaign.resume import resuming_call
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, rows
+from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
     group_rows,
@@ -114,9 +115,7 @@ def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         "## Fresh starts",
         "",
-        "| " + " | ".join(GROUP_COLUMNS) + " |",
-        "|---|" + "--:|" * (len(GROUP_COLUMNS) - 2) + "---|",
-        *("| " + " | ".join(row) + " |" for row in groups),
+        *markdown_table(GROUP_COLUMNS, groups, right=range(1, len(GROUP_COLUMNS) - 1)),
         "",
     ]
 
@@ -133,9 +132,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Next step: {error['next_step']}.", ""]
     judgements = [as_judgement(plain) for plain in record["judgements"]]
     if judgements:
-        lines += ["| " + " | ".join(COLUMNS) + " |", "|---|--:|--:|--:|--:|--:|---|"]
-        lines += ["| " + " | ".join(row) + " |" for row in rows(judgements)]
-        lines.append("")
+        lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
         for one in judgements:
             lines.append(f"- {one.metric}: {one.reason}")
             lines += [f"  - note: {note}" for note in one.notes]
