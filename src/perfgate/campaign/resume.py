@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.performance import Change
@@ -93,7 +95,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
     return Outcome(
         subject,
         Verdict(line["verdict"]),
-        tuple(_judgement(one) for one in line["judgements"]),
+        judgements_of(line),
         measurements,
         compared_with=line["compared_with"],
         reason=line["reason"],
@@ -109,22 +111,13 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         injected=tuple(line["injected"]),
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
-        observed=tuple(
-            Change(**{**one, "interval": tuple(one["interval"])}) for one in line["observed"]
-        ),
+        observed=convert(line["observed"], tuple[Change, ...]),
     )
 
 
-def _judgement(plain: Line) -> Judgement:
-    interval = plain["interval"]
-    return Judgement(
-        **{
-            **plain,
-            "verdict": Verdict(plain["verdict"]),
-            "notes": tuple(plain["notes"]),
-            "interval": None if interval is None else tuple(interval),
-        }
-    )
+def judgements_of(line: Line) -> tuple[Judgement, ...]:
+    """The judgements of a verdict's record."""
+    return convert(line["judgements"], tuple[Judgement, ...])
 
 
 # Whether this session may go on with that run.

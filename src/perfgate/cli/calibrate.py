@@ -6,7 +6,6 @@ family. A person commits the file. docs/calibrate.md
 """
 
 import argparse
-import datetime
 import os
 import signal
 import sys
@@ -20,22 +19,17 @@ from perfgate.baselines.calibrated_noise import Calibrated, noise_file, read, sa
 from perfgate.baselines.noise_spread import FEWEST_STARTS
 from perfgate.campaign.calibration import chosen_probes, measure, noise_of
 from perfgate.campaign.campaigns import Campaigns
-from perfgate.campaign.session import LEASE_WAIT_S, Session
+from perfgate.campaign.session import Session, open_session, run_path
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.paths import repository
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import counted
-from perfgate.launchers.base import launcher
 from perfgate.machine.hardware import detect
-from perfgate.machine.leases import GpuPool
-from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder, now, session_facts
 from perfgate.scenarios.probe import Probe
@@ -142,31 +136,18 @@ def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]
 
 def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[Toolchain, Session]:
     """The programs, asked whether they can do it, and a session whose folder is not yet made."""
-    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    folder = arguments.run_dir or repository() / "runs" / f"{stamp}-{os.getpid()}"
-    start_with = launcher[arguments.launcher]()
-    session = Session(
-        RunFolder(folder.absolute()),
-        detect(),
-        start_with,
-        Rule(),
-        pool=GpuPool.of_machine(),
-        lease_wait_s=LEASE_WAIT_S,
-    )
-    unable = Campaigns(session).unable(probes[0])
-    if unable is not None:
+    run = RunFolder(run_path(arguments.run_dir, repository()))
+    session = open_session(run, detect(), arguments.launcher)
+    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
+    campaigns = Campaigns(session, override)
+    reason = campaigns.unable(probes[0])
+    if reason is not None:
         raise InputError(
             "this machine cannot run the scenario",
-            found=unable,
+            found=reason,
             hint="`perfgate doctor` names what it can run",
         )
-    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    where = start_with.locations(Locations.of_environment(), probes[0].scenario, override.version)
-    tools = toolchain_for(probes[0].scenario, where, override)
-    tools.require()
-    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    tools.engine.verify(tools.build, commands, tools.locations)
-    return tools, session
+    return campaigns.toolchain(probes[0].scenario), session
 
 
 def _repeats(arguments: argparse.Namespace, tools: Toolchain, probes: tuple[Probe, ...]) -> int:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import resuming_call
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.campaign.resume import judgements_of, resuming_call
+from perfgate.gate.verdict import Verdict, counted
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
@@ -130,7 +130,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += [f"{error['class']}: {error['message']}", ""]
         lines += [f"    {line}" for line in error["evidence"]]
         lines += ["", f"Next step: {error['next_step']}.", ""]
-    judgements = [as_judgement(plain) for plain in record["judgements"]]
+    judgements = judgements_of(record)
     if judgements:
         lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
         for one in judgements:
@@ -146,13 +146,3 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
     elif record["reason"]:
         lines += [record["reason"], ""]
     return lines
-
-
-def as_judgement(plain: Mapping[str, Any]) -> Judgement:
-    """A judgement read back from a record."""
-    values = dict(plain)
-    values["verdict"] = Verdict(values["verdict"])
-    values["notes"] = tuple(values["notes"])
-    if values["interval"] is not None:
-        values["interval"] = tuple(values["interval"])
-    return Judgement(**values)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from perfgate.campaign.resume import judgements_of
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import brief, resolution
-from perfgate.reports.summary import as_judgement
 from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -25,7 +25,7 @@ def terminal_lines(
     skipped = [line for line in records if line["record"] == "skipped"]
     for line in verdicts:
         verdict = Verdict(line["verdict"])
-        judgements = [as_judgement(plain) for plain in line["judgements"]]
+        judgements = judgements_of(line)
         every += judgements
         detail = brief(judgements) or line["reason"] or line["error"]["message"]
         good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
