@@ -6,7 +6,7 @@ from typing import Any
 
 from perfgate.campaign.resume import judgements_of, resuming_call
 from perfgate.gate.verdict import Verdict, counted
-from perfgate.reports.outcome_text import COLUMNS, NUMBERS, rows
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
@@ -133,10 +133,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
     judgements = judgements_of(record)
     if judgements:
         lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
-        for one in judgements:
-            lines.append(f"- {one.metric}: {one.reason}")
-            lines += [f"  - note: {note}" for note in one.notes]
-            lines += [f"  - waived: {one.waiver}"] if one.waiver else []
+        lines += reasons(judgements, "- ")
         lines += [f"- note: {note}" for note in record["notes"]]
         lines += [
             "",
