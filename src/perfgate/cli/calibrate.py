@@ -16,11 +16,11 @@ from types import FrameType
 from typing import NoReturn
 
 from perfgate.baselines.calibrated_noise import Calibrated, noise_file, read, save
-from perfgate.baselines.noise_spread import FEWEST_STARTS
+from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread
 from perfgate.campaign.calibration import chosen_probes, measure, noise_of
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.session import Session, open_session, run_path
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json
@@ -39,35 +39,33 @@ FAILED = 1
 INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
 
 
+_HELP = {
+    "scenario": "id of the scenario",
+    "--starts": "fresh starts, at least 5 (default: 10)",
+    "--repeats": "measurements of each point on each start (default: 2; 1 where the program that "
+    "measures has the engine inside, as each measurement is a start then)",
+    "--points": "only these points of the sweep",
+    "--replace": "overwrite the noise that is already stored",
+    "--launcher": "how programs are started",
+    "--run-dir": "the run folder (default: runs/<time>-<pid>)",
+    "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
+    "--engine-commit": "commit of the engine (default: ask the program)",
+}
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    add = command.add_argument
-    add("scenario", help="id of the scenario")
-    add(
-        "--starts", type=int, default=10, metavar="N", help="fresh starts, at least 5 (default: 10)"
-    )
-    add(
-        "--repeats",
-        type=int,
-        metavar="R",
-        help="measurements of each point on each start (default: 2; 1 where the program that "
-        "measures has the engine inside, as each measurement is a start then)",
-    )
-    add("--points", metavar="c1,c4", help="only these points of the sweep")
-    add("--replace", action="store_true", help="overwrite the noise that is already stored")
+    add = described(command, _HELP)
+    add("scenario")
+    add("--starts", type=int, default=10, metavar="N")
+    add("--repeats", type=int, metavar="R")
+    add("--points", metavar="c1,c4")
+    add("--replace", action="store_true")
     add_folder(command)
-    add("--launcher", default="local", help="how programs are started")
-    add("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
-    add(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release of the engine, whose spelling is used (default: ask the program)",
-    )
-    add(
-        "--engine-commit",
-        metavar="COMMIT",
-        help="commit of the engine (default: ask the program)",
-    )
+    add("--launcher", default="local")
+    add("--run-dir", type=Path)
+    add("--engine-version", metavar="RELEASE")
+    add("--engine-commit", metavar="COMMIT")
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -225,10 +223,7 @@ def _measure(
 
 
 def _print(
-    calibrated: Calibrated,
-    before: Calibrated | None,
-    told: list[str],
-    probes: tuple[Probe, ...],
+    calibrated: Calibrated, before: Calibrated | None, told: list[str], probes: tuple[Probe, ...]
 ) -> None:
     engine = calibrated.engine
     print(
@@ -236,29 +231,18 @@ def _print(
         f"{counted(calibrated.starts, 'fresh start')}, each point measured "
         f"{counted(calibrated.repeats, 'time')} on each\n"
     )
-    rows = []
-    others = 0
-    for probe in probes:
-        metrics = calibrated.probes[probe.label].metrics
-        others += len(metrics.keys() - set(probe.gating_metrics()))
-        for name in probe.gating_metrics():
-            one = metrics[name]
-            old = before.probes.get(probe.label) if before else None
-            was = old.metrics.get(name) if old else None
-            rows.append(
-                (
-                    probe.label,
-                    name,
-                    f"{one.between:.2%}",
-                    "-" if one.within is None else f"{one.within:.2%}",
-                    f"{one.sigma:.2%}",
-                    f"{one.dof:.1f}",
-                    f"{was.sigma:.2%}" if was else f"{lookup(name).family.sigma:.2%} (prior)",
-                )
-            )
+    metrics = {probe.label: calibrated.probes[probe.label].metrics for probe in probes}
     columns = ("probe", "metric", "between starts", "within one", "one start", "dof", "before")
-    print_table(columns, rows)
+    print_table(
+        columns,
+        [
+            _row(probe.label, name, metrics[probe.label][name], _sigma(before, probe.label, name))
+            for probe in probes
+            for name in probe.gating_metrics()
+        ],
+    )
     print()
+    others = sum(len(metrics[probe.label].keys() - set(probe.gating_metrics())) for probe in probes)
     if others:
         print(f"and {counted(others, 'metric')} that do not gate, in the file")
     for label in before.probes if before else ():
@@ -268,6 +252,25 @@ def _print(
         print(line)
 
 
+def _row(label: str, metric: str, noise: Spread, before: float | None) -> tuple[str, ...]:
+    return (
+        label,
+        metric,
+        f"{noise.between:.2%}",
+        "-" if noise.within is None else f"{noise.within:.2%}",
+        f"{noise.sigma:.2%}",
+        f"{noise.dof:.1f}",
+        f"{lookup(metric).family.sigma:.2%} (prior)" if before is None else f"{before:.2%}",
+    )
+
+
+def _sigma(calibrated: Calibrated | None, label: str, metric: str) -> float | None:
+    """The noise of one start that was stored; None: there is none."""
+    probe = calibrated.probes.get(label) if calibrated else None
+    found = probe.metrics.get(metric) if probe else None
+    return found.sigma if found else None
+
+
 def _print_where(file: Path, *, own: bool, run: Path) -> None:
     print(f"noise: {file}")
     print("it counts on this machine" if own else "commit this file for it to count elsewhere")
@@ -275,25 +278,21 @@ def _print_where(file: Path, *, own: bool, run: Path) -> None:
 
 
 def _plain(
-    calibrated: Calibrated,
-    before: Calibrated | None,
-    told: list[str],
-    file: Path,
-    run: Path,
+    calibrated: Calibrated, before: Calibrated | None, told: list[str], file: Path, run: Path
 ) -> dict[str, Json]:
-    probes: dict[str, Json] = {}
-    for label, noise in calibrated.probes.items():
-        old = before.probes.get(label) if before else None
-        probes[label] = {
+    probes: dict[str, Json] = {
+        label: {
             name: {
                 "between": one.between,
                 "within": one.within,
                 "sigma": one.sigma,
                 "dof": one.dof,
-                "before": old.metrics[name].sigma if old and name in old.metrics else None,
+                "before": _sigma(before, label, name),
             }
             for name, one in noise.metrics.items()
         }
+        for label, noise in calibrated.probes.items()
+    }
     return {
         "scenario": calibrated.scenario,
         "hardware": calibrated.hardware,

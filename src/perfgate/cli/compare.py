@@ -11,7 +11,7 @@ regression. docs/compare.md
 import argparse
 from pathlib import Path
 
-from perfgate.cli.output import add_format, print_json
+from perfgate.cli.output import add_format, described, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.reports.comparison import markdown, plain, status_of, text
@@ -19,31 +19,26 @@ from perfgate.verdicts.comparison.comparison import compare
 from perfgate.verdicts.comparison.inputs import read_side
 from perfgate.verdicts.comparison.probe import ComparisonOptions
 
+_HELP = {
+    "a": "the reference",
+    "b": "the new one",
+    "--band": "the loss of this metric that counts (default: the metric's own); may be given again",
+    "--metric": "judge only these metrics and report the others (default: all that have a band)",
+    "--across": "facts that are meant to differ, e.g. driver or gpus; scenario: match probes by "
+    "label",
+    "--probe": "only these probes, by name or label",
+}
+
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    add = command.add_argument
-    add("a", type=Path, metavar="A", help="the reference")
-    add("b", type=Path, metavar="B", help="the new one")
-    for option, value, what in (
-        (
-            "--band",
-            "METRIC=FRACTION",
-            "the loss of this metric that counts (default: the metric's own); may be given again",
-        ),
-        (
-            "--metric",
-            "NAME,…",
-            "judge only these metrics and report the others (default: all that have a band)",
-        ),
-        (
-            "--across",
-            "FACT,…",
-            "facts that are meant to differ, e.g. driver or gpus; scenario: match probes by label",
-        ),
-        ("--probe", "NAME,…", "only these probes, by name or label"),
-    ):
-        add(option, action="append", default=[], metavar=value, help=what)
+    add = described(command, _HELP)
+    add("a", type=Path, metavar="A")
+    add("b", type=Path, metavar="B")
+    add("--band", action="append", default=[], metavar="METRIC=FRACTION")
+    add("--metric", action="append", default=[], metavar="NAME,…")
+    add("--across", action="append", default=[], metavar="FACT,…")
+    add("--probe", action="append", default=[], metavar="NAME,…")
     add_format(command, markdown_for="an issue")
     command.set_defaults(execute=_run)
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
 
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Locations
@@ -26,50 +26,33 @@ from perfgate.scenarios.scenario import Scenario
 _WIDTH = 70
 
 
+_HELP = {
+    "--scenario": "look closely at the machine for this one (preflight)",
+    "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
+    "--run-dir": "where the run's files would go (default: runs)",
+    "--reach": "log in to the other nodes of an mpirun scenario",
+    "--try-vboost": "set the GPUs' vboost slider, see that it is set, and put back what was there",
+    "--launcher": "how its programs would be started (default: local)",
+    "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
+    "scenario",
+    "--contained": "the engine's programs are in a container: do not look for them here",
+    "--import": "a module of engines or clients of your own; may be given again",
+}
+
+
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    add = command.add_argument
-    add("--scenario", metavar="ID", help="look closely at the machine for this one (preflight)")
+    add = described(command, _HELP)
+    add("--scenario", metavar="ID")
     add_folder(command)
-    add(
-        "--shape",
-        metavar="ISL/OSL",
-        help="other lengths, for a scenario to explore with, e.g. 4096/512",
-    )
-    add(
-        "--run-dir", type=Path, metavar="DIR", help="where the run's files would go (default: runs)"
-    )
-    add("--reach", action="store_true", help="log in to the other nodes of an mpirun scenario")
-    add(
-        "--try-vboost",
-        type=int,
-        metavar="LEVEL",
-        help="set the GPUs' vboost slider, see that it is set, and put back what was there",
-    )
-    add(
-        "--launcher",
-        choices=["local", "docker", "slurm"],
-        default="local",
-        help="how its programs would be started (default: local)",
-    )
-    add(
-        "--on-node",
-        action="store_true",
-        help="this is a node that a launcher found: look at its GPUs whatever starts the scenario",
-    )
-    add(
-        "--contained",
-        action="store_true",
-        help="the engine's programs are in a container: do not look for them here",
-    )
-    add(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="a module of engines or clients of your own; may be given again",
-    )
+    add("--shape", metavar="ISL/OSL")
+    add("--run-dir", type=Path, metavar="DIR")
+    add("--reach", action="store_true")
+    add("--try-vboost", type=int, metavar="LEVEL")
+    add("--launcher", choices=["local", "docker", "slurm"], default="local")
+    add("--on-node", action="store_true")
+    add("--contained", action="store_true")
+    add("--import", dest="modules", action="append", default=[], metavar="MODULE")
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -117,17 +100,16 @@ def _import(modules: Sequence[str]) -> None:
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
-    given = {
-        "--run-dir": arguments.run_dir is not None,
-        "--reach": arguments.reach,
-        "--try-vboost": arguments.try_vboost is not None,
-        "--shape": arguments.shape is not None,
-        "--launcher": arguments.launcher != "local",
-        "--on-node": arguments.on_node,
-        "--contained": arguments.contained,
-    }
-    for option, is_given in given.items():
-        if is_given:
+    for option, default in {
+        "--run-dir": None,
+        "--reach": False,
+        "--try-vboost": None,
+        "--shape": None,
+        "--launcher": "local",
+        "--on-node": False,
+        "--contained": False,
+    }.items():
+        if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
             raise InputError(
                 "belongs to the preflight of one scenario",
                 field=option,

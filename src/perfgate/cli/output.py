@@ -1,10 +1,22 @@
-"""How commands print: a table for people, JSON for scripts."""
+"""What all commands share: options with their helps; tables for people, JSON for scripts."""
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from perfgate.reports.tables import markdown_table, text_table
+
+
+def described(
+    parser: argparse.ArgumentParser, helps: Mapping[str, str]
+) -> Callable[..., argparse.Action]:
+    """`add_argument` of `parser`, which takes each argument's help from `helps`, by its name."""
+
+    def add(*names: str, **settings: Any) -> argparse.Action:
+        return parser.add_argument(*names, help=helps[names[-1]], **settings)
+
+    return add
 
 
 def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> None:

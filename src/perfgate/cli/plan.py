@@ -14,7 +14,7 @@ from pathlib import Path
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Planner, Seconds
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_selection, load, selected
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
@@ -26,32 +26,22 @@ from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.verdicts.detectability import Prospect
 from perfgate.verdicts.exit_status import ExitStatus
 
+_HELP = {
+    "--engine-version": "release under test (default: ask the program, else that of the document)",
+    "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
+    "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
+    "--gate": "a release depends on it: what would get no verdict is a failure (exit status 12)",
+}
+
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    add = command.add_argument
+    add = described(command, _HELP)
     add_selection(command)
-    add(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release under test (default: ask the program, else that of the document)",
-    )
-    add(
-        "--engine-commit",
-        metavar="COMMIT",
-        help="commit under test, which chooses the baseline (default: ask the program)",
-    )
-    add(
-        "--engine-repo",
-        type=Path,
-        metavar="PATH",
-        help="clone of the engine's repository, to find the nearest ancestor's baseline",
-    )
-    add(
-        "--gate",
-        action="store_true",
-        help="a release depends on it: what would get no verdict is a failure (exit status 12)",
-    )
+    add("--engine-version", metavar="RELEASE")
+    add("--engine-commit", metavar="COMMIT")
+    add("--engine-repo", type=Path, metavar="PATH")
+    add("--gate", action="store_true")
     add_format(command)
     command.set_defaults(execute=_run)
 

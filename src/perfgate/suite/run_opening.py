@@ -37,9 +37,10 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
             session holds it, or it was started for something else.
     """
     facts = _shape(option)
+    fingerprint = {"fingerprint": machine.fingerprint()}
     if option("--resume") is None:
         facts = {**session_facts(machine, sys.argv, root), **facts}
-        run = RunFolder.create(run_path(option("--run-dir"), root), facts | _fingerprint(machine))
+        run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
         run.write_summary(summary(run.facts(), [], None))
         return run
     given: Path = option("--resume")
@@ -51,7 +52,7 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
             expected="one of both",
         )
     if launcher[option("--launcher")].here:
-        facts |= _fingerprint(machine)
+        facts |= fingerprint
     run = RunFolder.reopen(run_named(given, root))
     try:
         require_same(run.facts(), facts)
@@ -70,10 +71,6 @@ def _shape(option: Option) -> dict[str, object]:
         "injected": mask_arguments(option("--inject")),
         "vboost": option("--vboost"),
     }
-
-
-def _fingerprint(machine: Machine) -> dict[str, object]:
-    return {"fingerprint": machine.fingerprint()}
 
 
 def run_named(given: Path, root: Path) -> Path:
