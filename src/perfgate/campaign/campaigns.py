@@ -70,7 +70,7 @@ class Campaigns:
         }
         self._groups = Groups(needs, self.session.kept)
 
-    def unable(self, one: Selected) -> str | None:
+    def why_not(self, one: Selected) -> str | None:
         """Why it cannot be run: what this machine lacks, or time; None if it can."""
         if self._kept(one) is not None:
             return None

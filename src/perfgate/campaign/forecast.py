@@ -219,7 +219,7 @@ class Planner:
         probes = tuple(
             PlannedProbe(
                 probe,
-                _words(probe, comparison),
+                _compared_with(probe, comparison),
                 prospects(probe, comparison, rule, most),
                 seconds[probe],
             )
@@ -248,7 +248,7 @@ class Planner:
         version, commit = self._override.version, self._override.commit
         if version is not None:
             return PlannedBuild(EngineBuild(name, version, commit or version), "as told")
-        installed = self._ask(scenario)
+        installed = self._installed_build(scenario)
         if installed is not None:
             build = replace(installed, commit=commit or installed.commit)
             return PlannedBuild(build, "the installed one")
@@ -259,7 +259,7 @@ class Planner:
             EngineBuild(name, version, commit), "of the document, as none is installed here"
         )
 
-    def _ask(self, scenario: Scenario) -> EngineBuild | None:
+    def _installed_build(self, scenario: Scenario) -> EngineBuild | None:
         name = scenario.engine.name
         if name not in self._installed:
             try:
@@ -270,7 +270,7 @@ class Planner:
         return self._installed[name]
 
 
-def _words(probe: Probe, comparison: ProbeReference) -> str:
+def _compared_with(probe: Probe, comparison: ProbeReference) -> str:
     if probe.is_smoke:
         return "passes when it answers"
     if comparison.entry is not None:
@@ -332,7 +332,7 @@ def _most(
 def _of_calibration(calibrated: Calibrated | None, machine: Machine) -> tuple[str, ...]:
     if calibrated is None:
         return ()
-    told = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
+    note = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
     if calibrated.differences(machine.fingerprint()):
-        return (f"{told}, on a machine unlike this one: it counts if the facts match there",)
-    return (f"{told}, on a machine like this one",)
+        return (f"{note}, on a machine unlike this one: it counts if the facts match there",)
+    return (f"{note}, on a machine like this one",)

@@ -33,35 +33,35 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     verb.set_defaults(execute=_diff)
 
 
-def print_promotion(told: Promotion) -> None:
+def print_promotion(promotion: Promotion) -> None:
     """What accepting a candidate changes, for a person."""
-    print(f"compared with: {_compared_with(told)}")
-    print_table(_COLUMNS, _rows(told.probes))
-    for probe in told.probes:
+    print(f"compared with: {_compared_with(promotion)}")
+    print_table(_COLUMNS, _rows(promotion.probes))
+    for probe in promotion.probes:
         for fact in probe.facts:
             print(f"not comparable: {probe.probe} {fact}")
-    print(f"change: {_WORDS[told.change]}")
-    for note in told.notes:
+    print(f"change: {_WORDS[promotion.change]}")
+    for note in promotion.notes:
         print(f"note: {note}")
 
 
-def plain_promotion(told: Promotion) -> dict[str, object]:
+def plain_promotion(promotion: Promotion) -> dict[str, object]:
     """The same for a script."""
     return {
-        "baseline": str(told.file),
-        "written": told.written,
-        "change": told.change,
-        "compared_with": _compared_with(told),
-        "changes": [_plain_probe(probe) for probe in told.probes],
-        "notes": list(told.notes),
+        "baseline": str(promotion.file),
+        "written": promotion.written,
+        "change": promotion.change,
+        "compared_with": _compared_with(promotion),
+        "changes": [_plain_probe(probe) for probe in promotion.probes],
+        "notes": list(promotion.notes),
     }
 
 
-def _compared_with(told: Promotion) -> str:
-    if told.before is None:
+def _compared_with(promotion: Promotion) -> str:
+    if promotion.before is None:
         return "nothing, there is no baseline yet"
-    engine = told.before.baseline.engine
-    return f"{engine.name} {engine.version}, commit {engine.commit} ({told.before.why})"
+    engine = promotion.before.baseline.engine
+    return f"{engine.name} {engine.version}, commit {engine.commit} ({promotion.before.why})"
 
 
 def _plain_probe(probe: ProbeChanges) -> dict[str, object]:
@@ -104,8 +104,8 @@ def _diff(arguments: argparse.Namespace) -> int:
     for probe in probes:
         for fact in probe.facts:
             # `differences` speaks of a measurement and a baseline: here B and A.
-            told = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
-            print(f"\nnot comparable: {probe.probe} {told}")
+            difference = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
+            print(f"\nnot comparable: {probe.probe} {difference}")
     return 0
 
 

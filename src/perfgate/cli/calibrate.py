@@ -80,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     repeats = _repeats(arguments, tools, probes)
     try:
         with _recorded(session), _sigterm_interrupts():
-            calibrated, told = _measure(probes, tools, session, arguments.starts, repeats)
+            calibrated, notes = _measure(probes, tools, session, arguments.starts, repeats)
             save(calibrated, file)
     except KeyboardInterrupt:
         print(
@@ -91,11 +91,11 @@ def _run(arguments: argparse.Namespace) -> int:
     except RunError as error:
         print(f"perfgate: {error}\nrun folder: {session.run.path}", file=sys.stderr)
         return FAILED
-    told = [*why_unreadable, *told]
+    notes = [*why_unreadable, *notes]
     if arguments.format == "json":
-        print_json(_plain(calibrated, before, told, file, session.run.path))
+        print_json(_plain(calibrated, before, notes, file, session.run.path))
     else:
-        _print(calibrated, before, told, probes)
+        _print(calibrated, before, notes, probes)
         _print_where(file, own=scenario.gate.reference == "self", run=session.run.path)
     return 0
 
@@ -138,7 +138,7 @@ def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[
     session = open_session(run, detect(), arguments.launcher)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     campaigns = Campaigns(session, override)
-    reason = campaigns.unable(probes[0])
+    reason = campaigns.why_not(probes[0])
     if reason is not None:
         raise InputError(
             "this machine cannot run the scenario",
@@ -219,11 +219,11 @@ def _measure(
         repeats=repeats,
         probes=noise,
     )
-    return calibrated, found.told
+    return calibrated, found.notes
 
 
 def _print(
-    calibrated: Calibrated, before: Calibrated | None, told: list[str], probes: tuple[Probe, ...]
+    calibrated: Calibrated, before: Calibrated | None, notes: list[str], probes: tuple[Probe, ...]
 ) -> None:
     engine = calibrated.engine
     print(
@@ -248,7 +248,7 @@ def _print(
     for label in before.probes if before else ():
         if label not in calibrated.probes:
             print(f"{label}: its stored noise is gone, as it was not measured again")
-    for line in told:
+    for line in notes:
         print(line)
 
 
@@ -278,7 +278,7 @@ def _print_where(file: Path, *, own: bool, run: Path) -> None:
 
 
 def _plain(
-    calibrated: Calibrated, before: Calibrated | None, told: list[str], file: Path, run: Path
+    calibrated: Calibrated, before: Calibrated | None, notes: list[str], file: Path, run: Path
 ) -> dict[str, Json]:
     probes: dict[str, Json] = {
         label: {
@@ -299,7 +299,7 @@ def _plain(
         "starts": calibrated.starts,
         "repeats": calibrated.repeats,
         "probes": probes,
-        "told": [*told],
+        "told": [*notes],
         "file": str(file),
         "run": str(run),
     }

@@ -161,8 +161,8 @@ def _vboost(level: int, report: PreflightReport) -> Check:
         with boosted(level, report.gpus) as before:
             was = ", ".join(sorted({str(one) for one in before.values()}))
     except RunError as error:
-        told = "; ".join([error.message, *error.evidence])
-        return Check("vboost", "failed", told, expected, error.hint)
+        found = "; ".join([error.message, *error.evidence])
+        return Check("vboost", "failed", found, expected, error.hint)
     except MissingProgram as error:
         return Check("vboost", "failed", str(error), expected)
     return Check("vboost", "ok", f"was set to {level}, seen, and put back to {was}", expected)

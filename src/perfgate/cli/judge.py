@@ -47,7 +47,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.metric is None:
         return _judge_lines(arguments)
-    judgement = judge_question(_asked(arguments))
+    judgement = judge_question(_question(arguments))
     if arguments.format == "json":
         print_json(answer(judgement))
     else:
@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return _status([judgement.verdict.value])
 
 
-def _asked(arguments: argparse.Namespace) -> NumberTest:
+def _question(arguments: argparse.Namespace) -> NumberTest:
     """The question that the options ask, read as if it were a line."""
     for name in ("baseline", "new"):
         if getattr(arguments, name) is None:

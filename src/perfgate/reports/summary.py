@@ -36,7 +36,7 @@ def summary(
     verdicts = [record for record in records if record["record"] == "verdict"]
     lines = [
         *_head(facts, records, status),
-        *_told(resumptions(records), starts(records), suspicion(records)),
+        *_paragraphs(resumptions(records), starts(records), suspicion(records)),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
         *_listed("Probably worse, though nothing depends on it", warnings(records)),
@@ -86,7 +86,7 @@ def _head(
     ]
 
 
-def _told(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:
+def _paragraphs(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:
     """What is said of the run as a whole, a paragraph each."""
     lines = []
     for one in resumed:

@@ -38,16 +38,16 @@ def terminal_lines(
             f"compared with itself, this machine now shows no loss smaller than: {smallest}",
             False,
         )
-    for told in waived(records):
-        yield f"{'waived':14} {told}", False
-    for told in waiver_faults(records):
-        yield f"{'waiver':14} {told}", False
+    for text in waived(records):
+        yield f"{'waived':14} {text}", False
+    for text in waiver_faults(records):
+        yield f"{'waiver':14} {text}", False
     if worse := warnings(records):
         yield f"probably worse, though nothing depends on it: {', '.join(worse)}", False
-    if told := starts(records):
-        yield told, False
-    if told := suspicion(records):
-        yield f"suspicion: {told}", False
+    if text := starts(records):
+        yield text, False
+    if text := suspicion(records):
+        yield f"suspicion: {text}", False
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         yield f"exit status {status.value}: {meaning(status, ends)}", False

@@ -46,13 +46,13 @@ class RehearsalSeam:
             launcher[option("--launcher")].starts_by,
         )
 
-    def join(self, told: str) -> None:
-        """Take part in what the main process put in place, as it told it."""
-        variables = json.loads(told)
+    def join(self, variables_json: str) -> None:
+        """Take part in what the main process put in place, as it says."""
+        variables = json.loads(variables_json)
         if variables:
             self._loaded().enter(variables)
 
-    def told(self) -> str:
+    def variables_json(self) -> str:
         """What a worker must know to take part."""
         return json.dumps(dict(self._environment.variables) if self._environment else {})
 

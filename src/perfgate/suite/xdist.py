@@ -78,11 +78,11 @@ class XdistHooks:
         with usage_errors():
             run = self._session.open_run()
         self._session.end_on_sigterm()
-        told = node.workerinput  # type: ignore[attr-defined]
-        told["perfgate_run"] = str(run.path)
-        told["perfgate_stage"] = self._session.rehearsal.told()
+        worker = node.workerinput  # type: ignore[attr-defined]
+        worker["perfgate_run"] = str(run.path)
+        worker["perfgate_stage"] = self._session.rehearsal.variables_json()
         budget = self._session.options.budget
-        told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
+        worker["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
