@@ -284,14 +284,18 @@ def _compared_with(probe: Probe, comparison: ProbeReference) -> str:
     return "no baseline: this run would only measure"
 
 
+def _known_seconds(entry: Entry | None) -> list[float]:
+    """What the runs of a baseline took, where they say so."""
+    return [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
+
+
 def _seconds(probe: Probe, entry: Entry | None, tools: Toolchain) -> Seconds:
     """One measurement of a probe, as its baseline's runs took, else as the limits allow."""
-    known = [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
-    served = not tools.is_offline(probe)
+    known = _known_seconds(entry)
     if known:
         return Seconds(fmean(known))
     limits = probe.scenario.limits
-    if isinstance(probe.what, Smoke) and served:
+    if isinstance(probe.what, Smoke) and not tools.is_offline(probe):
         within = min(ANSWER_WITHIN_S, limits.silence_s)
         return Seconds(within * len(probe.what.prompts), at_most=True)
     return Seconds(limits.total_s, at_most=True)
@@ -299,13 +303,8 @@ def _seconds(probe: Probe, entry: Entry | None, tools: Toolchain) -> Seconds:
 
 def _start(tools: Toolchain, compared: Mapping[Probe, Reference]) -> Seconds:
     """The engine's own start, where no probe's seconds hold it."""
-    known = [
-        run.seconds
-        for reference in compared.values()
-        for run in (reference.entry.runs if reference.entry else ())
-        if run.seconds is not None
-    ]
-    if known or all(tools.is_offline(probe) for probe in compared):
+    is_known = any(_known_seconds(reference.entry) for reference in compared.values())
+    if is_known or all(tools.is_offline(probe) for probe in compared):
         return Seconds(0.0)
     return Seconds(tools.scenario.limits.start_s, at_most=True)
 

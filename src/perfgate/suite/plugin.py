@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
 
 import pytest
 
@@ -65,10 +64,8 @@ class SuiteSession:
         self.run: RunFolder | None = None
         self._campaigns: Campaigns | None = None
         self._view: ProgressView | None = None
-        self._stream: TextIO | None = None
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
-        self._took_sigterm = False
         self._unwritten: RunError | None = None
         self._unusable: PerfgateError | None = None
         self.rehearsal = RehearsalSeam()
@@ -131,9 +128,10 @@ class SuiteSession:
                 option = self.config.getoption
                 self.options.require_possible()
                 self.run = opened(option, self.config.rootpath, self.options.machine)
-                self._stream = os.fdopen(os.dup(self._terminal), "w")
+                stream = os.fdopen(os.dup(self._terminal), "w")
+                self.config.add_cleanup(stream.close)
                 progress = self.run.path / "progress.jsonl"
-                self._view = ProgressView(progress, self._stream, from_now=self.options.resumes)
+                self._view = ProgressView(progress, stream, from_now=self.options.resumes)
                 self._view.start()
                 if self.options.rehearses:
                     folder = self.run.path / "rehearsal"
@@ -237,11 +235,14 @@ class SuiteSession:
         def interrupt(number: int, _frame: FrameType | None) -> None:
             raise KeyboardInterrupt(f"signal {number}")
 
+        def restore() -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
         if threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, interrupt)
-            self._took_sigterm = True
+            self.config.add_cleanup(restore)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -309,7 +310,3 @@ class SuiteSession:
         self.rehearsal.leave()
         if self.run is not None:
             self.run.close()
-        if self._stream is not None:
-            self._stream.close()
-        if self._took_sigterm:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
