@@ -24,13 +24,14 @@ BROKEN := --inject accuracy.temperature=2
 # What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.
 NEED_SLURM := tests/slurm tests/mpi
 SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
-# Each file on one worker, in the order of tests/conftest.py: those with slow tests first. The tests
-# that need a cluster mostly wait for it, so that there are more of them at once.
+# Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
+# mostly wait, for processes, time limits or a cluster, so that there are more workers than cores.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
+WORKERS := $(shell n=$$((3 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test nightly lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -93,12 +94,18 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 	@$(SLURM) ci/local-through-slurm.sh $(abspath $(BIN)/python)
 
 # Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
-test slurm-test: export PYTHONDONTWRITEBYTECODE =
+test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
 
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n 2 $(SIDE_BY_SIDE) $(COVERAGE)
+	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
+
+nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection (over half an hour)
+	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
+	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
+	@echo "== the study of error rates"
+	@$(MAKE) detection
 
 lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports
 	@echo "== format, lint, types, imports"
@@ -121,4 +128,4 @@ constraints: ## resolve the newest versions anew into constraints.txt
 	@PYTHON=$(PYTHON) ci/resolve-constraints.sh
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache
+	rm -rf $(VENV) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache

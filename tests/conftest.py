@@ -1,6 +1,7 @@
 """What many tests share: a checkout of their own."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +19,12 @@ settings.load_profile("perfgate")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: no worker begins the longest of them when the others are done.
 
-    The rest keeps its order, and each file stays in one piece.
+    First of all those that `make nightly` lets grow, then those with the most tests. The rest keeps
+    its order, and each file stays in one piece.
     """
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    grow = {item.path for item in items if item.get_closest_marker("nightly")}
+    items.sort(key=lambda item: (item.path not in grow & slow.keys(), -slow[item.path]))
 
 
 @pytest.fixture(scope="session", autouse=True)

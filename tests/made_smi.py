@@ -48,6 +48,8 @@ class Smi:
 def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smi:
     folder = tmp_path / "smi"
     folder.mkdir()
-    monkeypatch.setenv("PERFGATE_PROGRAM_NVIDIA_SMI", shlex.join([sys.executable, str(PROGRAM)]))
+    # Without site packages: it needs none, and coverage starts in every process that has them.
+    argv = [sys.executable, "-S", str(PROGRAM)]
+    monkeypatch.setenv("PERFGATE_PROGRAM_NVIDIA_SMI", shlex.join(argv))
     monkeypatch.setenv("MADE_SMI", str(folder))
     return Smi(folder)

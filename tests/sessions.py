@@ -1,13 +1,26 @@
-"""Sessions of pytest that tests start: what they inherit, their plugins, the locks they hold."""
+"""Sessions of pytest that tests start: what they inherit, their plugins, the locks they hold.
+
+What a session runs counts for the coverage of the tests, which costs half a second in each of its
+processes; one that is killed, or whose like is counted elsewhere, does without.
+"""
 
 import fcntl
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 # Plugins of other installed packages take three seconds to import in each session.
 ONLY_NEEDED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 BENCHMARK = ("-p", "perfgate", "-p", "pytest_benchmark.plugin")
 XDIST = ("-p", "xdist.plugin")
+
+
+TRACES = ("COVERAGE_", "COV_CORE_")
+
+
+def untraced(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what starts coverage in a process of Python."""
+    return {name: value for name, value in environment.items() if not name.startswith(TRACES)}
 
 
 def inherited(*foreign: str) -> dict[str, str]:

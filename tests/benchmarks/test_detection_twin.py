@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sizes import sized
 
 from benchmarks.detection.draws import noise, throughputs
 from benchmarks.detection.error_rates import (
@@ -19,10 +20,11 @@ from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
 
 
+@pytest.mark.nightly
 def test_the_twin_equals_the_gate_in_every_cell_of_the_grid() -> None:
     cells = list(grid())
     assert len(cells) == 720
-    assert disagreements(cells, trials=8) == 0
+    assert disagreements(cells, trials=sized(2, 8)) == 0
 
 
 def test_the_twin_equals_the_gate_on_rules_that_the_grid_does_not_hold() -> None:

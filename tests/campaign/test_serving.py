@@ -33,6 +33,8 @@ from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Limits, Scenario
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(start_s=20, silence_s=2, total_s=20)
 STRANGER = "stranger"
 

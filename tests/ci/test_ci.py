@@ -201,7 +201,7 @@ class TestRun:
 class TestTargets:
     def test_no_folder_of_tests_is_in_neither(self, tmp_path: Path) -> None:
         run = next(
-            line for line in make(tmp_path, "-n", "test").stdout.splitlines() if " -n 2" in line
+            line for line in make(tmp_path, "-n", "test").stdout.splitlines() if "--ignore" in line
         )
         left_out = {word.partition("=")[2] for word in run.split() if word.startswith("--ignore")}
         assert "tests" in run.split()

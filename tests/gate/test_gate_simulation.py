@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from numpy.random import Generator
+from sizes import sized
 
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.multiplicity import holm
@@ -12,9 +13,9 @@ from perfgate.gate.performance import Rule, judge_performance
 from perfgate.gate.verdict import Judgement, Verdict, worst
 
 # Under coverage these take four times as long; other tests reach every line that they do.
-pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]
 
-TRIALS = 2000
+TRIALS = sized(500, 2000)
 SIGMA = 0.005
 
 Values = dict[str, tuple[list[float], list[float]]]

@@ -262,12 +262,20 @@ class TestResuming:
         RunFolder.reopen(run.path).close()
         ending.join()
 
-    def test_workers_of_one_session_do_not_wait_for_each_other(self, run: RunFolder) -> None:
-        first, second = RunFolder(run.path), RunFolder(run.path)
-        first.join()
-        second.join()
-        first.close()
-        second.close()
+    @pytest.mark.timeout(30)
+    def test_workers_of_one_session_do_not_wait_for_each_other_but_a_resumed_one_for_all(
+        self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.0)
+        run.close()
+        workers = RunFolder(run.path), RunFolder(run.path)
+        for worker in workers:
+            worker.join()
+        for worker in workers:
+            with pytest.raises(InputError, match="workers of the session before are still writing"):
+                RunFolder.reopen(run.path)
+            worker.close()
+        RunFolder.reopen(run.path).close()
 
     def test_what_an_ended_process_left_of_a_group_is_moved_aside(self, run: RunFolder) -> None:
         worker = RunFolder(run.path)

@@ -30,7 +30,7 @@ class Road:
 
     @property
     def environment(self) -> dict[str, str]:
-        paths = (str(ROOT), str(ROOT / "src"), str(STANDINS), str(ROOT / "tests" / "slurm"))
+        paths = (str(ROOT), str(ROOT / "src"), str(STANDINS))
         return {
             **self.cluster.env,
             "PYTHONPATH": os.pathsep.join(paths),
@@ -141,6 +141,6 @@ def make_road(folder: Path, cluster: Cluster) -> Road:
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
     shutil.copy(ROOT / "waivers.schema.json", folder)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin", "hosted_standin"]
+    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin"]
     (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     return Road(folder, cluster)

@@ -47,9 +47,9 @@ class StandinEngine(Engine):
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         threads = str(scenario.engine.settings.cpu_threads)
-        port = str(endpoint.port)
         return Command(
-            (sys.executable, str(HERE / "standin_server.py"), "--port", port)
+            (sys.executable, str(HERE / "standin_server.py"))
+            + ("--host", endpoint.host, "--port", str(endpoint.port))
             + ("--model", endpoint.model, "--threads", threads),
             env=UNTRACED,
         )

@@ -1,21 +1,25 @@
 """A stand-in for an engine's server: no model, made-up speed. For tests of the harness alone.
 
+The server is that of the rehearsal's stand-ins; what it answers is not marked as synthetic, so that
+the harness takes it for an engine's.
+
 Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
 PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, die-after-load,
 wrong-model.
 """
 
 import argparse
-import json
 import math
 import os
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from perfgate.rehearsal.json_server import JsonHandler, JsonServer
+
 parser = argparse.ArgumentParser()
+parser.add_argument("--host", required=True)
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--model", required=True)
 parser.add_argument("--threads", type=int, required=True)
@@ -35,28 +39,21 @@ if fault == "die-at-start":
 loaded = threading.Event()
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
+class Handler(JsonHandler):
+    def do_GET(self) -> None:  # noqa: N802 - as http.server calls it
         if self.path == "/health":
             if fault == "die-after-load" and loaded.is_set():
                 os._exit(5)
-            self.answer({"status": "ok"}, 503 if fault == "never-ready" else 200)
+            self.answer(503 if fault == "never-ready" else 200, b"")
         elif self.path == "/v1/models":
             name = "another-model" if fault == "wrong-model" else arguments.model
-            self.answer({"data": [{"id": name}]})
+            self.answer_models(name, "tests")
         elif self.path == "/speed":
             if fault == "die-on-load":
                 os._exit(5)
             work()
-            self.answer({"speed": speed})
+            self.answer_json(200, {"speed": speed})
             loaded.set()
-
-    def answer(self, value: dict[str, object], status: int = 200) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
     def log_message(self, *words: object) -> None:
         pass
@@ -70,4 +67,4 @@ def work() -> None:
 
 
 print(f"stand-in serving {arguments.model} at {speed:.2f} tokens/s", flush=True)
-ThreadingHTTPServer(("127.0.0.1", arguments.port), Handler).serve_forever()
+JsonServer((arguments.host, arguments.port), Handler).serve_forever()

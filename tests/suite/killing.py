@@ -29,7 +29,6 @@ WAYS = ("SIGTERM", "SIGINT", "SIGKILL", "SIGSTOP and SIGKILL")
 PROGRAMS = {
     "standin_family.py": "server",
     "standin_server.py": "server",
-    "hosted_server.py": "server",
     "standin_client.py": "client",
     "slurm_keeper.py": "keeper",
 }

@@ -9,6 +9,8 @@ from test_road import Suite, suite
 
 __all__ = ["promoted", "road", "stored", "suite", "two"]
 
+pytestmark = pytest.mark.slow
+
 # In place of the clock: all the time of the world until the first start, none from then on.
 ONE_START = """
 import os

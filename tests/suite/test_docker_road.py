@@ -16,6 +16,8 @@ import pytest
 from docker_host import IMAGE, DockerHost, docker_host
 from test_road import STANDINS, Finished, Suite, suite  # noqa: F401 - a fixture
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60
 SITE = f"""\
 schema_version: 1

@@ -19,8 +19,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sessions import is_held
+from sessions import is_held, untraced
 from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_until, suite  # noqa: F401
+
+pytestmark = pytest.mark.slow
 
 SHM = Path("/dev/shm")
 SERVING = ("perf_tests/test_serving.py", "-k", "c1")
@@ -40,8 +42,7 @@ class Checkout(Suite):
             "PERFGATE_LEASES": str(self.folder / "leases"),
         }
         # What these sessions run is counted where they are let run to their end.
-        found = {one: text for one, text in super().environment.items() if "COVERAGE_" not in one}
-        return {**found, **own}
+        return {**untraced(super().environment), **own}
 
     @contextmanager
     def session(self, *options: str, fault: str) -> Iterator["subprocess.Popen[str]"]:

@@ -4,15 +4,28 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
-from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_for, _wait_until, suite
+from test_road import (
+    PLUGINS,
+    STANDINS,
+    Finished,
+    Suite,
+    _wait_for,
+    _wait_until,
+    copied,
+    make_suite,
+    suite,
+)
 
 from perfgate.runs.records import RunFolder
 
 __all__ = ["suite"]
+
+pytestmark = pytest.mark.slow
 
 ACCURACY = "perf_tests/test_accuracy.py"
 FIRST, SECOND = "a-first", "b-second"
@@ -22,6 +35,10 @@ BOTH = {FIRST, SECOND}
 @pytest.fixture
 def two(suite: Suite) -> Suite:
     """A checkout of two scenarios; of each, one accuracy task on one start is run."""
+    return with_two_scenarios(suite)
+
+
+def with_two_scenarios(suite: Suite) -> Suite:
     text = (STANDINS / "standin.yaml").read_text()
     head, _, block = text.partition("  - id: standin-serve\n")
     (suite.folder / "scenarios" / "standin.yaml").write_text(
@@ -88,13 +105,48 @@ def road(two: Suite) -> Road:
     return Road(two)
 
 
-def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(road: Road) -> None:
+@dataclass(frozen=True)
+class KilledAndResumed:
+    """A run that was killed in its second group, and what resuming it did."""
+
+    road: Road
+    groups_before: list[str]
+    starts: int
+    done: Finished
+
+
+@pytest.fixture(scope="module")
+def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> KilledAndResumed:
+    road = Road(with_two_scenarios(make_suite(tmp_path_factory.mktemp("killed"))))
     road.kill_in(road.begin(hangs=SECOND), SECOND)
-    road.require_one_record_a_group(FIRST)
+    groups = [str(line["scenario"]) for line in road.records("group")]
     before = road.starts()
     done = road.finish()
+    return KilledAndResumed(road, groups, road.starts() - before, done)
+
+
+@pytest.fixture(scope="module")
+def once_finished(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    """What `finished_road` copies."""
+    road = Road(with_two_scenarios(make_suite(tmp_path_factory.mktemp("finished"))))
+    done = road.end(road.begin())
     assert done.status == 0, done.output
-    assert road.starts() == before + 1
+    return road.checkout
+
+
+@pytest.fixture
+def finished_road(once_finished: Suite, tmp_path: Path) -> Road:
+    """A run that has come to its end, whole."""
+    return Road(copied(once_finished, tmp_path))
+
+
+def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(
+    killed_and_resumed: KilledAndResumed,
+) -> None:
+    road, done = killed_and_resumed.road, killed_and_resumed.done
+    assert killed_and_resumed.groups_before == [FIRST]
+    assert done.status == 0, done.output
+    assert killed_and_resumed.starts == 1
     road.require_one_record_a_group(FIRST, SECOND)
     assert len(road.records("verdict")) == 2
     assert len(road.records("measurement")) == 2
@@ -189,9 +241,10 @@ def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
     road.require_one_record_a_group(FIRST, SECOND)
 
 
-def test_a_resumed_run_becomes_a_baseline_like_any_other(road: Road) -> None:
-    road.kill_in(road.begin(hangs=SECOND), SECOND)
-    assert road.finish().status == 0
+def test_a_resumed_run_becomes_a_baseline_like_any_other(
+    killed_and_resumed: KilledAndResumed,
+) -> None:
+    road = killed_and_resumed.road
     done = subprocess.run(
         [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(road.folder)],
         env=road.checkout.environment,
@@ -224,9 +277,9 @@ def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> None:
 
 
 def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
-    road: Road,
+    finished_road: Road,
 ) -> None:
-    assert road.end(road.begin()).status == 0
+    road = finished_road
     selection = ("1 missing", "the 2 tests selected then", f"plugin -q {ACCURACY}")
     require_refused(road, "-k", FIRST, told=selection)
     require_refused(road, "-n", "1", "-k", FIRST, told=selection[:2])
@@ -265,10 +318,10 @@ def test_what_was_skipped_for_a_lack_is_asked_again(road: Road) -> None:
     road.require_one_record_a_group(FIRST, SECOND)
 
 
-def test_a_run_is_found_by_its_name(road: Road) -> None:
+def test_a_run_is_found_by_its_name(finished_road: Road) -> None:
+    road = finished_road
     runs = road.checkout.folder / "runs"
     runs.mkdir()
-    assert road.end(road.begin()).status == 0
     road.folder.rename(runs / "last-night")
     road.folder = runs / "last-night"
     done = road.end(road._session("--resume", "last-night", hangs=""))

@@ -1,7 +1,8 @@
 """Many groups in a row while something of the session is killed again and again: nothing is left,
 and after enough resumed sessions every group has been measured, recorded and judged once.
 
-PERFGATE_SOAK says how many groups (50 for the full soak), PERFGATE_SOAK_SEED which kills.
+PERFGATE_SOAK says how many groups (8 on each push, 50 in `make nightly`), PERFGATE_SOAK_SEED which
+kills.
 """
 
 import fcntl
@@ -19,13 +20,14 @@ from pathlib import Path
 import psutil
 import pytest
 from killing import Killer
-from sessions import is_held
+from sessions import is_held, untraced
+from sizes import sized
 from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
 from test_road import PLUGINS, Suite, make_suite
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
-GROUPS = int(os.environ.get("PERFGATE_SOAK", "8"))
+GROUPS = int(os.environ.get("PERFGATE_SOAK") or sized(8, 50))
 SEED = int(os.environ.get("PERFGATE_SOAK_SEED", "1"))
 KILLS = GROUPS * 2 // 3
 SESSIONS = KILLS + 4  # each kill can cost a session; then one that is left in peace, and some luck
@@ -38,7 +40,7 @@ class Soaked(Suite):
 
     @property
     def environment(self) -> dict[str, str]:
-        return super().environment | {
+        return untraced(super().environment) | {
             "PERFGATE_LEASES": str(self.leases),
             "PERFGATE_STANDIN_MEMORY": self.memory,
             "TMPDIR": str(self.temporary),

@@ -6,6 +6,7 @@ NVML and nvidia-smi are stand-ins, which tell of two B200; the second is the one
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from made_smi import PROGRAM, Smi
-from test_road import PLUGINS, Suite, _wait_for, _wait_until, suite
+from sessions import untraced
+from test_road import PLUGINS, Finished, Suite, _wait_for, _wait_until, make_suite, suite
 
 __all__ = ["suite"]
 
@@ -59,6 +61,10 @@ class BoostedSuite(Suite):
 
 @pytest.fixture
 def boosted(suite: Suite) -> BoostedSuite:
+    return with_made_gpus(suite)
+
+
+def with_made_gpus(suite: Suite) -> BoostedSuite:
     for name in ("smi", "bin"):
         (suite.folder / name).mkdir()
     Smi(suite.folder / "smi").set(levels=BEFORE)
@@ -73,6 +79,13 @@ def boosted(suite: Suite) -> BoostedSuite:
     return BoostedSuite(suite.folder)
 
 
+@pytest.fixture(scope="module")
+def at_level_4(tmp_path_factory: pytest.TempPathFactory) -> tuple[BoostedSuite, Finished]:
+    """Speed of both roles, measured with the slider set: what two tests read."""
+    made = with_made_gpus(make_suite(tmp_path_factory.mktemp("boosted")))
+    return made, made.run(SPEED, "--vboost", "4")
+
+
 def once_for_each(starts: int) -> list[tuple[str, int, bool]]:
     """Before the k-th start k-1 servers had been started, and none lived; after it k, and none."""
     calls = []
@@ -81,8 +94,10 @@ def once_for_each(starts: int) -> list[tuple[str, int, bool]]:
     return calls
 
 
-def test_each_start_of_both_roles_has_it_set_and_put_back(boosted: BoostedSuite) -> None:
-    done = boosted.run(SPEED, "--vboost", "4")
+def test_each_start_of_both_roles_has_it_set_and_put_back(
+    at_level_4: tuple[BoostedSuite, Finished],
+) -> None:
+    boosted, done = at_level_4
     assert done.status == 0, done.output
     assert {line["role"] for line in done.records("measurement")} == {"new", "reference"}
     starts = int((boosted.folder / "starts").read_text())
@@ -92,9 +107,11 @@ def test_each_start_of_both_roles_has_it_set_and_put_back(boosted: BoostedSuite)
     assert {line["fingerprint"]["vboost"] for line in done.records("measurement")} == {"4"}
 
 
-def test_another_level_is_not_compared_silently(boosted: BoostedSuite) -> None:
-    boosted.run(SPEED, "--vboost", "4")
-    done = boosted.run(SPEED, "--self-reference", "stored")
+def test_another_level_is_not_compared_silently(
+    at_level_4: tuple[BoostedSuite, Finished], tmp_path: Path
+) -> None:
+    shutil.copytree(at_level_4[0].folder, tmp_path, dirs_exist_ok=True)
+    done = BoostedSuite(tmp_path).run(SPEED, "--self-reference", "stored")
     assert set(done.verdicts.values()) == {"NOT_COMPARABLE"}, done.output
     assert "vboost: measured unknown, baseline 4" in done.output
     assert "vboost" not in done.records("measurement")[0]["fingerprint"]
@@ -124,7 +141,7 @@ def test_put_back_when_the_session_is_ended(
     session = subprocess.Popen(
         boosted.command(ACCURACY, "--vboost", "4", *workers),
         cwd=boosted.folder,
-        env={**boosted.environment, "PERFGATE_STANDIN_FAULT": "never-ready"},
+        env={**untraced(boosted.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

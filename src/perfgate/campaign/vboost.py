@@ -1,6 +1,6 @@
 """vboost: ``--vboost LEVEL``, the slider of a start's GPUs at one level for as long as it lasts.
 
-Which starts that is for, and what cannot be had. Setting and putting back: `preflight.boost`.
+Which starts that is for, and what cannot be had. It is set and put back in `machine.vboost`.
 """
 
 import os
@@ -90,7 +90,7 @@ def boosted_for(
 
     Raises:
         InputError: there is no GPU whose slider could be set, or no such level.
-        MissingProgram, RunError: as `preflight.boost.boosted`.
+        MissingProgram, RunError: as `machine.vboost.setting.boosted`.
     """
     level = level_for(scenario, session)
     if level is None:

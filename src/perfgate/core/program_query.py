@@ -1,6 +1,6 @@
 """Ask a program something harmless: its version, its options. A short call with a time limit.
 
-`Places.ask` decides where it is asked: here, or inside the container that the engine is in.
+`Locations.ask` decides where it is asked: here, or inside the container that the engine is in.
 """
 
 import subprocess

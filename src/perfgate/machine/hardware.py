@@ -1,4 +1,9 @@
-"""What this machine is, and why it cannot run a scenario if it cannot. Reads; changes nothing."""
+"""What this machine is, and why it cannot run a scenario if it cannot. Reads; changes nothing.
+
+The GPUs are told by nvidia-smi, on purpose not by NVML (`perfgate.machine.nvml`): it needs no
+bindings, a driver that hangs or crashes takes only that process with it, and the preflight compares
+the two.
+"""
 
 import os
 import platform
@@ -49,11 +54,8 @@ class Machine:
             found = shutil.which(launch.by)
             return None if found else f"needs Slurm: no {launch.by} on PATH"
         wanted = needed.gpus // needed.nodes
-        label = (
-            f"needs {needed.nodes}×{wanted}×{needed.gpu}"
-            if needed.nodes > 1
-            else (f"needs {wanted}×{needed.gpu}")
-        )
+        nodes = f"{needed.nodes}×" if needed.nodes > 1 else ""
+        label = f"needs {nodes}{wanted}×{needed.gpu}"
         matching = [gpu for gpu in self.gpus if is_model(gpu.name, needed.gpu)]
         if len(matching) >= wanted:
             return None

@@ -1,65 +1,256 @@
-"""nvml: ask NVIDIA's management library without ever failing, and find the GPUs of a program.
+"""nvml: the one reader of NVIDIA's management library (NVML); no other module imports pynvml.
 
-pynvml's functions keep NVML's names (NVML API reference, "Device Queries"). `nvml` is that module
-everywhere here: it is imported when GPUs are to be watched, and not before.
+Every question is answered with a plain value, or with `Unreadable`: no driver, no bindings, a GPU
+that is lost, a function for which driver or bindings are too old. Nothing is raised. Names of
+functions and constants are NVML's (NVML API reference, "Device Queries"). pynvml is imported when a
+GPU is asked for, and not before.
 """
 
 import os
-from collections.abc import Callable, Iterable
-from typing import Any
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from perfgate.machine.reading import Unreadable
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+PART = "MIG-"  # how the UUID of a part of a GPU begins
+PATIENCE_S = 10.0  # for one reading in all; a driver that hangs must not hang who asks
+# Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
+_MPS = "nvidia-cuda-mps"
+_TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the latter until CUDA 14
+_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+
+_Value = TypeVar("_Value")
 
 
-def answer(nvml: Any, name: str, *arguments: Any) -> tuple[Any, str]:
-    """What a function of NVML answers, and why it does not."""
-    function: Callable[..., Any] | None = getattr(nvml, name, None)
-    if function is None:
-        return None, f"this nvidia-ml-py has no {name}"
-    # The second is raised where the driver is older than what nvidia-ml-py calls by default.
-    errors = (nvml.NVMLError, getattr(nvml, "NVMLLibraryMismatchError", nvml.NVMLError))
+@dataclass(frozen=True)
+class Nvml:
+    """The opened library; made by `open_nvml` and `read_nvml`."""
+
+    library: Any
+
+    def ask(self, read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unreadable:
+        """What the function `name` answers, as `read` makes a plain value of it.
+
+        Args:
+            read: makes the value.
+            name: NVML's name of the function.
+            arguments: the function's; constants by their names (``NVML_CLOCK_SM``).
+        """
+        try:
+            function = getattr(self.library, name, None)
+            if function is None:
+                return Unreadable(f"this nvidia-ml-py has no {name}")
+            return read(function(*map(self._constant, arguments)))
+        except self.library.NVMLError as error:
+            unsupported = error.value == self.library.NVML_ERROR_NOT_SUPPORTED
+            return Unreadable(str(error), "unsupported" if unsupported else "")
+        except Exception as error:  # whatever it is, no measurement may fail for it
+            return Unreadable(f"{type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        self.ask(bool, "nvmlShutdown")
+
+    @property
+    def count(self) -> int | Unreadable:
+        """How many GPUs there are."""
+        return self.ask(int, "nvmlDeviceGetCount")
+
+    def gpu(self, name: int | str) -> "NvmlGpu":
+        """The GPU of this index or whole UUID; one that is not there answers nothing."""
+        by = "Index" if isinstance(name, int) else "UUID"
+        return NvmlGpu(self, self.ask(_as_it_is, f"nvmlDeviceGetHandleBy{by}", name))
+
+    def visible_gpus(self, wanted: int, visible: str | None = None) -> list["NvmlGpu | Unreadable"]:
+        """The GPUs that a program on `wanted` of them will use, and which of them cannot be asked.
+
+        Args:
+            wanted: how many, at most.
+            visible: CUDA_VISIBLE_DEVICES of the program; None: as this process has it.
+        """
+        count = self.count
+        if isinstance(count, Unreadable):
+            return [Unreadable(f"GPUs not watched: {count.why}")]
+        visible = os.environ.get(VISIBLE) if visible is None else visible
+        if visible is None:
+            words = [str(index) for index in range(count)]
+        else:
+            words = [word.strip() for word in visible.split(",") if word.strip()]
+        return [self._visible(word, count) for word in words[:wanted]]
+
+    def _constant(self, argument: Any) -> Any:
+        is_name = isinstance(argument, str) and argument.startswith("NVML_")
+        return getattr(self.library, argument) if is_name else argument
+
+    def _visible(self, word: str, count: int) -> "NvmlGpu | Unreadable":
+        """The GPU that CUDA calls so: by number, or by the beginning of its UUID."""
+        if word.startswith(PART):
+            why = "NVML tells clocks and power of whole GPUs alone"
+            return Unreadable(f"{word} not watched: {why}")
+        if word.isdigit():
+            gpu = self.gpu(int(word))
+            if isinstance(gpu.handle, Unreadable):
+                return Unreadable(f"GPU {word} not watched: {gpu.handle.why}")
+            return gpu
+        for gpu in map(self.gpu, range(count)):
+            uuid = gpu.uuid
+            if isinstance(uuid, str) and uuid.startswith(word):
+                return gpu
+        return Unreadable(f"{word} of {VISIBLE} not watched: no GPU that answers has that name")
+
+
+@dataclass(frozen=True)
+class NvmlGpu:
+    """One GPU, asked anew for each value.
+
+    Attributes:
+        nvml: the opened library.
+        handle: NVML's; an `Unreadable` one is the answer to every question.
+    """
+
+    nvml: Nvml
+    handle: Any
+
+    def ask(self, read: Callable[[Any], _Value], name: str, *arguments: Any) -> _Value | Unreadable:
+        """As `Nvml.ask`, of this GPU."""
+        if isinstance(self.handle, Unreadable):
+            return self.handle
+        return self.nvml.ask(read, name, self.handle, *arguments)
+
+    @property
+    def index(self) -> int | Unreadable:
+        """Its number as NVML, and nvidia-smi, counts."""
+        return self.ask(int, "nvmlDeviceGetIndex")
+
+    @property
+    def name(self) -> str | Unreadable:
+        """Its model."""
+        return self.ask(str, "nvmlDeviceGetName")
+
+    @property
+    def uuid(self) -> str | Unreadable:
+        """Its unique name."""
+        return self.ask(str, "nvmlDeviceGetUUID")
+
+    @property
+    def is_split(self) -> bool | Unreadable:
+        """Whether it is divided (MIG); one that knows no MIG is whole."""
+        mode = self.ask(lambda modes: bool(modes[0]), "nvmlDeviceGetMigMode")
+        return False if isinstance(mode, Unreadable) and mode.kind == "unsupported" else mode
+
+    @property
+    def pids(self) -> frozenset[int] | Unreadable:
+        """The processes that compute on it, those of the multi-process service included."""
+        return self.ask(
+            lambda found: frozenset(int(one.pid) for one in found),
+            "nvmlDeviceGetComputeRunningProcesses",
+        )
+
+    @property
+    def users(self) -> tuple[str, ...] | Unreadable:
+        """The processes that compute on it, in words, without the multi-process service."""
+        pids = self.pids
+        if isinstance(pids, Unreadable):
+            return pids
+        named = {pid: _name(pid) for pid in sorted(pids)}
+        return tuple(words_of(pid, name) for pid, name in named.items() if not is_service(name))
+
+    @property
+    def sm_mhz(self) -> int | Unreadable:
+        """Clock of its processors."""
+        return self.ask(int, "nvmlDeviceGetClockInfo", "NVML_CLOCK_SM")
+
+    @property
+    def clock_reasons(self) -> int | Unreadable:
+        """Bits that say why the clock is what it is (`conditions.clock_reasons`)."""
+        return self._ask_first(_REASONS)
+
+    @property
+    def power_w(self) -> float | Unreadable:
+        """What it draws."""
+        return self.ask(watts, "nvmlDeviceGetPowerUsage")
+
+    @property
+    def temperature_c(self) -> int | Unreadable:
+        """Its temperature in °C."""
+        return self._ask_first(_TEMPERATURE, "NVML_TEMPERATURE_GPU")
+
+    def _ask_first(self, names: tuple[str, str], *arguments: Any) -> int | Unreadable:
+        """The answer of the newer function; of the older one where there is none."""
+        newer, older = names
+        found = self.ask(int, newer, *arguments)
+        return self.ask(int, older, *arguments) if isinstance(found, Unreadable) else found
+
+
+def open_nvml() -> Nvml | Unreadable:
+    """The library, to be closed by the caller."""
     try:
-        return function(*arguments), ""
-    except errors as error:
-        return None, str(error) or type(error).__name__
+        import pynvml
+    except ImportError:
+        return Unreadable("no nvidia-ml-py in this environment")
+    nvml = Nvml(pynvml)
+    opened = nvml.ask(bool, "nvmlInit")
+    return opened if isinstance(opened, Unreadable) else nvml
 
 
-def handles_of(nvml: Any, wanted: int, notes: list[str], visible: str | None = None) -> list[Any]:
-    """Handles of the GPUs to be watched, at most `wanted`."""
-    count, why = answer(nvml, "nvmlDeviceGetCount")
-    if why:
-        notes.append(f"GPUs not watched: {why}")
-        return []
-    visible = os.environ.get(VISIBLE) if visible is None else visible
-    if visible is None:
-        return _found(nvml, "nvmlDeviceGetHandleByIndex", range(min(count, wanted)), notes)
-    handles: list[Any] = []
-    for word in [part.strip() for part in visible.split(",") if part.strip()][:wanted]:
-        if word.startswith("MIG-"):
-            notes.append(f"{word} not watched: NVML tells clocks and power of whole GPUs alone")
-        elif word.isdigit():
-            handles += _found(nvml, "nvmlDeviceGetHandleByIndex", [int(word)], notes)
-        else:
-            handles += _by_uuid(nvml, word, count, notes)
-    return handles
+def read_nvml(read: Callable[[Nvml], _Value]) -> _Value | Unreadable:
+    """What `read` makes of the opened library, unless the driver hangs.
+
+    Args:
+        read: asks all that is wanted; its errors are raised here.
+    """
+    found: list[_Value | Unreadable] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            nvml = open_nvml()
+            if isinstance(nvml, Unreadable):
+                found.append(nvml)
+                return
+            try:
+                found.append(read(nvml))
+            finally:
+                nvml.close()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="perfgate-nvml", daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    if errors:
+        raise errors[0]
+    if not found:
+        return Unreadable(f"the driver did not answer in {PATIENCE_S:.0f} s", "hangs")
+    return found[0]
 
 
-def _found(nvml: Any, name: str, words: Iterable[int], notes: list[str]) -> list[Any]:
-    handles = []
-    for word in words:
-        handle, why = answer(nvml, name, word)
-        if why:
-            notes.append(f"GPU {word} not watched: {why}")
-        else:
-            handles.append(handle)
-    return handles
+def watts(milliwatts: int) -> float:
+    """NVML counts power in mW."""
+    return milliwatts / 1000.0
 
 
-def _by_uuid(nvml: Any, beginning: str, count: int, notes: list[str]) -> list[Any]:
-    """The GPU whose UUID begins so; CUDA takes an abbreviation, NVML does not."""
-    for handle in _found(nvml, "nvmlDeviceGetHandleByIndex", range(count), notes):
-        uuid, _ = answer(nvml, "nvmlDeviceGetUUID", handle)
-        if str(uuid).startswith(beginning):
-            return [handle]
-    notes.append(f"{beginning} of {VISIBLE} not watched: no GPU of that name")
-    return []
+def words_of(pid: int, name: str) -> str:
+    """A process in words: ``pid 4711 (python)``; without a name where that cannot be seen."""
+    return f"pid {pid} ({name})" if name else f"pid {pid}"
+
+
+def is_service(name: str) -> bool:
+    """Whether a process of this name is the multi-process service."""
+    return name.startswith(_MPS)
+
+
+def _name(pid: int) -> str:
+    """The process's name; empty if it cannot be seen from here, as in a container."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _as_it_is(answer: Any) -> Any:
+    return answer

@@ -4,7 +4,6 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_injection import befall_engine
 from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
+from perfgate.rehearsal.json_server import JsonHandler, JsonServer
 from perfgate.rehearsal.llm_api_yaml import read_options
 from perfgate.rehearsal.options import GivenOptions, released
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
@@ -24,68 +24,47 @@ _ANSWER = (
 _MOST_TOKENS = 16  # where the request names none, as in OpenAI's API
 
 
-class Server(ThreadingHTTPServer):
+class Server(JsonServer):
     """The server; knows the model's name and the play."""
-
-    daemon_threads = True
 
     def __init__(self, address: tuple[str, int], model: str, play: Playbook) -> None:
         self.model = model
         self.play = play
         super().__init__(address, Handler)
 
-    def server_bind(self) -> None:
-        """Bind without the look-up of the host's full name, which can take seconds."""
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
-
-class Handler(BaseHTTPRequestHandler):
+class Handler(JsonHandler):
     """The routes that perfgate and the clients use."""
 
     server: Server
-    protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - as http.server calls it
         if self.path in ("/health", "/health_generate"):
-            self._send(200, b"")
+            self.answer(200, b"")
         elif self.path == "/version":
-            self._json(200, {"version": self.server.play.version})
+            self.answer_json(200, {"version": self.server.play.version})
         elif self.path == "/v1/models":
-            owner = "perfgate rehearsal: a stand-in"
-            model = {"id": self.server.model, "object": "model", "created": 0, "owned_by": owner}
-            self._json(200, {"object": "list", "data": [model]})
+            self.answer_models(self.server.model, "perfgate rehearsal: a stand-in")
         else:
-            self._json(404, {"detail": "Not Found"})
+            self.answer_json(404, {"detail": "Not Found"})
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
         length = int(self.headers.get("Content-Length") or 0)
         try:
             asked = json.loads(self.rfile.read(length))
         except ValueError:
-            self._json(400, _error("Invalid JSON"))
+            self.answer_json(400, _error("Invalid JSON"))
             return
         chat = self.path == "/v1/chat/completions"
         if not chat and self.path != "/v1/completions":
-            self._json(404, {"detail": "Not Found"})
+            self.answer_json(404, {"detail": "Not Found"})
         elif asked.get("model") != self.server.model:
-            self._json(404, _error(f"The model `{asked.get('model')}` does not exist."))
+            self.answer_json(404, _error(f"The model `{asked.get('model')}` does not exist."))
         elif self.server.play.struck("answers"):
             print(engine_lines("request_too_long", self.server.play.numbers), file=sys.stderr)
-            self._json(400, _error(TOO_LONG))
+            self.answer_json(400, _error(TOO_LONG))
         else:
-            self._json(200, _completion(asked, chat=chat))
-
-    def _json(self, status: int, content: dict[str, Any]) -> None:
-        self._send(status, json.dumps(content).encode())
-
-    def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+            self.answer_json(200, _completion(asked, chat=chat))
 
     def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
         """One line a request, as uvicorn writes it."""

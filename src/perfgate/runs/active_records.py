@@ -1,4 +1,4 @@
-"""Active records: which lines of a run's records count, once it was resumed or a worker was replaced.
+"""Active records: which lines of a run's records count, once it was resumed or lost a worker.
 
 The file itself is only ever appended to. Pure.
 """

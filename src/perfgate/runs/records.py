@@ -16,7 +16,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from perfgate.core.program_query import ask_here
 from perfgate.core.durable_files import (
     append_line,
     disk_errors_named,
@@ -26,8 +25,9 @@ from perfgate.core.durable_files import (
     write_text,
 )
 from perfgate.core.errors import InputError
-from perfgate.machine.hardware import Machine
+from perfgate.core.program_query import ask_here
 from perfgate.core.secrets import mask_arguments, mask_environment
+from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
 
 SCHEMA_VERSION = 1

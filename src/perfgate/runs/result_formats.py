@@ -1,4 +1,4 @@
-"""Result formats: what a file of unknown origin is, and what it says. Pure; the command is elsewhere.
+"""Result formats: what a file of unknown origin is, and what it says. Pure.
 
 Every program that a scenario can call has one entry here, in the order in which they are tried.
 """
@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from perfgate.clients import aiperf_file
-from perfgate.clients import serving_report
-from perfgate.clients import serving_text
-from perfgate.clients import trtllm_bench_json
-from perfgate.clients import trtllm_bench_text
-from perfgate.clients import trtllm_quickstart
+from perfgate.clients import (
+    aiperf_file,
+    serving_report,
+    serving_text,
+    trtllm_bench_json,
+    trtllm_bench_text,
+    trtllm_quickstart,
+)
 from perfgate.clients.report_lines import Line, last_line, lines_of
 from perfgate.core.errors import InputError, RunError
-from perfgate.evaluators import lm_eval_tables
-from perfgate.evaluators import trtllm_gpqa
 from perfgate.core.failures import FAILURES, diagnose
 from perfgate.core.measurement import Json, Measurement
+from perfgate.evaluators import lm_eval_tables, trtllm_gpqa
 
 Lines = tuple[Line, ...]
 Fields = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Start counts: how many fresh starts a group took, planned and saved, and how long. Bookkeeping alone.
+"""Start counts: how many fresh starts a group took, planned and saved, and how long.
 
 A group is one scenario's campaign in one session. What sharing saved is counted, not estimated: a
 start that served three probes stands for three. Only the seconds saved are worked out, from the

@@ -50,7 +50,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
     """
     errors: list[InputError] = []
     scenarios: list[Scenario] = []
-    claims: list[tuple[_Places, int, Claim]] = []
+    claims: list[tuple[_SourceLines, int, Claim]] = []
     first_scenarios: dict[str, str] = {}
     first_claims: dict[str, str] = {}
     for file in _files([locations] if isinstance(locations, Path) else locations, errors):
@@ -58,7 +58,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
         if document is None:
             errors += damages
             continue
-        content = _read(_Places(document), damaged=bool(damages))
+        content = _read(_SourceLines(document), damaged=bool(damages))
         told = damages + _beyond(damages, content.errors)
         errors += sorted(told, key=lambda error: error.line or 0)
         for position, scenario in enumerate(content.scenarios):
@@ -66,7 +66,7 @@ def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
             path = ("scenarios", position, "id")
             errors += _second_of_its_name(document, path, scenario.id, first_scenarios)
         for position, claim in enumerate(content.claims):
-            claims.append((_Places(document), position, claim))
+            claims.append((_SourceLines(document), position, claim))
             path = ("claims", position, "id")
             errors += _second_of_its_name(document, path, claim.id, first_claims)
     if not errors:  # else a claim's scenario may be missing for no fault of the claim
@@ -122,7 +122,7 @@ def _second_of_its_name(
 
 
 @dataclass(frozen=True)
-class _Places:
+class _SourceLines:
     """Where the values of a file's scenarios are written, be it in its defaults block."""
 
     document: Document
@@ -168,7 +168,7 @@ class _Content:
     claims: tuple[Claim, ...] = ()
 
 
-def _read(locations: _Places, *, damaged: bool) -> _Content:
+def _read(locations: _SourceLines, *, damaged: bool) -> _Content:
     """Read one file; of a damaged one, only the shape of what could be read is checked."""
     value = locations.document.value
     schema = scenario_schema()
@@ -194,7 +194,7 @@ def _read(locations: _Places, *, damaged: bool) -> _Content:
 
 
 def _wrong_claims(
-    claims: Iterable[tuple[_Places, int, Claim]], scenarios: Iterable[Scenario]
+    claims: Iterable[tuple[_SourceLines, int, Claim]], scenarios: Iterable[Scenario]
 ) -> Iterator[InputError]:
     by_id = {scenario.id: scenario for scenario in scenarios}
     for locations, position, claim in claims:

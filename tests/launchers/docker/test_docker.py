@@ -29,6 +29,8 @@ from perfgate.launchers.docker.ownership import OWNER, START, ContainerOwner
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 
+pytestmark = pytest.mark.slow
+
 CPU = replace(SCENARIO, hardware=Hardware("none", 0, 1))
 SITE = DockerSite(image=IMAGE, user=None, cache=None, pass_on=())
 LISTENS = (

@@ -23,6 +23,8 @@ from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).parents[2]
 # Hears no SIGTERM, as an engine that is stuck in a kernel.
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"

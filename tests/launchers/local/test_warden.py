@@ -25,6 +25,8 @@ from perfgate.launchers.local import job as local_job
 from perfgate.launchers.local import orphans as survivors
 from perfgate.launchers.local.launcher import LocalLauncher
 
+pytestmark = pytest.mark.slow
+
 HIDERS = {
     "obedient": ["program"],
     "deaf": ["child", "program"],

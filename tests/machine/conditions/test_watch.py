@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ import psutil
 import pynvml
 import pytest
 from burners import burn, cpu_of, stranger
-from fake_nvml import FakeGpu, FakeNvml
+from fake_pynvml import FakeGpu
 
 from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.cpu import read_cpu
@@ -29,18 +28,6 @@ def watchers() -> list[threading.Thread]:
 def nobody_watches_afterwards():
     yield
     assert not watchers()
-
-
-@pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-    def install(*gpus: FakeGpu, **fields) -> FakeNvml:
-        nvml = FakeNvml(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return install
 
 
 def test_a_moment_has_two_looks() -> None:

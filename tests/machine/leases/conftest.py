@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from fake_driver import FakeDriver, FakeGpu
+from fake_pynvml import FakePynvml
 
 from perfgate.machine.leases import GpuPool
 
@@ -82,13 +82,9 @@ def start(locks: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def install(locks: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeDriver]:
+def install(
+    install: Callable[..., FakePynvml], locks: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., FakePynvml]:
     """Puts a driver with GPUs of its own in the place of pynvml; no GPU is made up."""
     monkeypatch.delenv("PERFGATE_FAKE_GPUS")
-
-    def install(*gpus: FakeGpu, **fields) -> FakeDriver:
-        driver = FakeDriver(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", driver)
-        return driver
-
     return install

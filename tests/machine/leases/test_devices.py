@@ -1,10 +1,13 @@
 """Which GPUs may be leased, what programs call them, and what is refused."""
 
+import threading
+
 import pynvml
 import pytest
-from fake_driver import FakeGpu
+from fake_pynvml import FakeGpu
 
 from perfgate.core.errors import InputError
+from perfgate.machine import nvml
 from perfgate.machine.leases import GpuPool
 from perfgate.machine.leases.devices import environment_of, visible_devices
 
@@ -93,10 +96,20 @@ def test_a_part_of_a_gpu_is_leased_under_its_own_name(install) -> None:
 
 
 def test_without_a_driver_there_is_none_and_it_says_why(install) -> None:
-    install(error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    install(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     for environ in ({}, {"CUDA_VISIBLE_DEVICES": "0"}):
         devices = visible_devices(environ)
         assert (devices.gpus, devices.note) == ((), "Driver Not Loaded")
+
+
+def test_a_driver_that_hangs_is_given_up_too(install, monkeypatch) -> None:
+    driver, over = install(*B200), threading.Event()
+    driver.nvmlInit = lambda: over.wait(20)
+    monkeypatch.setattr(nvml, "PATIENCE_S", 0.05)
+    devices = visible_devices({})
+    over.set()
+    assert (devices.gpus, devices.hangs) == ((), True)
+    assert devices.note == "the driver did not answer in 0 s"
 
 
 def test_made_up_gpus_never_ask_the_driver(install) -> None:

@@ -8,11 +8,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from sessions import inherited
+import pytest
+from sessions import ONLY_NEEDED_PLUGINS, XDIST, inherited
+from sizes import sized
 
-LEASES = 60
-KILLS = 20
-PATIENCE_S = 120.0  # a crowded machine takes longer
+LEASES = sized(30, 300)
+KILLS = sized(10, 100)
+PATIENCE_S = sized(120.0, 1200.0)  # a crowded machine takes longer
 OWNERS = 5
 
 
@@ -58,6 +60,7 @@ def test_the_check_itself_sees_a_collision() -> None:
     assert collisions([a, c, Held(5, ("1",), False, 3.1, 3.9)]) == []
 
 
+@pytest.mark.nightly
 def test_soak(start, locks, tmp_path) -> None:
     draw = random.Random(5)
     log, deaths, kills, seed = tmp_path / "log", {}, 0, 0
@@ -118,14 +121,14 @@ def test_measures(count):
 
 def test_workers_of_xdist_share_the_node(locks, tmp_path) -> None:
     (tmp_path / "test_them.py").write_text(TESTS)
-    argv = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
+    argv = [sys.executable, "-m", "pytest", *XDIST, "-q", "-n", "2", "-p", "no:cacheprovider"]
     ran = subprocess.run(
         [*argv, "--rootdir", str(tmp_path), str(tmp_path / "test_them.py")],
         capture_output=True,
         text=True,
         timeout=120,
         cwd=tmp_path,
-        env={**inherited(), "LOG": str(tmp_path / "log")},
+        env={**inherited(), **ONLY_NEEDED_PLUGINS, "LOG": str(tmp_path / "log")},
     )
     assert re.search(r"4 passed", ran.stdout), ran.stdout + ran.stderr
     held = read(tmp_path / "log", {})

@@ -1,18 +1,15 @@
-"""What the tests of the preflight share: a made-up NVML."""
+"""What the tests of the preflight share: made-up GPUs, each told by what is not well of it."""
 
-import sys
+from collections.abc import Callable
 
 import pytest
-from made_gpus import MadeNvml
+from fake_pynvml import FakePynvml
+from made_gpus import h200
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch):
-    """Puts a made-up machine in the place of pynvml."""
-
-    def install(*gpus: dict, **fields) -> MadeNvml:
-        nvml = MadeNvml(*gpus, **fields)
-        monkeypatch.setitem(sys.modules, "pynvml", nvml)
-        return nvml
-
-    return install
+def install(install: Callable[..., FakePynvml]) -> Callable[..., FakePynvml]:
+    """Puts H200 in the place of pynvml; function → answer of each, as `FakeGpu` has it."""
+    return lambda *gpus, **fields: install(
+        *(h200(number, answers) for number, answers in enumerate(gpus)), **fields
+    )

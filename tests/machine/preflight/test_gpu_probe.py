@@ -1,6 +1,5 @@
 """GPU probe: what NVML answers becomes facts; what it does not answer becomes an unread one."""
 
-import builtins
 import os
 import sys
 import threading
@@ -8,13 +7,15 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
-from made_gpus import REFUSED, WELL, Refusal, gpu
+from fake_pynvml import Refusal
+from made_gpus import REFUSED, WELL, gpu
 
 from perfgate.core.errors import InputError
+from perfgate.machine import nvml
 from perfgate.machine.leases.devices import Device
-from perfgate.machine.preflight import gpu_probe
-from perfgate.machine.preflight.facts import GpuLook, Rows, Unreadable
+from perfgate.machine.preflight.facts import GpuLook, Rows
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
+from perfgate.machine.reading import Unreadable
 
 
 @pytest.fixture(autouse=True)
@@ -23,14 +24,14 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def look(wanted: int = 1, model: str = "H200", **more) -> GpuLook:
+def look(wanted: int = 1, model: str = "H200", **more) -> GpuLook | Unreadable:
     return look_at_gpus(wanted, lambda name: model in name, **more)
 
 
 def test_a_gpu_that_is_well(install) -> None:
-    nvml = install({}, {})
+    driver = install({}, {})
     assert look() == GpuLook((WELL,), ("NVIDIA H200",) * 2, driver="580.65.06", cuda="13.0")
-    assert nvml.open == 0
+    assert driver.open == 0
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) ->
 
 
 def test_the_service_that_shares_a_gpu_is_no_user(install, monkeypatch) -> None:
-    monkeypatch.setattr(gpu_probe, "_name", lambda pid: "nvidia-cuda-mps-server")
+    monkeypatch.setattr(nvml, "_name", lambda pid: "nvidia-cuda-mps-server")
     install({"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=5)]})
     assert look().gpus[0].processes == ()
 
@@ -128,12 +129,12 @@ def test_those_that_are_leased(install) -> None:
 
 
 def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None:
-    nvml = install({})
+    driver = install({})
 
     def lost(uuid: str) -> int:
         raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
 
-    monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByUUID", lost)
+    monkeypatch.setattr(driver, "nvmlDeviceGetHandleByUUID", lost)
     (found,) = look().gpus
     assert isinstance(found.free_bytes, Unreadable)
     assert isinstance(found.links, Unreadable)
@@ -142,7 +143,7 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
 def test_made_up_gpus_are_not_asked(install, monkeypatch: pytest.MonkeyPatch) -> None:
     install({})
     monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
-    assert look(8) == GpuLook(why="the GPUs are made up (PERFGATE_FAKE_GPUS)")
+    assert look(8) == Unreadable("the GPUs are made up (PERFGATE_FAKE_GPUS)")
 
 
 def test_without_a_driver(install) -> None:
@@ -151,28 +152,20 @@ def test_without_a_driver(install) -> None:
 
 
 def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
-
-    def refuse(name: str, *rest, **more):
-        if name == "pynvml":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(gpu_probe, "import_module", refuse)
-    monkeypatch.setattr("perfgate.machine.leases.devices.import_module", refuse)
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is none
     assert look().why == "no nvidia-ml-py in this environment"
 
 
 def test_a_driver_that_hangs_is_given_up(install, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml, over = install({}), threading.Event()
-    monkeypatch.setattr(nvml, "nvmlInit", lambda: over.wait(20), raising=False)
-    monkeypatch.setattr(gpu_probe, "PATIENCE_S", 0.05)
+    driver, over = install({}), threading.Event()
+    monkeypatch.setattr(driver, "nvmlInit", lambda: over.wait(20), raising=False)
+    monkeypatch.setattr(nvml, "PATIENCE_S", 0.05)
     found = look()
     over.set()
-    assert found == GpuLook(why="the driver did not answer in 0 s", hangs=True)
+    assert found == Unreadable("the driver did not answer in 0 s")
+    assert found.kind == "hangs"
 
 
 def test_the_real_nvml_is_asked_without_harm() -> None:
     found = look(8, model="")
-    assert found.why or found.names
+    assert found.why if isinstance(found, Unreadable) else found.names

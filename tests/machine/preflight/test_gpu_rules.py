@@ -1,12 +1,14 @@
 """GPU rules: one table a question; each row is what NVML told and what it amounts to."""
 
 import pytest
-from made_gpus import GIB, gpu
+from fake_pynvml import GIB
+from made_gpus import gpu
 
 from perfgate.machine.preflight import gpu_rules
-from perfgate.machine.preflight.facts import Rows, Unreadable
+from perfgate.machine.preflight.facts import Rows
 from perfgate.machine.preflight.gpu_rules import GPU_RULES, judge_gpus
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 
 ONE = Need(gpus=1, gpu="H200", gpus_in_all=1)
 TWO = Need(gpus=2, gpu="H200", gpus_in_all=2)
@@ -100,7 +102,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("question", "told", "outcome", "text"), TABLE)
 def test_what_a_gpu_amounts_to(question: str, told: dict, outcome: str, text: str) -> None:
-    finding = getattr(gpu_rules, question)(gpu(**told), ONE)
+    finding = getattr(gpu_rules, question)(gpu(**told), TWO)
     assert (finding.outcome, finding.text) == (outcome, text)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from perfgate.machine.preflight import host_probe
-from perfgate.machine.preflight.facts import Ports, Unreadable
+from perfgate.machine.preflight.facts import Ports
 from perfgate.machine.preflight.host_probe import hub_cache, look_at_host
+from perfgate.machine.reading import Unreadable
 
 
 def test_this_machine(tmp_path: Path) -> None:
@@ -22,8 +23,8 @@ def test_this_machine(tmp_path: Path) -> None:
     assert isinstance(host.ports, Ports)
     assert host.ports.first < host.ports.last
     assert host.year >= 2026
-    assert set(host.told) == {"cpu governor", "swap", "numa balancing"}
-    assert all(host.told.values())
+    assert set(host.unjudged) == {"cpu governor", "swap", "numa balancing"}
+    assert all(host.unjudged.values())
 
 
 def test_folders_are_named_as_a_person_here_does(
@@ -74,9 +75,13 @@ def test_what_is_there_of_a_model_counts_once(tmp_path: Path, monkeypatch) -> No
     (folder / "snapshots" / "abc").mkdir(parents=True)
     (folder / "blobs" / "0a").write_bytes(b"x" * 1000)
     (folder / "snapshots" / "abc" / "model.safetensors").symlink_to(folder / "blobs" / "0a")
-    assert look_at_host(tmp_path, tmp_path, "lab/small").hub.held_bytes == 1000
-    assert look_at_host(tmp_path, tmp_path, "lab/other").hub.held_bytes == 0
-    assert look_at_host(tmp_path, tmp_path, None).hub.held_bytes == 0
+    small, other = (
+        look_at_host(tmp_path, tmp_path, f"lab/{name}").hub for name in ("small", "other")
+    )
+    assert small is not None
+    assert other is not None
+    assert (small.held_bytes, other.held_bytes) == (1000, 0)
+    assert look_at_host(tmp_path, tmp_path, None).hub is None
 
 
 def test_a_listening_socket_is_a_port_in_use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -107,7 +112,7 @@ def test_the_governors_of_all_cores(files, told: str, tmp_path: Path, monkeypatc
         folder.mkdir(parents=True)
         (folder / "scaling_governor").write_text(governor + "\n")
     monkeypatch.setattr(host_probe, "_CPUS", tmp_path)
-    assert look_at_host(tmp_path, tmp_path, None).told["cpu governor"] == told
+    assert look_at_host(tmp_path, tmp_path, None).unjudged["cpu governor"] == told
 
 
 @pytest.mark.parametrize(("setting", "told"), [("0\n", "off"), ("1\n", "on"), ("2\n", "2")])
@@ -115,6 +120,6 @@ def test_numa_balancing(setting: str, told: str, tmp_path: Path, monkeypatch) ->
     file = tmp_path / "numa_balancing"
     file.write_text(setting)
     monkeypatch.setattr(host_probe, "_NUMA", file)
-    assert look_at_host(tmp_path, tmp_path, None).told["numa balancing"] == told
+    assert look_at_host(tmp_path, tmp_path, None).unjudged["numa balancing"] == told
     file.unlink()
-    assert "no such setting" in look_at_host(tmp_path, tmp_path, None).told["numa balancing"]
+    assert "no such setting" in look_at_host(tmp_path, tmp_path, None).unjudged["numa balancing"]

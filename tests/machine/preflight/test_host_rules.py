@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.machine.preflight import host_rules
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
+from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
 from perfgate.machine.preflight.host_rules import HOST_RULES, judge_host, model_cache
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 
 GIB = 2**30
 NO = Unreadable("no such file")
 WELL = HostFacts(
     run_folder=Disk(Path("runs"), 80 * GIB),
     store=Disk(Path(".perfgate"), 80 * GIB),
-    hub=Disk(Path("/hub"), 800 * GIB),
+    hub=None,
     shm_bytes=64 * GIB,
     shm_free_bytes=64 * GIB,
     open_files=65536,
@@ -23,10 +24,17 @@ WELL = HostFacts(
     locked_bytes=None,
     ports=Ports(32768, 60999, 100),
     year=2026,
-    told={},
+    unjudged={},
 )
 CPU = Need(connections=4)
 EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connections=3072)
+
+
+def answer(question: str, host: HostFacts, need: Need) -> Check:
+    (rule,) = (rule for rule in HOST_RULES if rule.judge.__name__ == question)
+    finding = rule.judge(host, need)
+    assert finding is not None
+    return rule.check(finding)
 
 
 def disk(free) -> Disk:
@@ -87,7 +95,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("question", "has", "need", "outcome", "found"), TABLE)
 def test_what_a_machine_amounts_to(question, has: dict, need, outcome: str, found: str) -> None:
-    check = getattr(host_rules, question)(replace(WELL, **has), need)
+    check = answer(question, replace(WELL, **has), need)
     assert (check.outcome, check.found) == (outcome, found)
     if outcome == "unknown":
         assert check.hint == ""
@@ -97,7 +105,8 @@ def test_what_a_machine_amounts_to(question, has: dict, need, outcome: str, foun
 
 
 def test_every_rule_has_rows() -> None:
-    assert {rule.__name__ for rule in HOST_RULES} == {row[0] for row in TABLE}
+    names = {rule.judge.__name__ for rule in HOST_RULES}
+    assert names == {row[0] for row in TABLE} | {"model_cache"}
 
 
 @pytest.mark.parametrize(
@@ -118,14 +127,13 @@ def test_every_rule_has_rows() -> None:
 )
 def test_weights_that_must_be_fetched_need_room(hub, weights, outcome, found) -> None:
     need = replace(EIGHT, weights_bytes=None if weights is None else weights * GIB)
-    check = model_cache(replace(WELL, hub=hub), need)
-    assert check is not None
+    check = answer("model_cache", replace(WELL, hub=hub), need)
     assert check.outcome == outcome
     assert found is None or check.found == found
 
 
 def test_a_local_folder_needs_no_cache() -> None:
-    assert model_cache(WELL, EIGHT, from_hub=False) is None
+    assert model_cache(WELL, EIGHT) is None
 
 
 def test_what_applies_to_several_gpus_alone_is_not_asked_of_a_cpu() -> None:

@@ -19,14 +19,14 @@ from perfgate.machine.preflight import (
     Check,
     PreflightReport,
     PreflightTarget,
-    checks,
     look,
     refuse_unfit,
 )
-from perfgate.machine.preflight.facts import GpuLook, Unreadable
+from perfgate.machine.preflight.facts import GpuFacts, GpuLook
 from perfgate.machine.preflight.gpu_rules import GPU_RULES
 from perfgate.machine.preflight.inspection import judge_driver, judge_presence
 from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import Unreadable
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Hardware, Launch, Source
 
@@ -59,6 +59,15 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def made(**changes) -> Toolchain:
     return tools(Made(), **changes)
+
+
+def seen(*gpus: GpuFacts, of: int | None = None) -> GpuLook:
+    """A look that found these GPUs; the first ones are of the model."""
+    return GpuLook(gpus[:of], tuple(one.name for one in gpus), "580.65.06", "13.0")
+
+
+def checks(*arguments) -> tuple[Check, ...]:
+    return look(*arguments).checks
 
 
 def outcomes(found: tuple[Check, ...]) -> dict[str, str]:
@@ -180,24 +189,24 @@ def test_hosts_are_touched_only_when_asked_to(answers, install, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("seen", "outcome", "found"),
+    ("look", "outcome", "found"),
     [
-        (GpuLook((gpu(), gpu(label="1"))), "ok", "2×NVIDIA H200: 0, 1"),
-        (GpuLook((gpu(),), ("NVIDIA H200", "NVIDIA A2")), "failed", "1×NVIDIA A2, 1×NVIDIA H200"),
-        (GpuLook(), "failed", "none"),
-        (GpuLook(why="no answer", hangs=True), "failed", "no answer"),
+        (seen(gpu(), gpu(label="1")), "ok", "2×NVIDIA H200: 0, 1"),
+        (seen(gpu(), gpu(name="NVIDIA A2"), of=1), "failed", "1×NVIDIA A2, 1×NVIDIA H200"),
+        (seen(), "failed", "none"),
+        (Unreadable("no answer", "hangs"), "failed", "no answer"),
     ],
 )
-def test_name_and_number(seen: GpuLook, outcome: str, found: str) -> None:
-    check = judge_presence(seen, Need(gpus=2, gpu="H200"), H200, MACHINE)
+def test_name_and_number(look: GpuLook | Unreadable, outcome: str, found: str) -> None:
+    check = judge_presence(look, Need(gpus=2, gpu="H200"), H200, MACHINE)
     assert (check.outcome, check.found) == (outcome, found)
 
 
 def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
-    seen, need = GpuLook(why="no bindings"), Need(gpus=2, gpu="H200")
+    look, need = Unreadable("no bindings"), Need(gpus=2, gpu="H200")
     both = machine("NVIDIA H200", "NVIDIA H200")
-    assert judge_presence(seen, need, H200, both).outcome == "unknown"
-    assert judge_presence(seen, need, H200, MACHINE).outcome == "failed"
+    assert judge_presence(look, need, H200, both).outcome == "unknown"
+    assert judge_presence(look, need, H200, MACHINE).outcome == "failed"
 
 
 @pytest.mark.parametrize(
@@ -211,13 +220,12 @@ def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
     ],
 )
 def test_the_documents_driver(driver, outcome: str) -> None:
-    check = judge_driver(driver, Need(driver=575))
-    assert check is not None
+    (check,) = judge_driver(driver, Need(driver=575))
     assert check.outcome == outcome
 
 
 def test_without_a_document_any_driver_will_do() -> None:
-    assert judge_driver("390.1", Need()) is None
+    assert judge_driver("390.1", Need()) == ()
 
 
 def test_the_driver_of_the_quick_start(install) -> None:

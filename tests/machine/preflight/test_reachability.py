@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.core.program_query import Answer
 from perfgate.machine.preflight import reachability as reach
-from perfgate.machine.preflight.facts import Reply
 
 
 @pytest.fixture
@@ -28,30 +28,32 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_an_answer(programs) -> None:
     log = programs("scontrol", "echo Slurmctld; echo up >&2; exit 3")
-    assert reach.ask(("scontrol", "ping")) == Reply(3, "Slurmctld\nup")
+    assert reach.ask(("scontrol", "ping")) == Answer(3, "Slurmctld\n", "up\n")
     assert log.read_text() == "ping\n"
 
 
 def test_no_such_program() -> None:
-    assert reach.ask(("no-such-program",)) == Reply(None, "no no-such-program on PATH")
+    assert reach.ask(("no-such-program",)) == Answer(None, why="no no-such-program on PATH")
 
 
 def test_a_program_that_cannot_be_started(programs, tmp_path: Path) -> None:
     programs("broken", "")
     (tmp_path / "bin" / "broken").write_text("#!/no/such/shell\n")
-    assert reach.ask(("broken",)) == Reply(None, "No such file or directory")
+    answer = reach.ask(("broken",))
+    assert (answer.status, answer.text) == (None, "No such file or directory")
 
 
 def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     programs("scontrol", "echo $LC_ALL")
-    assert reach.ask(("scontrol", "ping")) == Reply(0, "C")
+    assert reach.ask(("scontrol", "ping")) == Answer(0, "C\n")
 
 
 def test_no_answer_in_time(programs) -> None:
     programs("scontrol", "exec sleep 30")
     began = time.monotonic()
-    assert reach.ask(("scontrol", "ping"), 0.2) == Reply(None, "no answer in 0.2 s")
+    answer = reach.ask(("scontrol", "ping"), 0.2)
+    assert (answer.status, answer.text) == (None, "no answer in 0.2 s")
     assert time.monotonic() - began < 5
 
 
@@ -60,8 +62,8 @@ def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs) -> None:
     began = time.monotonic()
     replies = reach.ask_hosts([f"node{number}" for number in range(1, 7)], 2233)
     assert time.monotonic() - began < 2.5
-    assert replies["node1"] == Reply(0, "")
-    assert replies["node2"] == Reply(255, "refused")
+    assert replies["node1"] == Answer(0, "")
+    assert replies["node2"] == Answer(255, "", "refused\n")
     assert "-o BatchMode=yes -o ConnectTimeout=5 -p 2233 -- node1 true" in log.read_text()
 
 
@@ -76,16 +78,16 @@ def test_a_host_is_never_taken_for_an_option() -> None:
 @pytest.mark.parametrize(
     ("ping", "outcome"),
     [
-        (Reply(0, "Slurmctld(primary) at ctl is UP"), "ok"),
-        (Reply(0, "Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP"), "ok"),
-        (Reply(0, "Slurmctld(primary) at ctl is DOWN"), "failed"),
-        (Reply(1, "Slurmctld(primary) at ctl is UP"), "failed"),
-        (Reply(None, "no scontrol on PATH"), "failed"),
-        (Reply(None, "no answer in 5 s"), "failed"),
-        (Reply(0, ""), "failed"),
+        (Answer(0, "Slurmctld(primary) at ctl is UP"), "ok"),
+        (Answer(0, "Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP"), "ok"),
+        (Answer(0, "Slurmctld(primary) at ctl is DOWN"), "failed"),
+        (Answer(1, "Slurmctld(primary) at ctl is UP"), "failed"),
+        (Answer(None, why="no scontrol on PATH"), "failed"),
+        (Answer(None, why="no answer in 5 s"), "failed"),
+        (Answer(0, ""), "failed"),
     ],
 )
-def test_slurm(ping: Reply, outcome: str) -> None:
+def test_slurm(ping: Answer, outcome: str) -> None:
     check = reach.judge_slurm(ping)
     assert check.outcome == outcome
     assert check.found == (" ".join(ping.text.split()) or "no output")
@@ -94,14 +96,14 @@ def test_slurm(ping: Reply, outcome: str) -> None:
 @pytest.mark.parametrize(
     ("hosts", "replies", "outcome", "found"),
     [
-        (("a", "b"), {"a": Reply(0, ""), "b": Reply(0, "")}, "ok", "a, b"),
+        (("a", "b"), {"a": Answer(0, ""), "b": Answer(0, "")}, "ok", "a, b"),
         (
             ("a", "b"),
-            {"a": Reply(0, ""), "b": Reply(255, "Permission\ndenied")},
+            {"a": Answer(0, ""), "b": Answer(255, "Permission\ndenied")},
             "failed",
             "b: Permission denied",
         ),
-        (("a", "b"), {"a": Reply(0, ""), "b": Reply(255, "")}, "failed", "b: status 255"),
+        (("a", "b"), {"a": Answer(0, ""), "b": Answer(255, "")}, "failed", "b: status 255"),
         (("a",), None, "failed", "a in PERFGATE_HOSTS"),
         ((), {}, "failed", "none in PERFGATE_HOSTS"),
         (
@@ -120,12 +122,12 @@ def test_hosts(hosts, replies, outcome: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "outcome", "found"),
     [
-        (Reply(0, "27.3.1"), "ok", "Docker 27.3.1"),
-        (Reply(1, "permission denied"), "failed", "permission denied"),
-        (Reply(None, "no docker on PATH"), "failed", "no docker on PATH"),
+        (Answer(0, "27.3.1"), "ok", "Docker 27.3.1"),
+        (Answer(1, "permission denied"), "failed", "permission denied"),
+        (Answer(None, why="no docker on PATH"), "failed", "no docker on PATH"),
     ],
 )
-def test_docker(reply: Reply, outcome: str, found: str) -> None:
+def test_docker(reply: Answer, outcome: str, found: str) -> None:
     check = reach.judge_docker(reply)
     assert (check.outcome, check.found) == (outcome, found)
 
@@ -133,10 +135,10 @@ def test_docker(reply: Reply, outcome: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
-        (Reply(0, "  --container-image=[USER@][REGISTRY#]IMAGE"), "ok"),
-        (Reply(0, "  --mpi=type"), "failed"),
-        (Reply(None, "no srun on PATH"), "failed"),
+        (Answer(0, "  --container-image=[USER@][REGISTRY#]IMAGE"), "ok"),
+        (Answer(0, "  --mpi=type"), "failed"),
+        (Answer(None, why="no srun on PATH"), "failed"),
     ],
 )
-def test_pyxis(reply: Reply, outcome: str) -> None:
+def test_pyxis(reply: Answer, outcome: str) -> None:
     assert reach.judge_pyxis(reply).outcome == outcome

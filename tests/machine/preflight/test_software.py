@@ -18,6 +18,7 @@ from perfgate.machine.preflight.software import (
     judge_software,
     questions_of,
 )
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import AccuracyTask
 
 
@@ -83,10 +84,10 @@ def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> No
 
 
 def test_an_input_error_keeps_its_parts() -> None:
-    def wrong() -> str:
+    def wrong(tools: Toolchain) -> str:
         raise WRONG
 
-    assert asked(SoftwareCheck("model", "weights", wrong)) == Check(
+    assert asked(SoftwareCheck("model", "weights", wrong), tools(Made())) == Check(
         "model",
         "failed",
         "/models/small: small.model.weights.shards: the folder of weights is not complete "

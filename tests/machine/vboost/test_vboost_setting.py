@@ -25,6 +25,8 @@ BEFORE = {"0": 0, "1": 2}
 
 __all__ = ["smi"]
 
+pytestmark = pytest.mark.slow
+
 
 def test_set_seen_and_put_back(smi: Smi) -> None:
     with boosted(4) as before:

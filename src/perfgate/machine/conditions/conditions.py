@@ -1,8 +1,10 @@
 """Conditions: what a machine was like while something was measured on it, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from perfgate.core.measurement import Json
 
@@ -82,28 +84,19 @@ class Conditions:
 
     def plain(self) -> dict[str, Json]:
         """As JSON values, fields by their names, numbers to four places."""
-        return {name: _plain(value) for name, value in asdict(self).items()}
+        return _rounded(msgspec.to_builtins(self))  # type: ignore[no-any-return]
 
 
-def conditions_of(plain: Mapping[str, Any]) -> Conditions:
+def conditions_of(plain: object) -> Conditions:
     """The conditions whose `plain` form this is.
 
     Raises:
         ValueError: it is none.
     """
     try:
-        cpu, gpus, notes = plain["cpu"], plain["gpus"], plain["notes"]
-        return Conditions(
-            seconds=float(plain["seconds"]),
-            samples=int(plain["samples"]),
-            cpu=None if cpu is None else CpuConditions(**cpu),
-            gpus=tuple(
-                GpuConditions(**{**gpu, "strangers": tuple(gpu["strangers"])}) for gpu in gpus
-            ),
-            notes=tuple(map(str, notes)),
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not what a watch tells: {error!r}") from error
+        return msgspec.convert(plain, Conditions)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"not what a watch tells: {error}") from error
 
 
 def not_watched(why: str) -> Conditions:
@@ -111,13 +104,9 @@ def not_watched(why: str) -> Conditions:
     return Conditions(0.0, 0, None, notes=(f"not watched: {why}",))
 
 
-def _plain(value: object) -> Json:
-    if isinstance(value, Mapping):
-        return {str(name): _plain(held) for name, held in value.items()}
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(held) for name, held in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return round(value, _DIGITS)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    raise TypeError(f"no JSON for {type(value).__name__}")
+        return [_rounded(one) for one in value]
+    return round(value, _DIGITS) if isinstance(value, float) else value

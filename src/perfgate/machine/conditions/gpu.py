@@ -7,29 +7,22 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
+from typing import TypeVar
 
 from perfgate.machine.conditions.clock_reasons import IDLE, reasons_in, slows
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.processes import Process
-from perfgate.machine.nvml import answer, handles_of
+from perfgate.machine.nvml import Nvml, NvmlGpu, is_service, open_nvml, words_of
+from perfgate.machine.reading import Unreadable
 
-# What NVML is asked: names of one function, the newest first.
-_POWER = ("nvmlDeviceGetPowerUsage",)
-_TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the latter until CUDA 14
-_REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
-_CLOCK = ("nvmlDeviceGetClockInfo",)
-_PROCESSES = ("nvmlDeviceGetComputeRunningProcesses",)
-# Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
-_MPS = "nvidia-cuda-mps"
+_Value = TypeVar("_Value")
 
 
 @dataclass
 class _Gpu:
     """One GPU and what its samples add up to; `present` are the pids of the last sample."""
 
-    handle: Any
+    reader: NvmlGpu
     index: int
     name: str
     uuid: str
@@ -50,20 +43,19 @@ class _Gpu:
 class Gpus:
     """The GPUs under watch. `sample` first, then `tell_apart` with a younger process table."""
 
-    nvml: Any
-    gpus: list[_Gpu]
     notes: list[str]
+    nvml: Nvml | None = None
+    gpus: list[_Gpu] = field(default_factory=list)
     pids_are_ours_to_read: bool = False  # NVML's pids and ours are of one namespace
 
     def sample(self) -> None:
         """Ask each GPU once."""
         for gpu in self.gpus:
             self._clocks(gpu)
-            power = self._ask(gpu, "power", _POWER)
-            if power is not None:
-                gpu.watts.append(power / 1000.0)  # NVML: mW
-            sensor = self.nvml.NVML_TEMPERATURE_GPU
-            degrees = self._ask(gpu, "temperature", _TEMPERATURE, sensor)
+            power_w = self._known(gpu, "power", gpu.reader.power_w)
+            if power_w is not None:
+                gpu.watts.append(power_w)
+            degrees = self._known(gpu, "temperature", gpu.reader.temperature_c)
             if degrees is not None:
                 gpu.degrees.append(float(degrees))
             self._processes(gpu)
@@ -78,7 +70,7 @@ class Gpus:
             self.pids_are_ours_to_read |= bool(gpu.present & ours)
             for pid in gpu.present - ours:
                 name = table[pid].name if pid in table else ""
-                if not name.startswith(_MPS):
+                if not is_service(name):
                     gpu.unknown.setdefault(pid, name)
                     if pid in table:
                         gpu.foreign.setdefault(pid, name)
@@ -91,7 +83,7 @@ class Gpus:
         """What the samples show; more notes where something stayed unknown.
 
         Args:
-            before: UUID → pids that were there before any program of ours ran. They are strangers
+            before: UUID → pids that were there before any program of ours ran. They are foreign
                 whatever pid namespace they belong to; all others only if ours can be told.
         """
         if not self.pids_are_ours_to_read and any(
@@ -105,14 +97,15 @@ class Gpus:
 
     def close(self) -> None:
         """Let go of the driver."""
-        answer(self.nvml, "nvmlShutdown")
+        if self.nvml is not None:
+            self.nvml.close()
 
     def _conditions(self, gpu: _Gpu, before: frozenset[int]) -> GpuConditions:
-        strangers = {pid: name for pid, name in gpu.unknown.items() if pid in before}
+        foreign = {pid: name for pid, name in gpu.unknown.items() if pid in before}
         if self.pids_are_ours_to_read:
-            strangers |= gpu.foreign
+            foreign |= gpu.foreign
         if gpu.is_split:
-            strangers = {}
+            foreign = {}
         read = gpu.reasons_read
         return GpuConditions(
             index=gpu.index,
@@ -124,82 +117,63 @@ class Gpus:
             temperature_c_top=max(gpu.degrees, default=None),
             slowdown={name: count / read for name, count in sorted(gpu.reasons.items())},
             slowed_share=gpu.slowed / read if read else None,
-            strangers=tuple(
-                f"pid {pid} ({name})" if name else f"pid {pid}"
-                for pid, name in sorted(strangers.items())
-            ),
+            strangers=tuple(words_of(pid, name) for pid, name in sorted(foreign.items())),
         )
 
     def _clocks(self, gpu: _Gpu) -> None:
-        bits = self._ask(gpu, "clock reasons", _REASONS)
+        bits = self._known(gpu, "clock reasons", gpu.reader.clock_reasons)
         if bits is not None:
             gpu.reasons_read += 1
             gpu.reasons.update(reasons_in(bits))
             gpu.slowed += slows(bits)
-        mhz = self._ask(gpu, "SM clock", _CLOCK, self.nvml.NVML_CLOCK_SM)
+        mhz = self._known(gpu, "SM clock", gpu.reader.sm_mhz)
         if mhz is not None and not (bits or 0) & IDLE:
             gpu.clocks.append(float(mhz))
 
     def _processes(self, gpu: _Gpu) -> None:
-        found = self._ask(gpu, "processes", _PROCESSES)
-        gpu.present = frozenset(one.pid for one in found or ())
+        gpu.present = self._known(gpu, "processes", gpu.reader.pids) or frozenset()
         if gpu.at_first is None:
             gpu.at_first = gpu.present
 
-    def _ask(self, gpu: _Gpu, what: str, names: tuple[str, ...], *arguments: Any) -> Any:
-        """The answer of the first of NVML's functions that has one; else None, and a note."""
-        why = ""
-        for name in names:
-            found, why = answer(self.nvml, name, gpu.handle, *arguments)
-            if not why:
-                return found
-        self._note(f"GPU {gpu.index}: {what} not readable: {why}")
-        return None
+    def _known(self, gpu: _Gpu, what: str, fact: _Value | Unreadable) -> _Value | None:
+        """The fact; None, and a note, where it could not be read."""
+        if isinstance(fact, Unreadable):
+            self._note(f"GPU {gpu.index}: {what} not readable: {fact.why}")
+            return None
+        return fact
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
             self.notes.append(note)
 
 
-def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus | None:
-    """The GPUs that a program on `wanted` of them will use; None, and a note, when there is no way.
+def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus:
+    """The GPUs that a program on `wanted` of them will use; none, and a note, when there is no way.
 
     Those of `visible`, else of ``CUDA_VISIBLE_DEVICES``, in its order; else the first.
     """
     if wanted <= 0:
-        return None
-    try:
-        nvml = import_module("pynvml")
-    except ImportError:
-        notes.append("GPUs not watched: no nvidia-ml-py in this environment")
-        return None
-    _, why = answer(nvml, "nvmlInit")
-    if why:
-        notes.append(f"GPUs not watched: {why}")
-        return None
-    try:
-        gpus = [
-            _described(nvml, handle, notes) for handle in handles_of(nvml, wanted, notes, visible)
-        ]
-    except BaseException:
-        answer(nvml, "nvmlShutdown")
-        raise
+        return Gpus(notes)
+    nvml = open_nvml()
+    if isinstance(nvml, Unreadable):
+        notes.append(f"GPUs not watched: {nvml.why}")
+        return Gpus(notes)
+    found = nvml.visible_gpus(wanted, visible)
+    notes += [one.why for one in found if isinstance(one, Unreadable)]
+    gpus = [_described(one, notes) for one in found if isinstance(one, NvmlGpu)]
     if len(gpus) < wanted:
         notes.append(f"{len(gpus)} of {wanted} GPUs watched: NVML shows no more of them")
-    return Gpus(nvml, gpus, notes)
+    return Gpus(notes, nvml, gpus)
 
 
-def _described(nvml: Any, handle: Any, notes: list[str]) -> _Gpu:
-    index, why = answer(nvml, "nvmlDeviceGetIndex", handle)
-    name, _ = answer(nvml, "nvmlDeviceGetName", handle)
-    uuid, _ = answer(nvml, "nvmlDeviceGetUUID", handle)
-    mode, _ = answer(nvml, "nvmlDeviceGetMigMode", handle)  # unknown to GPUs that have no MIG
+def _described(reader: NvmlGpu, notes: list[str]) -> _Gpu:
+    index, name, uuid = reader.index, reader.name, reader.uuid
     gpu = _Gpu(
-        handle,
-        -1 if why else index,
-        name or "unknown",
-        uuid or "unknown",
-        bool(mode) and mode[0] == getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1),
+        reader,
+        -1 if isinstance(index, Unreadable) else index,
+        "unknown" if isinstance(name, Unreadable) else name,
+        "unknown" if isinstance(uuid, Unreadable) else uuid,
+        reader.is_split is True,
     )
     if gpu.is_split:
         notes.append(f"GPU {gpu.index} is split (MIG): who else uses it is not watched")

@@ -104,28 +104,23 @@ def watched(
             )
 
 
+@dataclass
 class _Lookout:
     """What the thread does, and what only it may touch."""
 
-    def __init__(
-        self,
-        wanted: int,
-        watch: Watch,
-        since: Watch | None,
-        visible: str | None,
-        marked: Marked | None,
-    ) -> None:
-        self.wanted = wanted
-        self.watch = watch
-        self.since = since
-        self.visible = visible
-        self.marked = marked
-        self.spent = Spent()
-        self.notes: list[str] = []
-        self.cpu = CpuAccount()
-        self.gpus: Gpus | None = None
-        self.began_s = self.at_s = self.last_s = 0.0
-        self.samples = 0
+    wanted: int
+    watch: Watch
+    since: Watch | None
+    visible: str | None
+    marked: Marked | None
+    spent: Spent = field(default_factory=Spent)
+    notes: list[str] = field(default_factory=list)
+    cpu: CpuAccount = field(default_factory=CpuAccount)
+    gpus: Gpus = field(default_factory=lambda: Gpus([]))
+    began_s: float = 0.0
+    at_s: float = 0.0
+    last_s: float = 0.0
+    samples: int = 0
 
     def run(self, interval_s: float, looked: threading.Event, over: threading.Event) -> None:
         """Look, wait, look …, and once more when it is over."""
@@ -134,7 +129,7 @@ class _Lookout:
             is_last = False
             while True:
                 began_s = time.thread_time()
-                self._try(self._ask_gpus)
+                self._try(self.gpus.sample)
                 self._try(self._look)
                 looked.set()
                 if is_last:
@@ -142,7 +137,7 @@ class _Lookout:
                 cost_s = time.thread_time() - began_s
                 is_last = over.wait(max(interval_s, cost_s / COST))
             self._try(self._conclude)
-            self._try(self._close)
+            self._try(self.gpus.close)
         finally:
             looked.set()
             self.watch.conclude(not_watched("; ".join(self.notes) or "looking ended early"))
@@ -159,10 +154,6 @@ class _Lookout:
     def _open(self) -> None:
         self.gpus = open_gpus(self.wanted, self.notes, self.visible)
 
-    def _ask_gpus(self) -> None:
-        if self.gpus is not None:
-            self.gpus.sample()
-
     def _look(self) -> None:
         """What needs the process table; it must be younger than the GPUs' answers."""
         ours, table = self._ours()
@@ -170,11 +161,10 @@ class _Lookout:
         if not self.samples:
             self.began_s = self.at_s
         self.samples += 1
-        if self.gpus is not None:
-            self.gpus.tell_apart(table, frozenset(process.pid for process in ours))
-            is_first = self.marked is None and self.since is None and self.samples == 1
-            if is_first and len(ours) == 1:
-                self.watch.before = self.gpus.at_first()  # nothing of ours runs yet
+        self.gpus.tell_apart(table, frozenset(process.pid for process in ours))
+        is_first = self.marked is None and self.since is None and self.samples == 1
+        if is_first and len(ours) == 1:
+            self.watch.before = self.gpus.at_first()  # nothing of ours runs yet
         if self.since is not None:
             self.watch.before = self.since.before
         if self.marked is None:
@@ -200,7 +190,7 @@ class _Lookout:
 
     def _conclude(self) -> None:
         cpu = self.cpu.conditions()
-        gpus = self.gpus.conditions(self.watch.before) if self.gpus is not None else ()
+        gpus = self.gpus.conditions(self.watch.before)
         notes = [*self.notes, *self.cpu.notes()]
         if cpu is None:
             notes.append("CPU not watched: fewer than two samples")
@@ -213,7 +203,3 @@ class _Lookout:
                 notes=tuple(notes[:MOST_NOTES]),
             )
         )
-
-    def _close(self) -> None:
-        if self.gpus is not None:
-            self.gpus.close()

@@ -29,7 +29,7 @@ class AcquiredLocks:
         self.files.close()
 
 
-def take(
+def acquire(
     folder: LockFolder, request: LeaseRequest, avoid: Collection[str], holder: Holder
 ) -> AcquiredLocks | tuple[str, ...]:
     """All locks of the request, or who is in the way.
@@ -37,7 +37,7 @@ def take(
     Args:
         folder: where the locks are.
         request: what is asked for.
-        avoid: keys of GPUs to be taken last, since strangers are on them.
+        avoid: keys of GPUs to be chosen last, since foreign processes are on them.
         holder: who asks.
     """
     with ExitStack() as files:
@@ -77,8 +77,8 @@ def _who_is_here(folder: LockFolder, request: LeaseRequest) -> tuple[str, ...]:
         if held:
             who = str(holder_in(text) or UNNAMED)
             by_holder.setdefault(who, []).append(labels.get(name) or _key(name, request))
-    told = [f"{_listed(labels)} held by {who}" for who, labels in by_holder.items()]
-    return tuple(told) or ("somebody else's locks have not all been let go of yet",)
+    held_by = [f"{_listed(labels)} held by {who}" for who, labels in by_holder.items()]
+    return tuple(held_by) or ("somebody else's locks have not all been let go of yet",)
 
 
 def _machine(request: LeaseRequest) -> str:

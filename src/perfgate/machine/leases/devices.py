@@ -3,11 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.machine.nvml import VISIBLE, answer
+from perfgate.machine.nvml import PART, VISIBLE, Nvml, NvmlGpu, read_nvml
+from perfgate.machine.reading import Unreadable
 
 FAKE = "PERFGATE_FAKE_GPUS"
 ORDER = "CUDA_DEVICE_ORDER"
@@ -43,12 +42,14 @@ class Devices:
         chosen: whether a person chose them: CUDA_VISIBLE_DEVICES is set.
         made_up: whether they exist only on paper.
         note: why there is none.
+        hangs: whether that is because the driver does not answer.
     """
 
     gpus: tuple[Device, ...]
     chosen: bool
     made_up: bool = False
     note: str = ""
+    hangs: bool = False
 
 
 def visible_devices(environ: Mapping[str, str]) -> Devices:
@@ -65,9 +66,11 @@ def visible_devices(environ: Mapping[str, str]) -> Devices:
             for number in range(_count(environ[FAKE]))
         )
         return Devices(_chosen(made_up, visible), visible is not None, made_up=True)
-    found, note = _real()
-    if visible is not None and note:
-        return Devices((), True, note=note)
+    found = read_nvml(_all_devices)
+    if isinstance(found, Unreadable):
+        return Devices((), visible is not None, note=found.why, hangs=found.kind == "hangs")
+    if not found:
+        return Devices((), visible is not None, note="NVML shows no GPU")
     if _numbers_are_doubtful(found, visible, environ):
         raise InputError(
             "a number can mean two GPUs on a machine with several models",
@@ -76,7 +79,12 @@ def visible_devices(environ: Mapping[str, str]) -> Devices:
             expected=f"UUIDs, or {ORDER}={BY_SLOT}",
             hint=f"name them by UUID (nvidia-smi -L), or export {ORDER}={BY_SLOT}",
         )
-    return Devices(_chosen(found, visible), visible is not None, note=note)
+    return Devices(_chosen(found, visible), visible is not None)
+
+
+def nvml_gpu(nvml: Nvml, device: Device) -> NvmlGpu:
+    """A real device, to be asked of its state."""
+    return nvml.gpu(device.uuid or int(device.label))
 
 
 def environment_of(leased: Sequence[Device], devices: Devices) -> dict[str, str]:
@@ -100,31 +108,20 @@ def _count(setting: str) -> int:
     return int(setting)
 
 
-def _real() -> tuple[tuple[Device, ...], str]:
-    """All GPUs that NVML shows, and why there is none."""
-    try:
-        nvml = import_module("pynvml")
-    except ImportError:
-        return (), "no nvidia-ml-py in this environment"
-    _, why = answer(nvml, "nvmlInit")
-    if why:
-        return (), why
-    try:
-        count, why = answer(nvml, "nvmlDeviceGetCount")
-        found = tuple(_described(nvml, index) for index in range(count or 0))
-        return found, why or ("" if found else "NVML shows no GPU")
-    finally:
-        answer(nvml, "nvmlShutdown")
+def _all_devices(nvml: Nvml) -> tuple[Device, ...] | Unreadable:
+    """All GPUs that NVML shows."""
+    count = nvml.count
+    if isinstance(count, Unreadable):
+        return count
+    return tuple(_described(nvml, index) for index in range(count))
 
 
-def _described(nvml: Any, index: int) -> Device:
-    handle, why = answer(nvml, "nvmlDeviceGetHandleByIndex", index)
-    uuid = name = None
-    if not why:
-        uuid, _ = answer(nvml, "nvmlDeviceGetUUID", handle)
-        name, _ = answer(nvml, "nvmlDeviceGetName", handle)
-    key = f"gpu-{uuid or index}"
-    return Device(_safe(key), str(index), str(index), str(name or "unknown"), str(uuid or ""))
+def _described(nvml: Nvml, index: int) -> Device:
+    gpu = nvml.gpu(index)
+    uuid, name = gpu.uuid, gpu.name
+    uuid = "" if isinstance(uuid, Unreadable) else uuid
+    name = "unknown" if isinstance(name, Unreadable) else name
+    return Device(_safe(f"gpu-{uuid or index}"), str(index), str(index), name, uuid)
 
 
 def _safe(text: str) -> str:
@@ -147,7 +144,7 @@ def _chosen(found: Sequence[Device], visible: str | None) -> tuple[Device, ...]:
 
 
 def _named(word: str, found: Sequence[Device], visible: str) -> Device:
-    if word.startswith("MIG-"):
+    if word.startswith(PART):
         return Device(_safe(f"gpu-{word}"), word, word[:12], "part of a GPU (MIG)", word)
     matching = [
         gpu

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Self
 
+import msgspec
+
 from perfgate.core.process_identity import began, lives, pid_namespace
 
 UNNAMED = "somebody who left no name"
@@ -57,18 +59,16 @@ class Holder:
     @classmethod
     def read(cls, plain: object) -> Self | None:
         """The holder that a lock's text names; None: it names none."""
-        if not isinstance(plain, dict):
-            return None
         try:
-            numbers = (int(plain["pid"]), int(plain["began"]))
-            words = [
-                _printable(plain[name])
-                for name in ("namespace", "user", "run", "scenario", "since")
-            ]
-            datetime.fromisoformat(words[-1])
-        except (KeyError, TypeError, ValueError):
+            holder = msgspec.convert(plain, cls)
+            datetime.fromisoformat(holder.since)
+        except ValueError:  # msgspec's are such, too
             return None
-        return cls(*numbers, *words)
+        fields: dict[str, Any] = {
+            name: _printable(value) if isinstance(value, str) else value
+            for name, value in asdict(holder).items()
+        }
+        return cls(**fields)
 
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
@@ -100,9 +100,7 @@ def holder_in(text: str) -> Holder | None:
         return None
 
 
-def _printable(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError("not a text")
+def _printable(text: str) -> str:
     return "".join(one if one.isprintable() else "?" for one in text[:_LONGEST])
 
 

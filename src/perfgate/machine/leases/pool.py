@@ -13,17 +13,17 @@ from typing import Self
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
-from perfgate.machine.leases.acquire import AcquiredLocks, take
+from perfgate.machine.leases.acquire import AcquiredLocks, acquire
 from perfgate.machine.leases.devices import Device, Devices, environment_of, visible_devices
 from perfgate.machine.leases.foreign_processes import ForeignProcesses, look
 from perfgate.machine.leases.holder import Holder, LeaseOwner
 from perfgate.machine.leases.inheritance import holding, refuse_a_second
 from perfgate.machine.leases.lock_folder import LockFolder, open_folder
 from perfgate.machine.leases.queue import Ticket, ahead, draw
-from perfgate.machine.leases.request import LeaseRequest, wish_for
+from perfgate.machine.leases.request import LeaseRequest, request_for
 
 FAILURE = "gpus_busy"
-STRANGERS_S = 300.0  # others' programs on otherwise free GPUs; they know of no queue
+FOREIGN_S = 300.0  # others' programs on otherwise free GPUs; they know of no queue
 TELL_EVERY_S = 60.0
 _PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
 _FAKE_WORLD = "fake-"
@@ -124,49 +124,41 @@ class GpuPool:
             yield Lease()
             return
         made_up = self.synthetic and count > 0
-        request = wish_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
+        request = request_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
         refuse_a_second()
         watched = () if made_up else self.gpus
         waiting = _Waiting(open_folder(self.environ), request, watched, owner, wait_s, tell)
-        taken, notes = waiting.until_granted()
+        acquired, notes = waiting.until_granted()
         try:
-            with holding(taken.locks):
+            with holding(acquired.locks):
                 yield Lease(
-                    taken.gpus,
-                    environment_of(taken.gpus, self.devices) if taken.gpus else {},
+                    acquired.gpus,
+                    environment_of(acquired.gpus, self.devices) if acquired.gpus else {},
                     made_up,
                     tuple(notes),
                     waiting.waited_s,
                 )
         finally:
-            taken.let_go()
+            acquired.let_go()
 
 
+@dataclass
 class _Waiting:
     """One request on its way to be granted."""
 
-    def __init__(
-        self,
-        folder: LockFolder,
-        request: LeaseRequest,
-        watched: Sequence[Device],
-        owner: LeaseOwner,
-        wait_s: float,
-        tell: Tell,
-    ) -> None:
-        self.folder = folder
-        self.request = request
-        self._watched = watched
-        self.wait_s = wait_s
-        self._owner = owner
-        self._tell = tell
-        self._ticket: Ticket | None = None
-        self._began = time.monotonic()
-        self._told = ""
-        self._told_at = self._began
-        self._strangers: dict[str, tuple[str, ...]] = {}  # on GPUs, by key, when last looked at
-        self._ever_strange: set[str] = set()
-        self._strangers_since: float | None = None
+    folder: LockFolder
+    request: LeaseRequest
+    watched: Sequence[Device]
+    owner: LeaseOwner
+    wait_s: float
+    tell: Tell
+    _ticket: Ticket | None = None
+    _began: float = field(default_factory=time.monotonic)
+    _said: str = ""
+    _said_at: float = 0.0
+    _foreign: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by GPU, when last seen
+    _ever_foreign: set[str] = field(default_factory=set)
+    _foreign_since: float | None = None
 
     @property
     def waited_s(self) -> float:
@@ -180,14 +172,14 @@ class _Waiting:
                 found = self._try_once()
                 if isinstance(found, AcquiredLocks):
                     seen = self._look_at(found)
-                    if not seen.strangers:
+                    if not seen.by_gpu:
                         return found, seen.notes
                     found.let_go()
                     if self._remember(seen):
-                        continue  # there may be others without strangers
-                    found = self._told_of_strangers()
+                        continue  # there may be others that are free of them
+                    found = self._foreign_in_words()
                 else:
-                    self._strangers_since = None
+                    self._foreign_since = None
                 self._give_up_in_time(found)
                 self._say(found)
                 time.sleep(min(pause_s, max(0.0, self.wait_s - self.waited_s)))
@@ -199,14 +191,14 @@ class _Waiting:
 
     def _try_once(self) -> AcquiredLocks | tuple[str, ...]:
         """All locks, or who is in the way."""
-        holder = Holder.now(self._owner)
+        holder = Holder.now(self.owner)
         try:
             with self.folder.guarded(self._began + max(self.wait_s, 1.0)):
                 earlier = ahead(self.folder, self.request, self._ticket)
                 if earlier:
                     found: AcquiredLocks | tuple[str, ...] = _in_the_queue(earlier)
                 else:
-                    found = take(self.folder, self.request, self._strangers, holder)
+                    found = acquire(self.folder, self.request, self._foreign, holder)
                 if (
                     self._ticket is None
                     and self.wait_s > 0
@@ -217,38 +209,38 @@ class _Waiting:
         except TimeoutError as error:
             return (str(error),)
 
-    def _look_at(self, taken: AcquiredLocks) -> ForeignProcesses:
+    def _look_at(self, acquired: AcquiredLocks) -> ForeignProcesses:
         """Who is on the GPUs that were just locked; on all, where nobody else may be on any."""
         try:
-            mine = self._watched if self.request.alone and self.request.count else taken.gpus
-            seen = look(mine if self._watched else ())
+            mine = self.watched if self.request.alone and self.request.count else acquired.gpus
+            seen = look(mine if self.watched else ())
         except BaseException:
-            taken.let_go()
+            acquired.let_go()
             raise
         looked_at = {gpu.key for gpu in mine}
-        self._strangers = {k: who for k, who in self._strangers.items() if k not in looked_at}
+        self._foreign = {k: who for k, who in self._foreign.items() if k not in looked_at}
         return seen
 
     def _remember(self, seen: ForeignProcesses) -> bool:
-        """Avoid the GPUs with strangers from now on; whether there are new ones among them."""
-        self._strangers |= seen.strangers
-        fresh = not seen.strangers.keys() <= self._ever_strange
-        self._ever_strange |= seen.strangers.keys()
+        """Avoid the GPUs that others use from now on; whether there are new ones among them."""
+        self._foreign |= seen.by_gpu
+        fresh = not seen.by_gpu.keys() <= self._ever_foreign
+        self._ever_foreign |= seen.by_gpu.keys()
         return fresh
 
-    def _told_of_strangers(self) -> tuple[str, ...]:
-        if self._strangers_since is None:
-            self._strangers_since = time.monotonic()
-        labels = {gpu.key: gpu.label for gpu in self._watched}
+    def _foreign_in_words(self) -> tuple[str, ...]:
+        if self._foreign_since is None:
+            self._foreign_since = time.monotonic()
+        labels = {gpu.key: gpu.label for gpu in self.watched}
         return tuple(
             f"GPU {labels.get(key, key)} is used by {', '.join(who)}, without a lease"
-            for key, who in sorted(self._strangers.items())
+            for key, who in sorted(self._foreign.items())
         )
 
     def _give_up_in_time(self, why: Sequence[str]) -> None:
-        since = self._strangers_since
-        of_strangers = since is not None and time.monotonic() - since >= STRANGERS_S
-        if self.waited_s < self.wait_s and not of_strangers:
+        since = self._foreign_since
+        of_foreign = since is not None and time.monotonic() - since >= FOREIGN_S
+        if self.waited_s < self.wait_s and not of_foreign:
             return
         raise RunError(
             FAILURE,
@@ -260,9 +252,9 @@ class _Waiting:
     def _say(self, why: Sequence[str]) -> None:
         line = f"waiting for {self.request}: {'; '.join(why)}"
         now = time.monotonic()
-        if line != self._told or now - self._told_at >= TELL_EVERY_S:
-            self._told, self._told_at = line, now
-            self._tell(line)
+        if line != self._said or now - self._said_at >= TELL_EVERY_S:
+            self._said, self._said_at = line, now
+            self.tell(line)
 
 
 def _in_the_queue(earlier: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ than the highest there, so the order depends on no clock and needs no file to be
 """
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -63,17 +62,11 @@ def ahead(folder: LockFolder, request: LeaseRequest, ticket: Ticket | None) -> l
 
     Those with disjoint GPUs pass each other.
     """
-    found = []
-    for name in folder.names(request.world + _PREFIX):
-        if ticket is not None and _number(name) >= _number(ticket.name):
-            continue
-        text = _text_if_waiting(folder, name)
-        if text is None:
-            continue
-        words = _hindrance(text, request.is_hindered_by)
-        if words:
-            found.append(words)
-    return found
+    names = folder.names(request.world + _PREFIX)
+    earlier = [one for one in names if ticket is None or _number(one) < _number(ticket.name)]
+    texts = (_text_if_waiting(folder, name) for name in earlier)
+    found = (_hindrance(text, request) for text in texts if text is not None)
+    return [words for words in found if words]
 
 
 def _text_if_waiting(folder: LockFolder, name: str) -> str | None:
@@ -87,12 +80,13 @@ def _text_if_waiting(folder: LockFolder, name: str) -> str | None:
     return None
 
 
-def _hindrance(text: str, hinders: Callable[..., bool]) -> str:
+def _hindrance(text: str, request: LeaseRequest) -> str:
     """Who waits for what, if it hinders; a text that cannot be read hinders everything."""
     try:
         plain: dict[str, Any] = json.loads(text)
         wanted = plain["request"]
-        if not hinders([str(key) for key in wanted["keys"]], alone=bool(wanted["alone"])):
+        keys = [str(key) for key in wanted["keys"]]
+        if not request.is_hindered_by(keys, alone=bool(wanted["alone"])):
             return ""
         holder = Holder.read(plain["holder"])
         words = "".join(one for one in str(wanted["words"])[:60] if one.isprintable())

@@ -43,7 +43,7 @@ class LeaseRequest:
         return self.alone or alone or not self.keys.isdisjoint(keys)
 
 
-def wish_for(
+def request_for(
     count: int,
     whole: bool,
     devices: Devices,

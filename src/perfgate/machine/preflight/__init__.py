@@ -1,7 +1,7 @@
 """Preflight: is this machine fit for a scenario? Asked before GPU time is spent; starts no engine.
 
-Probes read facts (`gpu_probe`, `host_probe`, `reach`), rules judge them (`gpu_rules`,
-`host_rules`), `looking` puts both together. docs/preflight.md has a table of all checks.
+Probes read facts (`gpu_probe`, `host_probe`, `reachability`), rules judge them (`gpu_rules`,
+`host_rules`), `inspection` puts both together. docs/preflight.md has a table of all checks.
 """
 
 from perfgate.machine.preflight.check import Check
@@ -9,7 +9,6 @@ from perfgate.machine.preflight.inspection import (
     FAILURE,
     PreflightReport,
     PreflightTarget,
-    checks,
     look,
     refuse_unfit,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "Check",
     "PreflightReport",
     "PreflightTarget",
-    "checks",
     "look",
     "refuse_unfit",
 ]

@@ -1,9 +1,15 @@
 """Check: one question about a machine, and its answer. Whatever could not be asked is unknown."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import wraps
+from typing import Generic, Literal, TypeVar
+
+from perfgate.machine.preflight.need import Need
+from perfgate.machine.reading import NotReadable
 
 Outcome = Literal["ok", "warning", "failed", "unknown"]
+Facts = TypeVar("Facts")
 
 # What all GPUs together amount to is the worst of them; not knowing is worse than being well.
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "warning", "unknown", "ok")
@@ -31,10 +37,69 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one of several like things (GPUs, folders) amounts to."""
+    """What the facts amount to.
+
+    Attributes:
+        outcome: as a check's.
+        text: what was found.
+        expected: what would have been well, where that depends on what is needed.
+        hint: how to mend it, likewise.
+    """
 
     outcome: Outcome
     text: str
+    expected: str = ""
+    hint: str = ""
+
+
+Judge = Callable[[Facts, Need], Finding | None]
+
+
+@dataclass(frozen=True)
+class Rule(Generic[Facts]):
+    """One question.
+
+    Attributes:
+        name: what is looked at.
+        judge: what the facts amount to; None where the question does not apply.
+        expected: what is well, as far as that does not depend on what is needed.
+        hint: how to mend it, likewise.
+    """
+
+    name: str
+    judge: Judge[Facts]
+    expected: str = ""
+    hint: str = ""
+
+    def check(self, finding: Finding) -> Check:
+        """The answer; only what is known to be wrong can be mended."""
+        is_wrong = finding.outcome in ("failed", "warning")
+        return Check(
+            self.name,
+            finding.outcome,
+            finding.text,
+            finding.expected or self.expected,
+            (finding.hint or self.hint) if is_wrong else "",
+        )
+
+
+def rule(
+    rules: list[Rule[Facts]], name: str, expected: str = "", hint: str = ""
+) -> Callable[[Judge[Facts]], Judge[Facts]]:
+    """Make the function a rule of `rules`; a fact that it needs and cannot be read is unknown."""
+
+    def add(judge: Judge[Facts]) -> Judge[Facts]:
+        @wraps(judge)
+        def judge_readable(facts: Facts, need: Need) -> Finding | None:
+            try:
+                return judge(facts, need)
+            except NotReadable as error:
+                return Finding("unknown", str(error))
+
+        rules.append(Rule(name, judge_readable, expected, hint))
+        return judge_readable
+
+    return add
 
 
 def gib(size: float) -> str:

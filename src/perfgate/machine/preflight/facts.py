@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A fact that could not be read, and why."""
-
-    why: str
+from perfgate.machine.reading import Unreadable
 
 
 @dataclass(frozen=True)
@@ -90,16 +85,12 @@ class GpuLook:
         names: models of all GPUs that may be used here.
         driver: version of the driver.
         cuda: newest CUDA that the driver can serve.
-        why: why NVML could not be asked; empty when it could.
-        hangs: whether the driver did not answer in time.
     """
 
-    gpus: tuple[GpuFacts, ...] = ()
-    names: tuple[str, ...] = ()
-    driver: str | Unreadable = Unreadable("not asked")
-    cuda: str | Unreadable = Unreadable("not asked")
-    why: str = ""
-    hangs: bool = False
+    gpus: tuple[GpuFacts, ...]
+    names: tuple[str, ...]
+    driver: str | Unreadable
+    cuda: str | Unreadable
 
 
 @dataclass(frozen=True)
@@ -133,7 +124,7 @@ class HostFacts:
     Attributes:
         run_folder: where the run's files go.
         store: the machine's own store: baselines, tokenizers, synthetic datasets.
-        hub: cache of models that are called by their public names.
+        hub: cache of models that are called by their public names; None: no model comes from it.
         shm_bytes: size of /dev/shm …
         shm_free_bytes: … and what is free of it.
         open_files: soft limit of a process …
@@ -141,12 +132,12 @@ class HostFacts:
         locked_bytes: memory that a process may lock.
         ports: ports for connections.
         year: the year by the machine's clock.
-        told: further facts that change numbers and are not judged, by name.
+        unjudged: further facts that change numbers and are not judged, by name.
     """
 
     run_folder: Disk
     store: Disk
-    hub: Disk
+    hub: Disk | None
     shm_bytes: int | Unreadable
     shm_free_bytes: int | Unreadable
     open_files: int | None
@@ -154,17 +145,4 @@ class HostFacts:
     locked_bytes: int | None
     ports: Ports | Unreadable
     year: int
-    told: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a short-lived program answered.
-
-    Attributes:
-        status: its exit status; None: it could not be started, or did not end in time.
-        text: what it printed; without a status, why there is none.
-    """
-
-    status: int | None
-    text: str
+    unjudged: Mapping[str, str]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.machine.preflight.facts import Disk, HostFacts, Ports, Unreadable
+from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
+from perfgate.machine.reading import Unreadable
 
 _SHM = Path("/dev/shm")  # noqa: S108 - the system's own
 _PORT_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -31,7 +32,7 @@ def look_at_host(run_folder: Path, store: Path, model: str | None) -> HostFacts:
     return HostFacts(
         run_folder=_disk(run_folder),
         store=_disk(store),
-        hub=_disk(hub, held_bytes=_held(hub, model)),
+        hub=None if model is None else _disk(hub, held_bytes=_held(hub, model)),
         shm_bytes=shm if isinstance(shm, Unreadable) else shm[0],
         shm_free_bytes=shm if isinstance(shm, Unreadable) else shm[1],
         open_files=_limit(soft),
@@ -39,7 +40,7 @@ def look_at_host(run_folder: Path, store: Path, model: str | None) -> HostFacts:
         locked_bytes=_limit(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]),
         ports=_ports(),
         year=datetime.datetime.now(datetime.UTC).year,
-        told={"cpu governor": _governor(), "swap": _swap(), "numa balancing": _numa()},
+        unjudged={"cpu governor": _governor(), "swap": _swap(), "numa balancing": _numa()},
     )
 
 
@@ -79,10 +80,8 @@ def _usage(folder: Path) -> tuple[int, int] | Unreadable:
     return usage.total, usage.free
 
 
-def _held(hub: Path, model: str | None) -> int:
+def _held(hub: Path, model: str) -> int:
     """Bytes of the model that are there; files are named by content, so each counts once."""
-    if model is None:
-        return 0
     blobs = hub / f"models--{model.replace('/', '--')}" / "blobs"
     try:
         return sum(file.stat().st_size for file in blobs.iterdir() if file.is_file())

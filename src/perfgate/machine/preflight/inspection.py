@@ -2,24 +2,26 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
+from perfgate.core.program_query import Answer
 from perfgate.core.programs import DOCKER
-from perfgate.machine.hardware import Gpu, Machine
+from perfgate.machine.hardware import Machine, is_model
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import reachability as reaching
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.facts import GpuLook, Reply, Unreadable
+from perfgate.machine.preflight.facts import GpuLook
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
 from perfgate.machine.preflight.gpu_rules import judge_gpus
 from perfgate.machine.preflight.host_probe import look_at_host
-from perfgate.machine.preflight.host_rules import judge_host, model_cache
+from perfgate.machine.preflight.host_rules import judge_host
 from perfgate.machine.preflight.need import Need, need_of
 from perfgate.machine.preflight.software import judge_software
+from perfgate.machine.reading import Unreadable
 from perfgate.plan.container import Runtime
 from perfgate.plan.slurm_container import IMAGE
 from perfgate.plan.toolchain import Toolchain
@@ -50,7 +52,7 @@ class PreflightReport:
 
 @dataclass(frozen=True)
 class PreflightTarget:
-    """PreflightTarget and how the scenario would be started.
+    """Where and how the scenario would be started.
 
     Attributes:
         run_folder: where the run's files go; None: `runs` in the working folder.
@@ -92,26 +94,15 @@ def look(
     )
     gpus = None
     if need.gpus:
-        gpus = look_at_gpus(
-            need.gpus, lambda name: _is_model(name, scenario, machine), where.leased
-        )
-    cache = model_cache(host, need, from_hub=from_hub)
+        gpus = look_at_gpus(need.gpus, lambda name: is_model(name, need.gpu), where.leased)
     found = (
         *_gpu_checks(gpus, need, scenario, machine),
         *judge_host(host, need),
-        *(() if cache is None else (cache,)),
         *software,
         *_reach_checks(scenario, tools, need, where),
     )
-    labels = tuple(gpu.label for gpu in gpus.gpus) if gpus is not None else ()
-    return PreflightReport(found, {**_told(gpus, machine), **host.told}, labels)
-
-
-def checks(
-    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget | None = None
-) -> tuple[Check, ...]:
-    """All questions that apply to the scenario, answered; see `look`."""
-    return look(scenario, tools, machine, where).checks
+    labels = tuple(gpu.label for gpu in gpus.gpus) if isinstance(gpus, GpuLook) else ()
+    return PreflightReport(found, {**_unjudged(gpus, machine), **host.unjudged}, labels)
 
 
 def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
@@ -140,12 +131,14 @@ def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
     )
 
 
-def judge_presence(look: GpuLook, need: Need, hardware: Hardware, machine: Machine) -> Check:
+def judge_presence(
+    look: GpuLook | Unreadable, need: Need, hardware: Hardware, machine: Machine
+) -> Check:
     """Name and number of the GPUs, by NVML; nvidia-smi's word alone is not enough to be sure."""
     name, expected = "gpus", f"{need.gpus}×{need.gpu}"
     hint = "use a machine that has them; CUDA_VISIBLE_DEVICES must not hide them"
-    if look.why:
-        if look.hangs:
+    if isinstance(look, Unreadable):
+        if look.kind == "hangs":
             return Check(name, "failed", look.why, expected, "look for Xid lines in dmesg; reboot")
         lacking = machine.lacks(hardware)
         if lacking:
@@ -159,24 +152,24 @@ def judge_presence(look: GpuLook, need: Need, hardware: Hardware, machine: Machi
     return Check(name, "failed", found, expected, hint)
 
 
-def judge_driver(driver: str | Unreadable, need: Need) -> Check | None:
+def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
     """The oldest driver that the scenario's document allows, where it names one."""
     if need.driver is None:
-        return None
+        return ()
     name, expected = "driver", f"{need.driver} or later, by the scenario's document"
     if isinstance(driver, Unreadable):
-        return Check(name, "unknown", driver.why, expected)
+        return (Check(name, "unknown", driver.why, expected),)
     branch = driver.partition(".")[0]
     if not branch.isdigit():
-        return Check(name, "unknown", f"{driver} is no version", expected)
+        return (Check(name, "unknown", f"{driver} is no version", expected),)
     if int(branch) < need.driver:
         hint = "install a newer driver; a container's compatibility package may do, too"
-        return Check(name, "warning", driver, expected, hint)
-    return Check(name, "ok", driver, expected)
+        return (Check(name, "warning", driver, expected, hint),)
+    return (Check(name, "ok", driver, expected),)
 
 
 def _gpu_checks(
-    gpus: GpuLook | None, need: Need, scenario: Scenario, machine: Machine
+    gpus: GpuLook | Unreadable | None, need: Need, scenario: Scenario, machine: Machine
 ) -> tuple[Check, ...]:
     if scenario.hardware.gpu == "none":
         return ()
@@ -184,12 +177,10 @@ def _gpu_checks(
         return (
             Check("gpus", "unknown", "Slurm finds the nodes: their GPUs are not seen from here"),
         )
-    driver = judge_driver(Unreadable(f"NVML: {gpus.why}") if gpus.why else gpus.driver, need)
-    return (
-        judge_presence(gpus, need, scenario.hardware, machine),
-        *(() if driver is None else (driver,)),
-        *judge_gpus(gpus.gpus, need),
-    )
+    presence = judge_presence(gpus, need, scenario.hardware, machine)
+    if isinstance(gpus, Unreadable):
+        return presence, *judge_driver(Unreadable(f"NVML: {gpus.why}"), need)
+    return presence, *judge_driver(gpus.driver, need), *judge_gpus(gpus.gpus, need)
 
 
 def _reach_checks(
@@ -213,21 +204,21 @@ def _reach_checks(
     return tuple(found)
 
 
-def _asked_of_docker() -> Reply:
+def _asked_of_docker() -> Answer:
     """What the daemon says of its version; why it cannot be asked, where it cannot."""
     try:
         docker = DOCKER.find()
     except PerfgateError as error:
-        return Reply(None, " ".join(str(error).split()))
+        return Answer(None, why=" ".join(str(error).split()))
     return reaching.ask((*docker, "version", "--format", "{{.Server.Version}}"))
 
 
-def _told(gpus: GpuLook | None, machine: Machine) -> dict[str, str]:
-    told = {"cpu": f"{machine.cores} cores of {machine.cpu}"}
-    if gpus is not None and not gpus.why:
+def _unjudged(gpus: GpuLook | Unreadable | None, machine: Machine) -> dict[str, str]:
+    facts = {"cpu": f"{machine.cores} cores of {machine.cpu}"}
+    if isinstance(gpus, GpuLook):
         for name, fact in (("driver", gpus.driver), ("cuda of the driver", gpus.cuda)):
-            told[name] = f"unknown: {fact.why}" if isinstance(fact, Unreadable) else fact
-    return told
+            facts[name] = f"unknown: {fact.why}" if isinstance(fact, Unreadable) else fact
+    return facts
 
 
 def _model_facts(tools: Toolchain) -> Mapping[str, Json] | None:
@@ -236,9 +227,3 @@ def _model_facts(tools: Toolchain) -> Mapping[str, Json] | None:
         return tools.model_facts
     except PerfgateError:
         return None
-
-
-def _is_model(name: str, scenario: Scenario, machine: Machine) -> bool:
-    """Whether a GPU of this name will do, by the rule that selects scenarios, too."""
-    alone = replace(machine, gpus=(Gpu(name, 0, ""),))
-    return alone.lacks(Hardware(scenario.hardware.gpu, 1)) is None

@@ -7,26 +7,24 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-from perfgate.core.program_query import NoStatus, ask_here
+from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.facts import Reply
 
 CALL_S = 5.0
 _NAME_THEM = "set PERFGATE_HOSTS to the nodes, this one first"
 SSH_S = 15.0  # ConnectTimeout is for the connection alone; logging in takes time of its own
 
 
-def ask(argv: Sequence[str], seconds: float = CALL_S) -> Reply:
-    """What a program answers within `seconds`."""
+def ask(argv: Sequence[str], seconds: float = CALL_S) -> Answer:
+    """What a program answers within `seconds`, in English; without an answer, why in few words."""
     if shutil.which(argv[0]) is None:
-        return Reply(None, f"no {argv[0]} on PATH")
+        return Answer(None, why=f"no {argv[0]} on PATH")
     answer = ask_here(argv, seconds, {**os.environ, "LC_ALL": "C"})
     if answer.cause is NoStatus.TOO_LONG:
-        return Reply(None, f"no answer in {seconds:g} s")
-    if answer.status is None:
-        return Reply(None, answer.refusal)
-    return Reply(answer.status, answer.text.strip())
+        return replace(answer, why=f"no answer in {seconds:g} s")
+    return replace(answer, why=answer.refusal) if answer.status is None else answer
 
 
 def ssh_call(host: str, port: int | None) -> tuple[str, ...]:
@@ -42,7 +40,7 @@ def ssh_call(host: str, port: int | None) -> tuple[str, ...]:
     )
 
 
-def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Reply]:
+def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Answer]:
     """Every host, all at the same time."""
     if not hosts:
         return {}
@@ -51,7 +49,7 @@ def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Reply]:
         return dict(zip(hosts, answers, strict=True))
 
 
-def judge_slurm(ping: Reply) -> Check:
+def judge_slurm(ping: Answer) -> Check:
     """`scontrol ping`: "Slurmctld(primary) at host is UP", one line for each controller."""
     name, expected = "slurm", "a controller that answers"
     hint = "try `sinfo` in the same shell: is SLURM_CONF right, does the controller run?"
@@ -62,7 +60,7 @@ def judge_slurm(ping: Reply) -> Check:
     return Check(name, "failed", found, expected, hint)
 
 
-def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Reply] | None) -> Check:
+def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Answer] | None) -> Check:
     """The hosts of `mpirun`; nobody was asked where `replies` is None."""
     name, expected = "hosts", f"{wanted} hosts that this user can log in to without a question"
     if len(hosts) < wanted:
@@ -73,16 +71,16 @@ def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Reply] 
         return Check(name, "unknown", asked, expected)
     silent = {host: reply for host, reply in replies.items() if reply.status != 0}
     if silent:
-        told = "; ".join(
+        found = "; ".join(
             f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
             for host, reply in silent.items()
         )
         hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
-        return Check(name, "failed", told, expected, hint)
+        return Check(name, "failed", found, expected, hint)
     return Check(name, "ok", ", ".join(replies), expected)
 
 
-def judge_docker(version: Reply) -> Check:
+def judge_docker(version: Answer) -> Check:
     """`docker version`: the daemon's own version, which only a daemon that answers tells."""
     name, expected = "container", "a Docker daemon that this user may use"
     found = " ".join(version.text.split()) or "no output"
@@ -92,7 +90,7 @@ def judge_docker(version: Reply) -> Check:
     return Check(name, "failed", found, expected, hint)
 
 
-def judge_pyxis(options: Reply) -> Check:
+def judge_pyxis(options: Answer) -> Check:
     """`srun --help` shows the options of the pyxis plugin where Slurm has it."""
     name, expected = "container", "srun with the pyxis plugin"
     if options.status is None:

@@ -6,11 +6,9 @@ installed programs are asked for version and options, which happens once a proce
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from perfgate.clients import datasets
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.engines.base import Engine
 from perfgate.evaluators import trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
@@ -29,7 +27,7 @@ class SoftwareCheck:
 
     name: str
     expected: str
-    ask: Callable[[], str | Finding]
+    ask: Callable[[Toolchain], str | Finding]
     of_build: bool = False
     of_engine: bool = False
 
@@ -41,79 +39,55 @@ def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check,
         tools: the scenario's.
         contained: the engine's programs are in a container, and cannot be asked here.
     """
-    if contained:
-        return tuple(
-            Check(question.name, "unknown", "it is in the container", question.expected)
-            if question.of_engine
-            else asked(question)
-            for question in questions_of(tools)
-        )
-    try:
-        _ = tools.build
-        has_build = True
-    except PerfgateError:  # the question of the engine tells why
-        has_build = False
+    has_build = contained or _has_build(tools)
+
+    def missing(question: SoftwareCheck) -> str:
+        """Why it cannot be asked; empty where it can."""
+        if contained:
+            return "it is in the container" if question.of_engine else ""
+        return "the engine tells no version" if question.of_build and not has_build else ""
+
     return tuple(
-        asked(question)
-        if has_build or not question.of_build
-        else Check(question.name, "unknown", "the engine tells no version", question.expected)
+        Check(question.name, "unknown", why, question.expected)
+        if (why := missing(question))
+        else asked(question, tools)
         for question in questions_of(tools)
     )
 
 
-def asked(question: SoftwareCheck) -> Check:
+def _has_build(tools: Toolchain) -> bool:
+    try:
+        _ = tools.build
+    except PerfgateError:  # the question of the engine tells why
+        return False
+    return True
+
+
+def asked(question: SoftwareCheck, tools: Toolchain) -> Check:
     """The answer; an error that is told on purpose is a failure in its own words."""
     try:
-        told = question.ask()
-        found = told if isinstance(told, Finding) else Finding("ok", told)
-        return Check(question.name, found.outcome, found.text, question.expected)
+        answer = question.ask(tools)
+        finding = answer if isinstance(answer, Finding) else Finding("ok", answer)
+        return Check(question.name, finding.outcome, finding.text, question.expected)
     except InputError as error:
         place = f"{error.file}: " if error.file is not None else ""
         place += f"{error.field}: " if error.field else ""
         extent = "" if error.found is None else f" ({_line(error.found)})"
-        return Check(
-            question.name,
-            "failed",
-            f"{place}{error.problem}{extent}",
-            error.expected or question.expected,
-            error.hint or "",
-        )
+        found = f"{place}{error.problem}{extent}"
+        expected = error.expected or question.expected
+        return Check(question.name, "failed", found, expected, error.hint or "")
     except PerfgateError as error:
         return Check(question.name, "failed", _line(error), question.expected)
 
 
 def questions_of(tools: Toolchain) -> tuple[SoftwareCheck, ...]:
     """What is asked of the scenario's tools."""
-    scenario, locations = tools.scenario, tools.locations
-    engine = scenario.engine.name
-    questions = [
-        SoftwareCheck(
-            "engine",
-            f"{engine} that can do what the scenario asks",
-            lambda: _engine(tools),
-            of_engine=True,
-        ),
-        SoftwareCheck(
-            "programs", "clients and evaluators installed", lambda: _programs(tools), True, True
-        ),
-        SoftwareCheck("model", "the weights as the scenario says", lambda: _model(tools)),
-    ]
-    needed = dataset_of(scenario)
-    if needed is not None:
-        questions.append(
-            SoftwareCheck(
-                "dataset",
-                "a dataset of the right kind and size",
-                lambda: str(_dataset(needed, scenario, locations)),
-            )
-        )
-    if type(tools.engine).verify is not Engine.verify:
-        questions.append(
-            SoftwareCheck(
-                "options", "every option known to the program", lambda: _options(tools), True, True
-            )
-        )
-    return tuple(questions)
+    left_out = set()
+    if dataset_of(tools.scenario) is None:
+        left_out.add("dataset")
+    if type(tools.engine).verify is Engine.verify:
+        left_out.add("options")
+    return tuple(question for question in SOFTWARE if question.name not in left_out)
 
 
 def dataset_of(scenario: Scenario) -> str | None:
@@ -126,10 +100,12 @@ def dataset_of(scenario: Scenario) -> str | None:
     return None
 
 
-def _dataset(kind: str, scenario: Scenario, locations: Locations) -> Path:
+def _dataset(tools: Toolchain) -> str:
+    kind = dataset_of(tools.scenario)
     if kind == "real":
-        return datasets.real_dataset(scenario, locations)
-    return datasets.sharegpt(locations) if kind == "sharegpt" else datasets.gpqa_diamond(locations)
+        return str(datasets.real_dataset(tools.scenario, tools.locations))
+    find = datasets.sharegpt if kind == "sharegpt" else datasets.gpqa_diamond
+    return str(find(tools.locations))
 
 
 def _engine(tools: Toolchain) -> str:
@@ -149,16 +125,31 @@ def _model(tools: Toolchain) -> Finding:
     if facts.get("source") == "hub":
         return Finding("unknown", f"{name} comes from the hub: there is no folder to look at")
     size, shards = facts.get("bytes"), facts.get("shards")
-    told = [name]
-    told += [f"{shards} shards"] if shards is not None else []
-    told += [gib(size)] if isinstance(size, int) else []
-    return Finding("ok", ", ".join(told))
+    parts = [name]
+    parts += [f"{shards} shards"] if shards is not None else []
+    parts += [gib(size)] if isinstance(size, int) else []
+    return Finding("ok", ", ".join(parts))
 
 
 def _options(tools: Toolchain) -> str:
     commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
     tools.engine.verify(tools.build, commands, tools.locations)
     return f"those of {len(commands)} commands"
+
+
+SOFTWARE: tuple[SoftwareCheck, ...] = (
+    SoftwareCheck(
+        "engine", "the engine, able to do what the scenario asks", _engine, of_engine=True
+    ),
+    SoftwareCheck(
+        "programs", "clients and evaluators installed", _programs, of_build=True, of_engine=True
+    ),
+    SoftwareCheck("model", "the weights as the scenario says", _model),
+    SoftwareCheck("dataset", "a dataset of the right kind and size", _dataset),
+    SoftwareCheck(
+        "options", "every option known to the program", _options, of_build=True, of_engine=True
+    ),
+)
 
 
 def _line(value: object) -> str:

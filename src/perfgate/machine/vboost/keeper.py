@@ -1,6 +1,6 @@
 """Keep the vboost slider: a process of its own that sets it, waits, and puts back what was there.
 
-Run by ``python -m perfgate.machine.vboost.keeper WISH``, where WISH is JSON: ``level``, and
+Run by ``python -m perfgate.machine.vboost.keeper REQUEST``, where REQUEST is JSON: ``level``, and
 ``before``, the GPU's number → the level that was there. It answers with one JSON line when the
 slider is set and one when it is put back: ``{"error": null}``, or what went wrong.
 
@@ -21,11 +21,11 @@ from perfgate.machine.vboost.slider import NotPermitted, put_back, set_all
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def main(wish: str) -> None:
+def main(request: str) -> None:
     """Set the slider, wait for the end of the standard input, put back."""
     for one in _ENDING:
         signal.signal(one, signal.SIG_IGN)
-    asked = json.loads(wish)
+    asked = json.loads(request)
     before = asked["before"]
     _answer(lambda: set_all(asked["level"], list(before)))
     sys.stdin.read()
@@ -34,12 +34,12 @@ def main(wish: str) -> None:
 
 def _answer(act: Callable[[], None]) -> None:
     """Do it, and tell how it went; on the error stream where nobody is left to read."""
-    told = None
+    failure = None
     try:
         act()
     except PerfgateError as error:
         met = as_run_error(error)
-        told = {
+        failure = {
             "class": met.failure,
             "message": met.message,
             "evidence": met.evidence,
@@ -47,11 +47,11 @@ def _answer(act: Callable[[], None]) -> None:
             "permitted": not isinstance(error, NotPermitted),
         }
     try:
-        os.write(1, json.dumps({"error": told}).encode() + b"\n")
+        os.write(1, json.dumps({"error": failure}).encode() + b"\n")
     except BrokenPipeError:
-        if told:
+        if failure:
             with suppress(OSError):
-                print(f"vboost: {told['message']}", file=sys.stderr)
+                print(f"vboost: {failure['message']}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 As in the best-practice document on DeepSeek-R1, section "Optional: Tune GPU clocks". What was there
 before is put back, not 0; so a slider whose levels cannot be read is not touched. A process of its
-own sets it (`boost_keeper`) and puts it back when this one lets go of it, or has ended in any way.
+own sets it (`keeper`) and puts it back when this one lets go of it, or has ended in any way.
 """
 
 import json
@@ -66,14 +66,14 @@ def boosted(level: int, gpus: Sequence[str] | None = None) -> Iterator[Mapping[s
 
 
 class _Keeper:
-    """The process that sets the slider; see `boost_keeper`. It has this process's leases, too."""
+    """The process that sets the slider; see `keeper`. It has this process's leases, too."""
 
     def __init__(self, level: int, before: Mapping[str, int]) -> None:
         self._before = before
-        wish = json.dumps({"level": level, "before": before})
+        request = json.dumps({"level": level, "before": before})
         with kept_open() as locks:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "perfgate.machine.vboost.keeper", wish],
+                [sys.executable, "-P", "-m", "perfgate.machine.vboost.keeper", request],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -102,10 +102,10 @@ def _verify(wanted: Mapping[str, int]) -> None:
     present = {gpu: now for gpu, (now, _) in levels(list(wanted)).items()}
     other = [gpu for gpu, level in wanted.items() if present[gpu] != level]
     if other:
-        told = ", ".join(f"GPU {gpu}: {present[gpu]}, not {wanted[gpu]}" for gpu in other)
+        levels_now = ", ".join(f"GPU {gpu}: {present[gpu]}, not {wanted[gpu]}" for gpu in other)
         raise RunError(
             FAILURE,
-            f"nvidia-smi said that vboost is set, but it is not: {told}",
+            f"nvidia-smi said that vboost is set, but it is not: {levels_now}",
             hint="nvidia-smi boost-slider -l shows what is set",
         )
 

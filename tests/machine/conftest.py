@@ -1,0 +1,20 @@
+"""What the tests of the machine share: a made-up NVML."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from fake_pynvml import FakeGpu, FakePynvml
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePynvml]:
+    """Puts made-up GPUs in the place of pynvml; all are visible."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    def install(*gpus: FakeGpu, **fields) -> FakePynvml:
+        nvml = FakePynvml(*gpus, **fields)
+        monkeypatch.setitem(sys.modules, "pynvml", nvml)
+        return nvml
+
+    return install

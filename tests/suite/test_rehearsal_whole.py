@@ -1,0 +1,31 @@
+"""Rehearsals of every GPU scenario there is."""
+
+from pathlib import Path
+
+import pytest
+from sizes import sized
+from test_rehearsal import rehearse
+
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+
+EVERY = "b200 or h200 or gb200"
+REFUSED = {"h200-v3-fp8-gpqa"}
+# On each push the older release plays for one GPU: what differs are its options and its reports.
+SELECTIONS = [("1.3.0", EVERY, REFUSED), sized(("1.0.0", "b200", set()), ("1.0.0", EVERY, REFUSED))]
+
+
+@pytest.mark.parametrize(("release", "gpus", "refused"), SELECTIONS)
+def test_every_gpu_scenario_rehearses(
+    tmp_path: Path, release: str, gpus: str, refused: set[str]
+) -> None:
+    options = ("-m", gpus, "-n", "2", "--engine-version", release)
+    done = rehearse(tmp_path, *options, traced=False)
+    selected = {test for line in done.records("selected") for test in line["tests"]}
+    assert set(done.verdicts.values()) == {"PASS", "NO_BASELINE"}, done.output[-4000:]
+    cannot = [line for line in done.records("skipped") if "cannot do this" in line["reason"]]
+    assert {line["scenario"] for line in cannot} == refused
+    assert len(done.records("verdict")) + len(done.records("skipped")) == len(selected)
+    assert "SYNTHETIC" in done.output
+    assert all(line["synthetic"] for line in done.records("verdict"))
+    assert all(line["synthetic"] for line in done.records("measurement"))
+    assert "SYNTHETIC" in (done.folder / "summary.md").read_text()
