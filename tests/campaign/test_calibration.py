@@ -118,14 +118,14 @@ def test_the_values_of_a_start_stay_together(engine: Engine, session: Session) -
     assert len(values) == 6
     assert values[0] == pytest.approx([101.1, 101.3])
     assert values[5] == pytest.approx([108.1, 108.3])
-    assert found.told == []
+    assert found.notes == []
 
 
 def test_a_failed_start_is_told_and_not_used(engine: Engine, session: Session) -> None:
     engine.failing = [3]
     found = collected(engine, session)
     assert found.starts["c1"] == [1, 2, 4, 5, 6]
-    assert found.told == ["start 3 failed: oom: no memory was left"]
+    assert found.notes == ["start 3 failed: oom: no memory was left"]
     assert noise_of(PROBES, found)["c1"].metrics[METRIC].sigma > 0
 
 
@@ -149,7 +149,7 @@ def test_what_was_disturbed_is_told_and_not_used(engine: Engine, session: Sessio
     found = collected(engine, session)
     assert [len(start) for start in found.values["c1"][METRIC]] == [2, 1, 2, 2, 2, 2]
     assert "start 2: c1, 1 of 2: disturbed, so not used: others used 80 % of the cores" in (
-        found.told
+        found.notes
     )
     spread = noise_of(PROBES, found)["c1"].metrics[METRIC]
     assert [len(start) for start in spread.values] == [2, 1, 2, 2, 2, 2]
@@ -171,7 +171,7 @@ def test_a_metric_that_never_moves_is_left_out_and_told(engine: Engine, session:
     found = collected(engine, session)
     noise = noise_of(PROBES, found)
     assert list(noise["c1"].metrics) == [METRIC]
-    assert any("ttft_mean_ms gave the same value" in line for line in found.told)
+    assert any("ttft_mean_ms gave the same value" in line for line in found.notes)
     assert noise["c1"].content == PROBES[0].content_hash()
 
 
@@ -180,7 +180,7 @@ def test_an_outlying_start_is_told_by_its_number(engine: Engine, session: Sessio
     found.values["c1"][METRIC][4] = [50.0, 51.0]
     assert noise_of(PROBES, found)["c1"].metrics[METRIC].values[4] == (50.0, 51.0)
     assert "c1: output_throughput of start 5 lies far from the others; it is used all the same" in (
-        found.told
+        found.notes
     )
 
 

@@ -56,9 +56,9 @@ def test_a_server_that_slurm_starts_is_not_reached_and_says_so(
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     served = replace(ON_GPUS, launch=Launch("srun"))
     told = "a server that srun starts may listen on any node: use --launcher slurm"
-    assert suite(tmp_path).unable(first(served)) == told
+    assert suite(tmp_path).why_not(first(served)) == told
     offline = replace(served, workload=OFFLINE)
-    assert suite(tmp_path).unable(first(offline)) is None
+    assert suite(tmp_path).why_not(first(offline)) is None
 
 
 def test_without_slurm_its_scenarios_are_not_for_this_machine(
@@ -66,7 +66,7 @@ def test_without_slurm_its_scenarios_are_not_for_this_machine(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda _name: None)
     launched = replace(ON_GPUS, workload=OFFLINE, launch=Launch("sbatch"))
-    assert suite(tmp_path).unable(first(launched)) == "needs Slurm: no sbatch on PATH"
+    assert suite(tmp_path).why_not(first(launched)) == "needs Slurm: no sbatch on PATH"
 
 
 class Boxed(LocalLauncher):
@@ -88,7 +88,7 @@ def test_a_rehearsal_has_no_stand_ins_in_a_container(tmp_path: Path) -> None:
 
 def test_a_rehearsal_needs_no_gpu_but_a_stand_in(tmp_path: Path) -> None:
     rehearsed = suite(tmp_path, synthetic=True)
-    assert suite(tmp_path).unable(first(ON_GPUS)) is not None
-    assert rehearsed.unable(first(ON_GPUS)) is None
+    assert suite(tmp_path).why_not(first(ON_GPUS)) is not None
+    assert rehearsed.why_not(first(ON_GPUS)) is None
     other = first(building.SCENARIO)
-    assert rehearsed.unable(other) == "a rehearsal has no stand-in for llama.cpp"
+    assert rehearsed.why_not(other) == "a rehearsal has no stand-in for llama.cpp"

@@ -13,6 +13,7 @@ from perfgate.cli.main import COMMANDS, main, parser
 
 HELPS = [
     [],
+    *([name] for name in COMMANDS if name not in ("scenarios", "baseline", "doctor")),
     ["scenarios"],
     ["scenarios", "list"],
     ["scenarios", "show"],
@@ -55,26 +56,39 @@ def test_help_of_the_whole_names_every_command_and_the_statuses(
 def test_every_verb_gives_json_too() -> None:
     for words in HELPS:
         arguments = {"show": ["x"], "record": ["x"], "promote": ["x", "--by", "a", "--reason", "b"]}
-        if words and (words[-1] not in COMMANDS or words == ["doctor"]):
+        arguments |= {"calibrate": ["x"], "compare": ["x", "y"]}
+        if words and words not in (["scenarios"], ["baseline"], ["parse"]):
             more = arguments.get(words[-1], [])
-            parsed = parser().parse_args([*words, *more, "--format", "json"])
+            parsed = parser(words).parse_args([*words, *more, "--format", "json"])
             assert parsed.format == "json"
-            assert parser().parse_args([*words, *more]).format == "text"
+            assert parser(words).parse_args([*words, *more]).format == "text"
 
 
-def test_help_needs_nothing_heavy() -> None:
+def modules_of_help(*words: str) -> set[str]:
+    """What is imported to print a help."""
     code = (
         "import sys; from perfgate.cli.main import main\n"
-        "try: main(['--help'])\n"
+        f"try: main([*{words!r}, '--help'])\n"
         "except SystemExit: pass\n"
-        "print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
     answer = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
+    return set(answer.stderr.split())
+
+
+def test_help_needs_nothing_heavy_and_no_command() -> None:
+    found = modules_of_help()
     heavy = {"numpy", "scipy", "pytest", "jsonschema", "yaml", "rich", "psutil"}
-    assert "'argparse'" in answer.stderr
-    assert not heavy & set(answer.stderr.strip("[]\n").replace("'", "").split(", "))
+    assert "argparse" in found
+    assert not heavy & found
+    assert not {f"perfgate.cli.{name}" for name in COMMANDS} & found
+
+
+def test_help_of_a_command_loads_that_one_alone() -> None:
+    found = modules_of_help("parse")
+    assert [name for name in COMMANDS if f"perfgate.cli.{name}" in found] == ["parse"]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +109,15 @@ def test_wrong_usage_is_2(words: list[str], capsys: pytest.CaptureFixture[str]) 
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "usage: perfgate" in captured.err
+
+
+def test_a_wrong_command_is_told_the_right_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["scenario", "list"])
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert "invalid choice: 'scenario'" in err
+    assert all(name in err for name in COMMANDS)
 
 
 def test_unusable_input_is_2_with_file_and_line_and_no_traceback(suite_root: Path) -> None:

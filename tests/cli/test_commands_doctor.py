@@ -27,7 +27,7 @@ SICK = Check("gpu errors", "failed", "GPU 0: 1 uncorrected", "none", "reset the 
 @pytest.fixture(autouse=True)
 def everything_but_gpus(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs; every program there."""
-    monkeypatch.setattr("perfgate.machine.hardware.detect", lambda: MACHINE)
+    monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: MACHINE)
     monkeypatch.setattr(Toolchain, "require", lambda self: None)
 
 
@@ -42,7 +42,7 @@ def found(monkeypatch: pytest.MonkeyPatch):
             asked.append((scenario.id, where))
             return report
 
-        monkeypatch.setattr("perfgate.machine.preflight.look", look)
+        monkeypatch.setattr("perfgate.cli.doctor.look", look)
         return asked
 
     return set_report
@@ -75,9 +75,7 @@ def test_as_json(capsys: Capture) -> None:
 
 
 def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(
-        "perfgate.machine.hardware.detect", lambda: machine("NVIDIA H200", "NVIDIA H200")
-    )
+    monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: machine("NVIDIA H200", "NVIDIA H200"))
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "GPUs: NVIDIA H200, NVIDIA H200" in out
@@ -254,7 +252,7 @@ class Boosted:
 
 def vboost(found, monkeypatch, capsys: Capture, boosted: Boosted) -> tuple[int, dict[str, str]]:
     found(REPORT)
-    monkeypatch.setattr("perfgate.machine.vboost.setting.boosted", boosted)
+    monkeypatch.setattr("perfgate.cli.doctor.boosted", boosted)
     words = ["--scenario", "h200-serve", "--try-vboost", "4", "--format", "json"]
     status = main(["doctor", *words])
     return status, json.loads(capsys.readouterr().out)["checks"][-1]
@@ -288,9 +286,7 @@ def test_vboost_without_the_right(found, monkeypatch, capsys, error, told: str, 
 
 def test_vboost_that_no_gpu_has(found, monkeypatch, capsys: Capture) -> None:
     found(REPORT)
-    monkeypatch.setattr(
-        "perfgate.machine.vboost.setting.boosted", Boosted(InputError("no such level"))
-    )
+    monkeypatch.setattr("perfgate.cli.doctor.boosted", Boosted(InputError("no such level")))
     assert main(["doctor", "--scenario", "h200-serve", "--try-vboost", "9"]) == 2
 
 

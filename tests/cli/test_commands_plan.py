@@ -32,7 +32,7 @@ THROUGHPUTS = (100.0, 100.4, 99.7, 100.1, 99.9)
 @pytest.fixture(autouse=True)
 def installed(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs with the engine on it; nothing may be started."""
-    monkeypatch.setattr("perfgate.machine.hardware.detect", lambda: MACHINE)
+    monkeypatch.setattr("perfgate.cli.plan.detect", lambda: MACHINE)
     monkeypatch.setattr(LlamaCpp, "build", lambda self, locations: BUILD)
     for schema in ("noise", "documented"):
         source = ROOT / "baselines" / f"{schema}.schema.json"

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from building import SCENARIO, group_record, judgement, lower_accuracy, machine, outcome
 
+from perfgate.campaign.resume import judgements_of
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
 from perfgate.gate.verdict import Verdict
-from perfgate.reports.summary import as_judgement, summary
+from perfgate.reports.summary import summary
 from perfgate.scenarios.probe import accuracy_probes
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
@@ -37,7 +38,7 @@ def section(text: str, heading: str) -> list[str]:
 def test_a_judgement_comes_back_from_its_record() -> None:
     for one in (judgement(), lower_accuracy(), judgement(interval=None, verdict=Verdict.PASS)):
         (record,) = recorded(outcome(judgements=(one,)))
-        assert as_judgement(record["judgements"][0]) == one
+        assert judgements_of(record) == (one,)
 
 
 def test_begins_with_how_it_ended_and_where() -> None:

@@ -91,6 +91,27 @@ def test_pytest_of_other_projects_loads_the_options_alone() -> None:
     assert not {"numpy", "scipy", "yaml", "rich"} & set(loaded)
 
 
+@pytest.mark.parametrize("words", [(), ("--rehearse",)], ids=["plain", "rehearsal"])
+def test_stand_ins_are_loaded_by_a_rehearsal_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "loaded.py").write_text(
+        "import sys\n"
+        "def pytest_unconfigure():\n"
+        "    print(*(name for name in sys.modules if name.startswith('perfgate.')))\n"
+    )
+    done = subprocess.run(
+        (sys.executable, "-m", "pytest", *BENCHMARK, *LOCAL, "-p", "loaded", *words),
+        cwd=ROOT,
+        env={**inherited("COV"), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    loaded = done.stdout.splitlines()[-1].split()
+    assert "perfgate.suite.plugin" in loaded
+    assert any(name.startswith("perfgate.rehearsal") for name in loaded) is bool(words)
+
+
 def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None:
     words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios", "mine", "-n", "2"]
     assert joined(words) == ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2"]

@@ -95,13 +95,13 @@ def test_a_suite_is_what_the_options_say(
     injected = ["engine.settings.cpu_threads=1"]
     session = asked(scenarios=two_scenarios, rehearse=rehearse, inject=injected)
     with a_run(tmp_path) as run:
-        suite = session.suite(run)
-    assert [str(one) for one in suite.session.injections] == injected
-    assert suite.session.synthetic is rehearse
-    assert (run.path in suite.session.cache.parents) is rehearse
+        campaigns = session.campaigns(run)
+    assert [str(one) for one in campaigns.session.injections] == injected
+    assert campaigns.session.synthetic is rehearse
+    assert (run.path in campaigns.session.cache.parents) is rehearse
 
 
 def test_a_wrong_injection_is_told(two_scenarios: Path, tmp_path: Path) -> None:
     session = asked(scenarios=two_scenarios, inject=["nonsense"])
     with a_run(tmp_path) as run, pytest.raises(InputError, match="KEY=VALUE"):
-        session.suite(run)
+        session.campaigns(run)

@@ -35,12 +35,12 @@ class Collected:
     Attributes:
         values: probe label → metric → one list per good start, its repeats in order.
         starts: probe label → the numbers of the starts behind `values`, in order.
-        told: what a person should know of: failed starts, disturbed measurements.
+        notes: what a person should know of: failed starts, disturbed measurements.
     """
 
     values: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def chosen_probes(scenario: Scenario, labels: Sequence[str] | None) -> tuple[Probe, ...]:
@@ -95,7 +95,7 @@ def measure(
             raise
         except PerfgateError as error:
             failed += 1
-            found.told.append(f"start {number} failed: {str(error).splitlines()[0]}")
+            found.notes.append(f"start {number} failed: {str(error).splitlines()[0]}")
             if failed == number == 2 or starts - failed < FEWEST_STARTS:
                 raise _too_few(error, failed, number) from error
     return found
@@ -104,7 +104,7 @@ def measure(
 def noise_of(probes: Sequence[Probe], found: Collected) -> dict[str, ProbeNoise]:
     """The noise of every performance metric that all good starts of a probe gave.
 
-    Starts that lie far out, and metrics that show no noise, are told in `found.told`.
+    Starts that lie far out, and metrics that show no noise, are told in `found.notes`.
 
     Raises:
         RunError: too few good starts of a probe, or a metric of the gate that they did not give.
@@ -118,7 +118,7 @@ def noise_of(probes: Sequence[Probe], found: Collected) -> dict[str, ProbeNoise]
                 "incomplete",
                 f"{counted(len(starts), 'good fresh start')} of {probe.label}, where "
                 f"{FEWEST_STARTS} are needed to know its noise",
-                evidence=tuple(found.told),
+                evidence=tuple(found.notes),
                 hint="mend what failed or disturbed the others, or ask for more with --starts",
             )
         metrics = dict(_spreads(probe, found, starts))
@@ -144,10 +144,10 @@ def _spreads(probe: Probe, found: Collected, starts: Sequence[int]) -> Iterator[
         except InputError as error:
             if metric in gating:
                 raise
-            found.told.append(f"{probe.label}: {error.problem}")
+            found.notes.append(f"{probe.label}: {error.problem}")
             continue
         for position in outlying(metric, values) if metric in gating else ():
-            found.told.append(
+            found.notes.append(
                 f"{probe.label}: {metric} of start {starts[position - 1]} lies far from the "
                 "others; it is used all the same"
             )
@@ -166,7 +166,7 @@ def _start(
     scenario = tools.scenario
     folder = session.run.path / scenario.id / f"start-{number}-calibration"
     given: dict[str, list[Mapping[str, float]]] = {probe.label: [] for probe in probes}
-    told = []
+    notes = []
     with ExitStack() as stack:
         lease = stack.enter_context(leased(scenario, session, progress.note))
         setup = StartSetup(session.launcher, folder, session.cache, number, progress.note, lease)
@@ -179,10 +179,10 @@ def _start(
                 with progress.step(probe.label, what):
                     metrics, disturbed = _once(start, probe, repeat, tools, session, watch)
                 if disturbed:
-                    told.append(f"{what}: disturbed, so not used: {', '.join(disturbed)}")
+                    notes.append(f"{what}: disturbed, so not used: {', '.join(disturbed)}")
                 else:
                     given[probe.label].append(metrics)
-    found.told += told
+    found.notes += notes
     for label, repeated in given.items():
         if not repeated:
             continue
@@ -204,7 +204,7 @@ def _once(
     folder = start.setup.folder / f"repeat-{repeat}"
     here = replace(start, setup=replace(start.setup, folder=folder))
     started = now()
-    measured = measure_guarded(here, _asked(probe, repeat), watch)
+    measured = measure_guarded(here, _of_repeat(probe, repeat), watch)
     session.run.record(
         "calibration",
         {
@@ -226,7 +226,7 @@ def _once(
     return measured.metrics, measured.disturbed
 
 
-def _asked(probe: Probe, repeat: int) -> Probe:
+def _of_repeat(probe: Probe, repeat: int) -> Probe:
     """The probe with other requests at each repeat, so that none is served from the prefix cache.
 
     The first are those that the gate sends; every start gets the same ones.

@@ -70,7 +70,7 @@ class Campaigns:
         }
         self._groups = Groups(needs, self.session.kept)
 
-    def unable(self, one: Selected) -> str | None:
+    def why_not(self, one: Selected) -> str | None:
         """Why it cannot be run: what this machine lacks, or time; None if it can."""
         if self._kept(one) is not None:
             return None
@@ -95,27 +95,26 @@ class Campaigns:
         }
         if budget is None or not fresh or self._kept(one) is not None:
             return None
-        told = next((self._refused[name] for name in fresh if name in self._refused), None)
-        if told is None:
+        reason = next((self._refused[name] for name in fresh if name in self._refused), None)
+        if reason is None:
             try:
                 first, *others = (self._estimate(scenario) for scenario in fresh.values())
             except PerfgateError:
                 return None  # it cannot be measured at all, and will say so itself
-            told = budget.refuses(sum(others, first))
-        if told is not None:
-            self._refused[one.id] = told
+            reason = budget.refuses(sum(others, first))
+        if reason is not None:
+            self._refused[one.id] = reason
             if len(fresh) == 1:
-                self._refused |= dict.fromkeys(fresh, told)
-        return told
+                self._refused |= dict.fromkeys(fresh, reason)
+        return reason
 
     def was_refused(self, one: Selected) -> bool:
         """Whether it was not begun for lack of time."""
         return one.id in self._refused
 
     def _estimate(self, scenario: Scenario) -> Estimate:
-        from perfgate.campaign.duration import (
-            estimate,  # its numpy and scipy take as long as all the rest
-        )
+        # Its numpy and scipy take as long to load as all the rest.
+        from perfgate.campaign.duration import estimate
 
         scenarios = {name: probes[0].scenario for name, probes in self._probes.items()}
         return estimate(
@@ -134,9 +133,8 @@ class Campaigns:
         if not self.session.synthetic:
             if not self.session.launcher.here:
                 return None  # what its nodes lack is told when a start is placed
-            return self.session.machine.lacks(scenario.hardware, scenario.launch) or _out_of_reach(
-                scenario
-            )
+            lacks = self.session.machine.lacks(scenario.hardware, scenario.launch)
+            return lacks or _out_of_reach(scenario)
         if scenario.engine.name == _STANDS_IN_FOR:
             return None
         return f"a rehearsal has no stand-in for {scenario.engine.name}"
@@ -208,9 +206,7 @@ class Campaigns:
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:
             try:
-                tools = self._tools(scenario)
-                tools.require()
-                _verify(tools)
+                tools = self.toolchain(scenario)
             except (MissingProgram, CannotDo):
                 raise
             except PerfgateError:
@@ -229,6 +225,19 @@ class Campaigns:
             MissingProgram, InputError: there is none that can be asked.
         """
         return self._tools(scenario).build
+
+    def toolchain(self, scenario: Scenario) -> Toolchain:
+        """The scenario's programs, asked for every option of the plan before any GPU time.
+
+        Raises:
+            MissingProgram: one is not installed.
+            InputError: one lacks an option, or the scenario names something unknown.
+        """
+        tools = self._tools(scenario)
+        tools.require()
+        commands = commands_to_verify(scenario, tools.build, tools.locations)
+        tools.engine.verify(tools.build, commands, tools.locations)
+        return tools
 
     def _tools(self, scenario: Scenario) -> Toolchain:
         build = self._build_of(scenario)
@@ -262,13 +271,3 @@ def _out_of_reach(scenario: Scenario) -> str | None:
     if launch is None or launch.by == "mpirun" or not needs_server(scenario):
         return None
     return f"a server that {launch.by} starts may listen on any node: use --launcher slurm"
-
-
-def _verify(tools: Toolchain) -> None:
-    """Ask the installed programs for every option of the plan, before any GPU time.
-
-    Raises:
-        InputError: an option that a program lacks.
-    """
-    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    tools.engine.verify(tools.build, commands, tools.locations)

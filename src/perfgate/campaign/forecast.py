@@ -222,7 +222,7 @@ class Planner:
         probes = tuple(
             PlannedProbe(
                 probe,
-                _words(probe, comparison),
+                _compared_with(probe, comparison),
                 prospects(probe, comparison, rule, most),
                 seconds[probe],
             )
@@ -251,7 +251,7 @@ class Planner:
         version, commit = self._override.version, self._override.commit
         if version is not None:
             return PlannedBuild(EngineBuild(name, version, commit or version), "as told")
-        installed = self._ask(scenario)
+        installed = self._installed_build(scenario)
         if installed is not None:
             build = replace(installed, commit=commit or installed.commit)
             return PlannedBuild(build, "the installed one")
@@ -262,7 +262,7 @@ class Planner:
             EngineBuild(name, version, commit), "of the document, as none is installed here"
         )
 
-    def _ask(self, scenario: Scenario) -> EngineBuild | None:
+    def _installed_build(self, scenario: Scenario) -> EngineBuild | None:
         name = scenario.engine.name
         if name not in self._installed:
             try:
@@ -273,7 +273,7 @@ class Planner:
         return self._installed[name]
 
 
-def _words(probe: Probe, comparison: ProbeReference) -> str:
+def _compared_with(probe: Probe, comparison: ProbeReference) -> str:
     if probe.is_smoke:
         return "passes when it answers"
     if comparison.entry is not None:
@@ -287,14 +287,18 @@ def _words(probe: Probe, comparison: ProbeReference) -> str:
     return "no baseline: this run would only measure"
 
 
+def _known_seconds(entry: Entry | None) -> list[float]:
+    """What the runs of a baseline took, where they say so."""
+    return [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
+
+
 def _seconds(probe: Probe, entry: Entry | None, tools: Toolchain) -> Seconds:
     """One measurement of a probe, as its baseline's runs took, else as the limits allow."""
-    known = [run.seconds for run in entry.runs if run.seconds is not None] if entry else []
-    served = not tools.is_offline(probe)
+    known = _known_seconds(entry)
     if known:
         return Seconds(fmean(known))
     limits = probe.scenario.limits
-    if isinstance(probe.what, Smoke) and served:
+    if isinstance(probe.what, Smoke) and not tools.is_offline(probe):
         within = min(ANSWER_WITHIN_S, limits.silence_s)
         return Seconds(within * len(probe.what.prompts), at_most=True)
     return Seconds(limits.total_s, at_most=True)
@@ -302,13 +306,8 @@ def _seconds(probe: Probe, entry: Entry | None, tools: Toolchain) -> Seconds:
 
 def _start(tools: Toolchain, compared: Mapping[Probe, Reference]) -> Seconds:
     """The engine's own start, where no probe's seconds hold it."""
-    known = [
-        run.seconds
-        for reference in compared.values()
-        for run in (reference.entry.runs if reference.entry else ())
-        if run.seconds is not None
-    ]
-    if known or all(tools.is_offline(probe) for probe in compared):
+    is_known = any(_known_seconds(reference.entry) for reference in compared.values())
+    if is_known or all(tools.is_offline(probe) for probe in compared):
         return Seconds(0.0)
     return Seconds(tools.scenario.limits.start_s, at_most=True)
 
@@ -335,7 +334,7 @@ def _most(
 def _of_calibration(calibrated: Calibrated | None, machine: Machine) -> tuple[str, ...]:
     if calibrated is None:
         return ()
-    told = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
+    note = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
     if calibrated.differences(machine.fingerprint()):
-        return (f"{told}, on a machine unlike this one: it counts if the facts match there",)
-    return (f"{told}, on a machine like this one",)
+        return (f"{note}, on a machine unlike this one: it counts if the facts match there",)
+    return (f"{note}, on a machine like this one",)

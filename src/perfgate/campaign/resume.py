@@ -94,7 +94,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
     return Outcome(
         subject,
         Verdict(line["verdict"]),
-        from_plain(tuple[Judgement, ...], line["judgements"]),
+        judgements_of(line),
         measurements,
         compared_with=line["compared_with"],
         reason=line["reason"],
@@ -112,6 +112,11 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         notes=tuple(line["notes"]),
         observed=from_plain(tuple[Change, ...], line["observed"]),
     )
+
+
+def judgements_of(line: Line) -> tuple[Judgement, ...]:
+    """The judgements of a verdict's record."""
+    return from_plain(tuple[Judgement, ...], line["judgements"])
 
 
 # Whether this session may go on with that run.

@@ -1,8 +1,14 @@
-"""Session: what all campaigns of one pytest process share."""
+"""Session: what all campaigns of one process share, be it pytest's or `perfgate calibrate`'s.
 
+`open_session` is the one place that puts it together for a machine.
+"""
+
+import datetime
+import os
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
@@ -11,7 +17,7 @@ from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
 from perfgate.gate.rule import Rule
-from perfgate.launchers.base import Launcher
+from perfgate.launchers.base import Launcher, launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.runs.records import RunFolder
@@ -46,7 +52,7 @@ class Session:
     run: RunFolder
     machine: Machine
     launcher: Launcher
-    rule: Rule
+    rule: Rule = field(default_factory=Rule)
     reference: ReferencePolicy = "auto"
     injections: tuple[Injection, ...] = ()
     cache: Path = field(default_factory=lambda: machine_store() / "cache")
@@ -59,3 +65,35 @@ class Session:
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
     vboost: int | None = None
+
+
+def open_session(
+    run: RunFolder,
+    machine: Machine,
+    launcher_name: str,
+    *,
+    share_cpu: bool = False,
+    **settings: Any,
+) -> Session:
+    """A session that leases GPUs of this machine.
+
+    Args:
+        run: the run folder.
+        machine: the machine's facts.
+        launcher_name: how programs are started, by its name in the registry.
+        share_cpu: whether scenarios without a GPU do not wait for each other.
+        settings: further fields of `Session`.
+
+    Raises:
+        InputError: no such launcher, or the variables that name GPUs cannot be understood.
+    """
+    pool = GpuPool.of_machine(share_cpu=share_cpu)
+    return Session(run, machine, launcher[launcher_name](), pool=pool, **settings)
+
+
+def run_path(given: Path | None, root: Path) -> Path:
+    """Where a new run folder goes: where a person says, else under ``runs/`` of `root`."""
+    if given is not None:
+        return given.absolute()
+    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    return root / "runs" / f"{stamp}-{os.getpid()}"

@@ -1,1 +1,1 @@
-"""The commands of `perfgate`, one module each: `add_to` its parser, run with its arguments."""
+"""The commands of `perfgate`, one module each: it adds its options and runs with their values."""

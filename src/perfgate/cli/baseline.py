@@ -7,123 +7,100 @@ Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing.
 """
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from perfgate.baselines import (
+    NOBODY,
+    Baseline,
+    candidate_store,
+    own_store,
+    read,
+    suite_store,
+)
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
-
-if TYPE_CHECKING:
-    from perfgate.baselines import Baseline, Store
-    from perfgate.baselines.promotion import Promotion
+from perfgate.core.metrics import lookup
+from perfgate.reports.outcome_text import number
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "baseline",
-        help="list, show, compare, record, promote and retire baselines",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's verbs."""
     verbs = command.add_subparsers(required=True, metavar="VERB")
 
-    verb = verbs.add_parser("list", help="one line per baseline, of all stores")
-    add_format(verb)
-    verb.set_defaults(execute=_list)
+    def add_verb(
+        name: str, execute: Callable[[argparse.Namespace], int], summary: str
+    ) -> Callable[..., argparse.Action]:
+        verb = verbs.add_parser(name, help=summary)
+        add_format(verb)
+        verb.set_defaults(execute=execute)
+        return verb.add_argument
 
-    verb = verbs.add_parser("show", help="one baseline file")
-    verb.add_argument("file", type=Path)
-    add_format(verb)
-    verb.set_defaults(execute=_show)
+    add_verb("list", _list, "one line per baseline, of all stores")
 
-    verb = verbs.add_parser("record", help="make candidates of what runs measured")
-    verb.add_argument(
-        "folder",
-        type=Path,
-        nargs="+",
-        help="a run folder; several, of one engine commit, are pooled",
+    add = add_verb("show", _show, "one baseline file")
+    add("file", type=Path)
+
+    add = add_verb("record", _record, "make candidates of what runs measured")
+    several = "a run folder; several, of one engine commit, are pooled"
+    add("folder", type=Path, nargs="+", help=several)
+
+    add = add_verb("promote", _promote, "accept a candidate as baseline")
+    add("file", type=Path, help="the candidate's file, as `record` printed it")
+    add("--by", required=True, metavar="NAME", help="who accepts it")
+    add("--reason", required=True, metavar="WHY", help="why these numbers are right")
+    why = "why a loss that the run proved is accepted"
+    add("--accept-regression", metavar="REASON", help=why)
+    clone = "a clone of the engine: compare with the nearest ancestor"
+    add("--engine-repo", type=Path, metavar="DIR", help=clone)
+    add("--dry-run", action="store_true", help="tell what would change, no more")
+
+    baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
+    baseline_history.add_options(
+        verbs.add_parser("history", help="all baselines of a scenario, oldest first")
     )
-    add_format(verb)
-    verb.set_defaults(execute=_record)
 
-    verb = verbs.add_parser("promote", help="accept a candidate as baseline")
-    verb.add_argument("file", type=Path, help="the candidate's file, as `record` printed it")
-    _add_person(verb, "who accepts it", "why these numbers are right")
-    verb.add_argument(
-        "--accept-regression", metavar="REASON", help="why a loss that the run proved is accepted"
-    )
-    verb.add_argument(
-        "--engine-repo",
-        type=Path,
-        metavar="DIR",
-        help="a clone of the engine: compare with the nearest ancestor",
-    )
-    verb.add_argument("--dry-run", action="store_true", help="tell what would change, no more")
-    add_format(verb)
-    verb.set_defaults(execute=_promote)
+    add = add_verb("retire", _retire, "compare nothing with a baseline any more")
+    add("file", type=Path, help="the baseline's file, which stays in git")
+    add("--by", required=True, metavar="NAME", help="who retires it")
+    add("--reason", required=True, metavar="WHY", help="why nothing should be compared with it")
 
-    baseline_diff.add_diff(verbs)
-    baseline_history.add_history(verbs)
-
-    verb = verbs.add_parser("retire", help="compare nothing with a baseline any more")
-    verb.add_argument("file", type=Path, help="the baseline's file, which stays in git")
-    _add_person(verb, "who retires it", "why nothing should be compared with it")
-    add_format(verb)
-    verb.set_defaults(execute=_retire)
-
-    verb = verbs.add_parser("anchor", help="pin a baseline that small losses add up against")
-    verb.add_argument("file", type=Path, help="the baseline's file")
-    _add_person(verb, "who pins it", "why this one")
-    add_format(verb)
-    verb.set_defaults(execute=_anchor)
-
-
-def _add_person(verb: argparse.ArgumentParser, who: str, why: str) -> None:
-    verb.add_argument("--by", required=True, metavar="NAME", help=who)
-    verb.add_argument("--reason", required=True, metavar="WHY", help=why)
-
-
-def _stores() -> "dict[str, Store]":
-    from perfgate.baselines import candidate_store, own_store, suite_store
-
-    return {"suite": suite_store(), "candidate": candidate_store(), "own": own_store()}
+    add = add_verb("anchor", _anchor, "pin a baseline that small losses add up against")
+    add("file", type=Path, help="the baseline's file")
+    add("--by", required=True, metavar="NAME", help="who pins it")
+    add("--reason", required=True, metavar="WHY", help="why this one")
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines import NOBODY, read
-
-    def state(baseline: "Baseline") -> str:
-        if baseline.accepted_by == NOBODY:
-            return "-"
-        return "retired" if baseline.retired else baseline.change
-
-    found = [(name, read(path)) for name, store in _stores().items() for path in store.list()]
+    stores = {"suite": suite_store(), "candidate": candidate_store(), "own": own_store()}
+    found = [(name, read(path)) for name, store in stores.items() for path in store.list()]
     if arguments.format == "json":
         print_json([{"store": name, **_brief(baseline)} for name, baseline in found])
-        return 0
-    if not found:
+    elif not found:
         print("no baselines yet; `make local` measures this machine's own")
-        return 0
-    print_table(
-        ("store", "hardware", "scenario", "engine", "probes (starts)", "change", "accepted"),
-        [
-            (
-                name,
-                baseline.hardware,
-                baseline.scenario,
-                f"{baseline.engine.name} {baseline.engine.version}",
-                ", ".join(f"{label} ({len(e.runs)})" for label, e in baseline.entries.items()),
-                state(baseline),
-                f"{baseline.accepted_at[:10]} by {baseline.accepted_by}",
-            )
-            for name, baseline in found
-        ],
-    )
+    else:
+        print_table(
+            ("store", "hardware", "scenario", "engine", "probes (starts)", "change", "accepted"),
+            [(name, *_row(baseline)) for name, baseline in found],
+        )
     return 0
 
 
-def _brief(baseline: "Baseline") -> dict[str, object]:
+def _row(baseline: Baseline) -> tuple[str, ...]:
+    change = "retired" if baseline.retired else baseline.change
+    return (
+        baseline.hardware,
+        baseline.scenario,
+        f"{baseline.engine.name} {baseline.engine.version}",
+        ", ".join(f"{label} ({len(e.runs)})" for label, e in baseline.entries.items()),
+        "-" if baseline.accepted_by == NOBODY else change,
+        f"{baseline.accepted_at[:10]} by {baseline.accepted_by}",
+    )
+
+
+def _brief(baseline: Baseline) -> dict[str, object]:
     retired = baseline.retired
     return {
         "file": str(baseline.file),
@@ -144,10 +121,6 @@ def _brief(baseline: "Baseline") -> dict[str, object]:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines import read
-    from perfgate.core.metrics import lookup
-    from perfgate.reports.outcome_text import number
-
     baseline = read(arguments.file)
     values = {
         label: {metric: entry.values(metric) for metric in entry.metrics()}
@@ -171,14 +144,12 @@ def _show(arguments: argparse.Namespace) -> int:
                 for metric, found in metrics.items()
             ],
         )
-        told = sorted(baseline.entries[label].fingerprint.items())
-        print("facts: " + ", ".join(f"{name} {value}" for name, value in told))
+        fingerprint = sorted(baseline.entries[label].fingerprint.items())
+        print("facts: " + ", ".join(f"{name} {value}" for name, value in fingerprint))
     return 0
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.promotion import record_candidates
-
     paths, left_out = record_candidates(arguments.folder)
     if arguments.format == "json":
         print_json({"candidates": [str(path) for path in paths], "left_out": left_out})
@@ -194,12 +165,9 @@ def _record(arguments: argparse.Namespace) -> int:
 
 
 def _promote(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.engine_repo import EngineRepo
-    from perfgate.baselines.promotion import promote
-
     repo = EngineRepo(arguments.engine_repo) if arguments.engine_repo else None
 
-    def promoted(*, dry_run: bool) -> "Promotion":
+    def promoted(*, dry_run: bool) -> Promotion:
         return promote(
             arguments.file,
             by=arguments.by,
@@ -210,37 +178,33 @@ def _promote(arguments: argparse.Namespace) -> int:
         )
 
     # What would change is on the screen before anything is written.
-    told = promoted(dry_run=True)
+    proposed = promoted(dry_run=True)
     if arguments.format == "json":
-        done = told if arguments.dry_run else promoted(dry_run=False)
+        done = proposed if arguments.dry_run else promoted(dry_run=False)
         print_json(baseline_diff.plain_promotion(done))
         return 0
-    baseline_diff.print_promotion(told)
+    baseline_diff.print_promotion(proposed)
     if arguments.dry_run:
-        print(f"would write: {told.file}")
+        print(f"would write: {proposed.file}")
         return 0
-    done = promoted(dry_run=False)
-    print(f"baseline: {done.file}\ncommit this file for it to count elsewhere")
+    _print_written(arguments, "baseline", promoted(dry_run=False).file)
     return 0
 
 
 def _retire(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.promotion import retire
-
     path = retire(arguments.file, by=arguments.by, reason=arguments.reason)
-    if arguments.format == "json":
-        print_json({"retired": str(path)})
-    else:
-        print(f"retired: {path}\ncommit this file for it to count elsewhere")
+    _print_written(arguments, "retired", path)
     return 0
 
 
 def _anchor(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.promotion import pin_anchor
-
     path = pin_anchor(arguments.file, by=arguments.by, reason=arguments.reason)
-    if arguments.format == "json":
-        print_json({"anchor": str(path)})
-    else:
-        print(f"anchor: {path}\ncommit this file for it to count elsewhere")
+    _print_written(arguments, "anchor", path)
     return 0
+
+
+def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
+    if arguments.format == "json":
+        print_json({what: str(path)})
+    else:
+        print(f"{what}: {path}\ncommit this file for it to count elsewhere")

@@ -1,23 +1,20 @@
 """`perfgate baseline diff`: what moved between two baselines; `promote` shows it the same way."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfgate.cli.baseline_tables import (
-    CHANGE_COLUMNS,
-    add_format,
-    change_rows,
-    print_table,
-)
-from perfgate.cli.output import print_json
+from perfgate.baselines import Baseline, read, suite_store
+from perfgate.baselines.difference import ProbeChanges, compare
+from perfgate.baselines.engine_repo import same_hash
+from perfgate.baselines.promotion import Promotion
+from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import lookup
+from perfgate.reports.outcome_text import number, signed
 
-if TYPE_CHECKING:
-    from perfgate.baselines import Baseline
-    from perfgate.baselines.difference import ProbeChanges
-    from perfgate.baselines.promotion import Promotion
-
+_COLUMNS = ("probe", "metric", "unit", "before", "after", "change", "interval", "answers")
 _WORDS = {
     "first": "first (nothing comparable came before; a new level starts)",
     "none": "none (the level stays; its runs join those of the baselines before)",
@@ -26,49 +23,48 @@ _WORDS = {
 }
 
 
-def add_diff(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the parser of `diff`."""
-    verb = verbs.add_parser("diff", help="what moved between two baselines")
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """Add the options of `diff`."""
     verb.add_argument("before", metavar="A", help="a baseline's file, or its engine commit")
     verb.add_argument("after", metavar="B", help="the other, likewise")
     verb.add_argument("--scenario", metavar="ID", help="where commits are given: of this scenario")
     verb.add_argument("--hardware", metavar="LABEL", help="and on this hardware, e.g. 8xB200")
-    add_format(verb)
+    add_format(verb, markdown_for="a comment on a change")
     verb.set_defaults(execute=_diff)
 
 
-def print_promotion(told: "Promotion") -> None:
+def print_promotion(promotion: Promotion) -> None:
     """What accepting a candidate changes, for a person."""
-    print(f"compared with: {_compared_with(told)}")
-    print_table("text", CHANGE_COLUMNS, change_rows(told.probes))
-    for probe in told.probes:
+    print(f"compared with: {_compared_with(promotion)}")
+    print_table(_COLUMNS, _rows(promotion.probes))
+    for probe in promotion.probes:
         for fact in probe.facts:
             print(f"not comparable: {probe.probe} {fact}")
-    print(f"change: {_WORDS[told.change]}")
-    for note in told.notes:
+    print(f"change: {_WORDS[promotion.change]}")
+    for note in promotion.notes:
         print(f"note: {note}")
 
 
-def plain_promotion(told: "Promotion") -> dict[str, object]:
+def plain_promotion(promotion: Promotion) -> dict[str, object]:
     """The same for a script."""
     return {
-        "baseline": str(told.file),
-        "written": told.written,
-        "change": told.change,
-        "compared_with": _compared_with(told),
-        "changes": [_plain_probe(probe) for probe in told.probes],
-        "notes": list(told.notes),
+        "baseline": str(promotion.file),
+        "written": promotion.written,
+        "change": promotion.change,
+        "compared_with": _compared_with(promotion),
+        "changes": [_plain_probe(probe) for probe in promotion.probes],
+        "notes": list(promotion.notes),
     }
 
 
-def _compared_with(told: "Promotion") -> str:
-    if told.before is None:
+def _compared_with(promotion: Promotion) -> str:
+    if promotion.before is None:
         return "nothing, there is no baseline yet"
-    engine = told.before.baseline.engine
-    return f"{engine.name} {engine.version}, commit {engine.commit} ({told.before.why})"
+    engine = promotion.before.baseline.engine
+    return f"{engine.name} {engine.version}, commit {engine.commit} ({promotion.before.why})"
 
 
-def _plain_probe(probe: "ProbeChanges") -> dict[str, object]:
+def _plain_probe(probe: ProbeChanges) -> dict[str, object]:
     metrics = [
         {name: value for name, value in asdict(one).items() if name != "probe"}
         for one in probe.metrics
@@ -77,9 +73,6 @@ def _plain_probe(probe: "ProbeChanges") -> dict[str, object]:
 
 
 def _diff(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.difference import compare
-    from perfgate.core.errors import InputError
-
     before, after = (
         _found(text, arguments.scenario, arguments.hardware)
         for text in (arguments.before, arguments.after)
@@ -107,21 +100,17 @@ def _diff(arguments: argparse.Namespace) -> int:
             f"{one.hardware}, {one.scenario}, accepted {one.accepted_at[:10]} by {one.accepted_by}"
         )
     print()
-    print_table(arguments.format, CHANGE_COLUMNS, change_rows(probes))
+    print_table(_COLUMNS, _rows(probes), arguments.format)
     for probe in probes:
         for fact in probe.facts:
             # `differences` speaks of a measurement and a baseline: here B and A.
-            told = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
-            print(f"\nnot comparable: {probe.probe} {told}")
+            difference = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
+            print(f"\nnot comparable: {probe.probe} {difference}")
     return 0
 
 
-def _found(text: str, scenario: str | None, hardware: str | None) -> "Baseline":
+def _found(text: str, scenario: str | None, hardware: str | None) -> Baseline:
     """The baseline that a file, or a commit in the suite's store, names."""
-    from perfgate.baselines import read, suite_store
-    from perfgate.baselines.engine_repo import same_hash
-    from perfgate.core.errors import InputError
-
     path = Path(text)
     if path.suffix == ".json" or path.is_file():
         return read(path)
@@ -142,3 +131,22 @@ def _found(text: str, scenario: str | None, hardware: str | None) -> "Baseline":
             hint="`perfgate baseline list` shows them all",
         )
     return read(paths[0])
+
+
+def _rows(probes: Sequence[ProbeChanges]) -> list[tuple[str, ...]]:
+    return [
+        (
+            one.probe,
+            one.metric,
+            lookup(one.metric).unit,
+            number(one.before),
+            number(one.after),
+            signed(one.metric, one.change),
+            "-"
+            if one.interval is None
+            else " … ".join(signed(one.metric, bound) for bound in one.interval),
+            "" if one.lost is None else f"{one.lost} lost, {one.gained} gained",
+        )
+        for probe in probes
+        for one in probe.metrics
+    ]

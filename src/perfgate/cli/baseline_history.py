@@ -3,32 +3,28 @@
 import argparse
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from perfgate.cli.baseline_tables import add_format, print_table, signed
-from perfgate.cli.output import print_json
-
-if TYPE_CHECKING:
-    from perfgate.baselines.history import HistoryEntry
+from perfgate.baselines import suite_store
+from perfgate.baselines.history import HistoryEntry, history
+from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.scenario_choice import load
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.metrics import lookup
+from perfgate.reports.outcome_text import number, signed
 
 _STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")
 _VALUE_COLUMNS = ("probe", "metric", "unit", "version", "commit", "mean", "since before", "anchor")
 
 
-def add_history(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the parser of `history`."""
-    verb = verbs.add_parser("history", help="all baselines of a scenario, oldest first")
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """Add the options of `history`."""
     verb.add_argument("scenario", metavar="SCENARIO", help="the scenario's id")
     verb.add_argument("--hardware", metavar="LABEL", help="on this hardware alone, e.g. 8xB200")
-    add_format(verb)
+    add_format(verb, markdown_for="a comment on a change")
     verb.set_defaults(execute=_history)
 
 
 def _history(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines import suite_store
-    from perfgate.baselines.history import history
-    from perfgate.core.errors import InputError
-
     store = suite_store()
     locations = sorted(
         {
@@ -50,30 +46,26 @@ def _history(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json({place: [_plain_step(step) for step in steps] for place, steps in found.items()})
         return 0
-    for number, (place, steps) in enumerate(found.items()):
+    for position, (place, steps) in enumerate(found.items()):
         title = f"{arguments.scenario} on {place}, oldest first"
-        gap, mark = "\n" if number else "", "## " if arguments.format == "markdown" else ""
+        gap, mark = "\n" if position else "", "## " if arguments.format == "markdown" else ""
         print(f"{gap}{mark}{title}\n")
-        print_table(arguments.format, _STEP_COLUMNS, list(map(_step_row, steps)))
+        print_table(_STEP_COLUMNS, list(map(_step_row, steps)), arguments.format)
         print()
-        print_table(arguments.format, _VALUE_COLUMNS, _value_rows(steps))
+        print_table(_VALUE_COLUMNS, _value_rows(steps), arguments.format)
     return 0
 
 
 def _primary_metrics(scenario: str) -> Collection[str] | None:
     """The metrics that gate the scenario; None where its file is gone or unusable."""
-    from perfgate.core.errors import PerfgateError
-    from perfgate.core.paths import repository
-    from perfgate.scenarios.files import load_suite
-
     try:
-        found = load_suite(repository() / "scenarios").scenarios
+        found = load(None).scenarios
     except PerfgateError:
         return None
     return next((one.gate.metrics for one in found if one.id == scenario), None)
 
 
-def _step_row(step: "HistoryEntry") -> tuple[str, ...]:
+def _step_row(step: HistoryEntry) -> tuple[str, ...]:
     one = step.baseline
     marks = []
     if step.is_anchor:
@@ -93,11 +85,8 @@ def _step_row(step: "HistoryEntry") -> tuple[str, ...]:
     )
 
 
-def _value_rows(steps: "Sequence[HistoryEntry]") -> list[tuple[str, ...]]:
+def _value_rows(steps: Sequence[HistoryEntry]) -> list[tuple[str, ...]]:
     """Sorted by probe and metric, so that each is a series to read down."""
-    from perfgate.core.metrics import lookup
-    from perfgate.reports.outcome_text import number
-
     rows = [(value.probe, value.metric, step, value) for step in steps for value in step.values]
     rows.sort(key=lambda row: row[:2])
     return [
@@ -115,7 +104,7 @@ def _value_rows(steps: "Sequence[HistoryEntry]") -> list[tuple[str, ...]]:
     ]
 
 
-def _plain_step(step: "HistoryEntry") -> dict[str, object]:
+def _plain_step(step: HistoryEntry) -> dict[str, object]:
     one = step.baseline
     return {
         "file": str(one.file),

@@ -6,7 +6,6 @@ family. A person commits the file. docs/calibrate.md
 """
 
 import argparse
-import datetime
 import os
 import signal
 import sys
@@ -14,70 +13,66 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from perfgate.cli.output import add_format, print_json, print_table
-
-if TYPE_CHECKING:
-    from perfgate.baselines.calibrated_noise import Calibrated
-    from perfgate.campaign.session import Session
-    from perfgate.core.measurement import Json
-    from perfgate.plan.toolchain import Toolchain
-    from perfgate.scenarios.probe import Probe
+from perfgate.baselines.calibrated_noise import Calibrated, noise_file, read, save
+from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread
+from perfgate.campaign.calibration import chosen_probes, measure, noise_of
+from perfgate.campaign.campaigns import Campaigns
+from perfgate.campaign.session import Session, open_session, run_path
+from perfgate.cli.output import add_format, described, print_json, print_table
+from perfgate.cli.scenario_choice import add_folder, load
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Json
+from perfgate.core.metrics import lookup
+from perfgate.core.paths import repository
+from perfgate.core.programs import REHEARSAL_VARIABLE
+from perfgate.gate.verdict import counted
+from perfgate.machine.hardware import detect
+from perfgate.plan.toolchain import BuildOverride, Toolchain
+from perfgate.runs.progress import ProgressView
+from perfgate.runs.records import RunFolder, now, session_facts
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.selection import pick
 
 FAILED = 1
 INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "calibrate",
-        help="measure the noise of a scenario on this machine, for the gate to use",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("scenario", help="id of the scenario")
-    command.add_argument(
-        "--starts", type=int, default=10, metavar="N", help="fresh starts, at least 5 (default: 10)"
-    )
-    command.add_argument(
-        "--repeats",
-        type=int,
-        metavar="R",
-        help="measurements of each point on each start (default: 2; 1 where the program that "
-        "measures has the engine inside, as each measurement is a start then)",
-    )
-    command.add_argument("--points", metavar="c1,c4", help="only these points of the sweep")
-    command.add_argument(
-        "--replace", action="store_true", help="overwrite the noise that is already stored"
-    )
-    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
-    command.add_argument("--launcher", default="local", help="how programs are started")
-    command.add_argument("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
-    command.add_argument(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release of the engine, whose spelling is used (default: ask the program)",
-    )
-    command.add_argument(
-        "--engine-commit",
-        metavar="COMMIT",
-        help="commit of the engine (default: ask the program)",
-    )
+_HELP = {
+    "scenario": "id of the scenario",
+    "--starts": "fresh starts, at least 5 (default: 10)",
+    "--repeats": "measurements of each point on each start (default: 2; 1 where the program that "
+    "measures has the engine inside, as each measurement is a start then)",
+    "--points": "only these points of the sweep",
+    "--replace": "overwrite the noise that is already stored",
+    "--launcher": "how programs are started",
+    "--run-dir": "the run folder (default: runs/<time>-<pid>)",
+    "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
+    "--engine-commit": "commit of the engine (default: ask the program)",
+}
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    add = described(command, _HELP)
+    add("scenario")
+    add("--starts", type=int, default=10, metavar="N")
+    add("--repeats", type=int, metavar="R")
+    add("--points", metavar="c1,c4")
+    add("--replace", action="store_true")
+    add_folder(command)
+    add("--launcher", default="local")
+    add("--run-dir", type=Path)
+    add("--engine-version", metavar="RELEASE")
+    add("--engine-commit", metavar="COMMIT")
     add_format(command)
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.calibrated_noise import noise_file, save
-    from perfgate.campaign.calibration import chosen_probes
-    from perfgate.cli.scenario_command import load
-    from perfgate.core.errors import RunError
-    from perfgate.scenarios.selection import pick
-
     _refuse_stand_ins()
-    scenario = pick(load(arguments.scenarios), arguments.scenario)
+    scenario = pick(load(arguments.scenarios).scenarios, arguments.scenario)
     probes = chosen_probes(scenario, arguments.points.split(",") if arguments.points else ())
     file = noise_file(scenario)
     before, why_unreadable = _before(file, replace=arguments.replace)
@@ -85,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     repeats = _repeats(arguments, tools, probes)
     try:
         with _recorded(session), _sigterm_interrupts():
-            calibrated, told = _measure(probes, tools, session, arguments.starts, repeats)
+            calibrated, notes = _measure(probes, tools, session, arguments.starts, repeats)
             save(calibrated, file)
     except KeyboardInterrupt:
         print(
@@ -96,20 +91,17 @@ def _run(arguments: argparse.Namespace) -> int:
     except RunError as error:
         print(f"perfgate: {error}\nrun folder: {session.run.path}", file=sys.stderr)
         return FAILED
-    told = [*why_unreadable, *told]
+    notes = [*why_unreadable, *notes]
     if arguments.format == "json":
-        print_json(_plain(calibrated, before, told, file, session.run.path))
+        print_json(_plain(calibrated, before, notes, file, session.run.path))
     else:
-        _print(calibrated, before, told, probes)
+        _print(calibrated, before, notes, probes)
         _print_where(file, own=scenario.gate.reference == "self", run=session.run.path)
     return 0
 
 
 def _refuse_stand_ins() -> None:
     """Noise that a rehearsal made up must never be stored."""
-    from perfgate.core.errors import InputError
-    from perfgate.core.programs import REHEARSAL_VARIABLE
-
     if os.environ.get(REHEARSAL_VARIABLE):
         raise InputError(
             "the stand-ins of a rehearsal have no noise of their own",
@@ -119,15 +111,12 @@ def _refuse_stand_ins() -> None:
         )
 
 
-def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]]":
+def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]:
     """What is stored now, and why it cannot be read if so.
 
     Raises:
         InputError: there is something, and nobody said that it may be replaced.
     """
-    from perfgate.baselines.calibrated_noise import read
-    from perfgate.core.errors import InputError
-
     if not file.exists():
         return None, []
     if not replace:
@@ -143,59 +132,28 @@ def _before(file: Path, *, replace: bool) -> "tuple[Calibrated | None, list[str]
         return None, [f"what was stored could not be read: {error.problem}"]
 
 
-def _prepare(
-    probes: "tuple[Probe, ...]", arguments: argparse.Namespace
-) -> "tuple[Toolchain, Session]":
+def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[Toolchain, Session]:
     """The programs, asked whether they can do it, and a session whose folder is not yet made."""
-    from perfgate.campaign.campaigns import Campaigns
-    from perfgate.campaign.session import LEASE_WAIT_S, Session
-    from perfgate.core.errors import InputError
-    from perfgate.core.locations import Locations
-    from perfgate.core.paths import repository
-    from perfgate.gate.rule import Rule
-    from perfgate.launchers.base import launcher
-    from perfgate.machine.hardware import detect
-    from perfgate.machine.leases import GpuPool
-    from perfgate.plan.calls import commands_to_verify
-    from perfgate.plan.toolchain import BuildOverride, toolchain_for
-    from perfgate.runs.records import RunFolder
-
-    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    folder = arguments.run_dir or repository() / "runs" / f"{stamp}-{os.getpid()}"
-    start_with = launcher[arguments.launcher]()
-    session = Session(
-        RunFolder(folder.absolute()),
-        detect(),
-        start_with,
-        Rule(),
-        pool=GpuPool.of_machine(),
-        lease_wait_s=LEASE_WAIT_S,
-    )
-    unable = Campaigns(session).unable(probes[0])
-    if unable is not None:
+    run = RunFolder(run_path(arguments.run_dir, repository()))
+    session = open_session(run, detect(), arguments.launcher)
+    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
+    campaigns = Campaigns(session, override)
+    reason = campaigns.why_not(probes[0])
+    if reason is not None:
         raise InputError(
             "this machine cannot run the scenario",
-            found=unable,
+            found=reason,
             hint="`perfgate doctor` names what it can run",
         )
-    override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    where = start_with.locations(Locations.of_environment(), probes[0].scenario, override.version)
-    tools = toolchain_for(probes[0].scenario, where, override)
-    tools.require()
-    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    tools.engine.verify(tools.build, commands, tools.locations)
-    return tools, session
+    return campaigns.toolchain(probes[0].scenario), session
 
 
-def _repeats(arguments: argparse.Namespace, tools: "Toolchain", probes: "tuple[Probe, ...]") -> int:
+def _repeats(arguments: argparse.Namespace, tools: Toolchain, probes: tuple[Probe, ...]) -> int:
     """Measurements of each point on each start.
 
     Raises:
         InputError: too few starts or repeats, or repeats on a start that serves one measurement.
     """
-    from perfgate.baselines.noise_spread import FEWEST_STARTS
-    from perfgate.core.errors import InputError
-
     if arguments.starts < FEWEST_STARTS:
         raise InputError(
             "too few fresh starts to know their noise",
@@ -218,12 +176,8 @@ def _repeats(arguments: argparse.Namespace, tools: "Toolchain", probes: "tuple[P
 
 
 @contextmanager
-def _recorded(session: "Session") -> Iterator[None]:
+def _recorded(session: Session) -> Iterator[None]:
     """Hold the run folder, and show the progress, while the block runs."""
-    from perfgate.core.paths import repository
-    from perfgate.runs.progress import ProgressView
-    from perfgate.runs.records import RunFolder, session_facts
-
     facts = session_facts(session.machine, sys.argv, repository())
     run = RunFolder.create(session.run.path, {**facts, "synthetic": False, "purpose": "calibrate"})
     view = ProgressView(run.path / "progress.jsonl")
@@ -250,12 +204,8 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 
 def _measure(
-    probes: "tuple[Probe, ...]", tools: "Toolchain", session: "Session", starts: int, repeats: int
-) -> "tuple[Calibrated, list[str]]":
-    from perfgate.baselines.calibrated_noise import Calibrated
-    from perfgate.campaign.calibration import measure, noise_of
-    from perfgate.runs.records import now
-
+    probes: tuple[Probe, ...], tools: Toolchain, session: Session, starts: int, repeats: int
+) -> tuple[Calibrated, list[str]]:
     found = measure(probes, tools, session, starts, repeats)
     noise = noise_of(probes, found)
     calibrated = Calibrated(
@@ -269,54 +219,56 @@ def _measure(
         repeats=repeats,
         probes=noise,
     )
-    return calibrated, found.told
+    return calibrated, found.notes
 
 
 def _print(
-    calibrated: "Calibrated",
-    before: "Calibrated | None",
-    told: list[str],
-    probes: "tuple[Probe, ...]",
+    calibrated: Calibrated, before: Calibrated | None, notes: list[str], probes: tuple[Probe, ...]
 ) -> None:
-    from perfgate.core.metrics import lookup
-    from perfgate.gate.verdict import counted
-
     engine = calibrated.engine
     print(
         f"{calibrated.scenario} on {calibrated.hardware}, {engine.name} {engine.version}: "
         f"{counted(calibrated.starts, 'fresh start')}, each point measured "
         f"{counted(calibrated.repeats, 'time')} on each\n"
     )
-    rows = []
-    others = 0
-    for probe in probes:
-        metrics = calibrated.probes[probe.label].metrics
-        others += len(metrics.keys() - set(probe.gating_metrics()))
-        for name in probe.gating_metrics():
-            one = metrics[name]
-            old = before.probes.get(probe.label) if before else None
-            was = old.metrics.get(name) if old else None
-            rows.append(
-                (
-                    probe.label,
-                    name,
-                    f"{one.between:.2%}",
-                    "-" if one.within is None else f"{one.within:.2%}",
-                    f"{one.sigma:.2%}",
-                    f"{one.dof:.1f}",
-                    f"{was.sigma:.2%}" if was else f"{lookup(name).family.sigma:.2%} (prior)",
-                )
-            )
+    metrics = {probe.label: calibrated.probes[probe.label].metrics for probe in probes}
     columns = ("probe", "metric", "between starts", "within one", "one start", "dof", "before")
-    print_table(columns, rows)
+    print_table(
+        columns,
+        [
+            _row(probe.label, name, metrics[probe.label][name], _sigma(before, probe.label, name))
+            for probe in probes
+            for name in probe.gating_metrics()
+        ],
+    )
     print()
+    others = sum(len(metrics[probe.label].keys() - set(probe.gating_metrics())) for probe in probes)
     if others:
         print(f"and {counted(others, 'metric')} that do not gate, in the file")
     for label in before.probes if before else ():
         if label not in calibrated.probes:
             print(f"{label}: its stored noise is gone, as it was not measured again")
-    for line in told:
+    for line in notes:
         print(line)
+
+
+def _row(label: str, metric: str, noise: Spread, before: float | None) -> tuple[str, ...]:
+    return (
+        label,
+        metric,
+        f"{noise.between:.2%}",
+        "-" if noise.within is None else f"{noise.within:.2%}",
+        f"{noise.sigma:.2%}",
+        f"{noise.dof:.1f}",
+        f"{lookup(metric).family.sigma:.2%} (prior)" if before is None else f"{before:.2%}",
+    )
+
+
+def _sigma(calibrated: Calibrated | None, label: str, metric: str) -> float | None:
+    """The noise of one start that was stored; None: there is none."""
+    probe = calibrated.probes.get(label) if calibrated else None
+    found = probe.metrics.get(metric) if probe else None
+    return found.sigma if found else None
 
 
 def _print_where(file: Path, *, own: bool, run: Path) -> None:
@@ -326,32 +278,28 @@ def _print_where(file: Path, *, own: bool, run: Path) -> None:
 
 
 def _plain(
-    calibrated: "Calibrated",
-    before: "Calibrated | None",
-    told: list[str],
-    file: Path,
-    run: Path,
-) -> "dict[str, Json]":
-    probes: dict[str, Json] = {}
-    for label, noise in calibrated.probes.items():
-        old = before.probes.get(label) if before else None
-        probes[label] = {
+    calibrated: Calibrated, before: Calibrated | None, notes: list[str], file: Path, run: Path
+) -> dict[str, Json]:
+    probes: dict[str, Json] = {
+        label: {
             name: {
                 "between": one.between,
                 "within": one.within,
                 "sigma": one.sigma,
                 "dof": one.dof,
-                "before": old.metrics[name].sigma if old and name in old.metrics else None,
+                "before": _sigma(before, label, name),
             }
             for name, one in noise.metrics.items()
         }
+        for label, noise in calibrated.probes.items()
+    }
     return {
         "scenario": calibrated.scenario,
         "hardware": calibrated.hardware,
         "starts": calibrated.starts,
         "repeats": calibrated.repeats,
         "probes": probes,
-        "notes": [*told],
+        "notes": [*notes],
         "file": str(file),
         "run": str(run),
     }

@@ -11,69 +11,46 @@ regression. docs/compare.md
 import argparse
 from pathlib import Path
 
-from perfgate.cli.output import print_json
+from perfgate.cli.output import add_format, described, print_json
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import lookup
+from perfgate.reports.comparison import markdown, plain, status_of, text
+from perfgate.verdicts.comparison.comparison import compare
+from perfgate.verdicts.comparison.inputs import read_side
+from perfgate.verdicts.comparison.probe import ComparisonOptions
+
+_HELP = {
+    "a": "the reference",
+    "b": "the new one",
+    "--band": "the loss of this metric that counts (default: the metric's own); may be given again",
+    "--metric": "judge only these metrics and report the others (default: all that have a band)",
+    "--across": "facts that are meant to differ, e.g. driver or gpus; scenario: match probes by "
+    "label",
+    "--probe": "only these probes, by name or label",
+}
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "compare",
-        help="the gate's verdicts for two runs, baselines or results of other tools",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("a", type=Path, metavar="A", help="the reference")
-    command.add_argument("b", type=Path, metavar="B", help="the new one")
-    command.add_argument(
-        "--band",
-        action="append",
-        default=[],
-        metavar="METRIC=FRACTION",
-        help="the loss of this metric that counts (default: the metric's own); may be given again",
-    )
-    command.add_argument(
-        "--metric",
-        action="append",
-        default=[],
-        metavar="NAME,…",
-        help="judge only these metrics and report the others (default: all that have a band)",
-    )
-    command.add_argument(
-        "--across",
-        action="append",
-        default=[],
-        metavar="FACT,…",
-        help="facts that are meant to differ, e.g. driver or gpus; scenario: match probes by label",
-    )
-    command.add_argument(
-        "--probe",
-        action="append",
-        default=[],
-        metavar="NAME,…",
-        help="only these probes, by name or label",
-    )
-    command.add_argument(
-        "--format",
-        choices=["text", "json", "markdown"],
-        default="text",
-        help="for people, for scripts, or for an issue",
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    add = described(command, _HELP)
+    add("a", type=Path, metavar="A")
+    add("b", type=Path, metavar="B")
+    add("--band", action="append", default=[], metavar="METRIC=FRACTION")
+    add("--metric", action="append", default=[], metavar="NAME,…")
+    add("--across", action="append", default=[], metavar="FACT,…")
+    add("--probe", action="append", default=[], metavar="NAME,…")
+    add_format(command, markdown_for="an issue")
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.reports.comparison import markdown, plain, status_of, text
-    from perfgate.verdicts.comparison.comparison import compare
-    from perfgate.verdicts.comparison.inputs import read_side
-    from perfgate.verdicts.comparison.probe import ComparisonOptions
-
-    asked = ComparisonOptions(
+    options = ComparisonOptions(
         _bands(arguments.band),
         frozenset(_words("--across", arguments.across)),
         tuple(_words("--probe", arguments.probe)),
         tuple(_words("--metric", arguments.metric)),
     )
-    found = compare(read_side(arguments.a), read_side(arguments.b), asked)
+    found = compare(read_side(arguments.a), read_side(arguments.b), options)
     if arguments.format == "json":
         print_json(plain(found))
     else:
@@ -82,21 +59,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _words(option: str, given: list[str]) -> list[str]:
-    from perfgate.core.errors import InputError
-
-    words = [word.strip() for text in given for word in text.split(",")]
+    words = [word.strip() for one in given for word in one.split(",")]
     if not all(words):
         raise InputError("a name is empty", field=option, found=repr(",".join(given)))
     return words
 
 
 def _bands(given: list[str]) -> dict[str, float]:
-    from perfgate.core.errors import InputError
-    from perfgate.core.metrics import lookup
-
     bands: dict[str, float] = {}
-    for text in given:
-        metric, _, fraction = text.rpartition("=")
+    for word in given:
+        metric, _, fraction = word.rpartition("=")
         lookup(metric)
         try:
             band = float(fraction)

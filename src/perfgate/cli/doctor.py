@@ -6,88 +6,60 @@ Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/preflight.md
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING
 
-from perfgate.cli.output import add_format, print_json, print_table
-from perfgate.cli.scenario_command import shaped
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from perfgate.machine.hardware import Machine
-    from perfgate.machine.preflight import Check, PreflightReport
-    from perfgate.scenarios.scenario import Scenario
+from perfgate.cli.output import add_format, described, print_json, print_table
+from perfgate.cli.scenario_choice import add_folder, load, shaped
+from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.locations import Locations
+from perfgate.launchers.base import launcher
+from perfgate.machine.hardware import Machine, detect
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
+from perfgate.machine.vboost.setting import boosted
+from perfgate.plan.toolchain import toolchain_for
+from perfgate.scenarios.scenario import Scenario
 
 _WIDTH = 70
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "doctor",
-        help="what this machine can run, and whether it is fit for it",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument(
-        "--scenario", metavar="ID", help="look closely at the machine for this one (preflight)"
-    )
-    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
-    command.add_argument(
-        "--shape",
-        metavar="ISL/OSL",
-        help="other lengths, for a scenario to explore with, e.g. 4096/512",
-    )
-    command.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="where the run's files would go (default: runs)"
-    )
-    command.add_argument(
-        "--reach", action="store_true", help="log in to the other nodes of an mpirun scenario"
-    )
-    command.add_argument(
-        "--try-vboost",
-        type=int,
-        metavar="LEVEL",
-        help="set the GPUs' vboost slider, see that it is set, and put back what was there",
-    )
-    command.add_argument(
-        "--launcher",
-        choices=["local", "docker", "slurm"],
-        default="local",
-        help="how its programs would be started (default: local)",
-    )
-    command.add_argument(
-        "--on-node",
-        action="store_true",
-        help="this is a node that a launcher found: look at its GPUs whatever starts the scenario",
-    )
-    command.add_argument(
-        "--contained",
-        action="store_true",
-        help="the engine's programs are in a container: do not look for them here",
-    )
-    command.add_argument(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="a module of engines or clients of your own; may be given again",
-    )
+_HELP = {
+    "--scenario": "look closely at the machine for this one (preflight)",
+    "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
+    "--run-dir": "where the run's files would go (default: runs)",
+    "--reach": "log in to the other nodes of an mpirun scenario",
+    "--try-vboost": "set the GPUs' vboost slider, see that it is set, and put back what was there",
+    "--launcher": "how its programs would be started (default: local)",
+    "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
+    "scenario",
+    "--contained": "the engine's programs are in a container: do not look for them here",
+    "--import": "a module of engines or clients of your own; may be given again",
+}
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    add = described(command, _HELP)
+    add("--scenario", metavar="ID")
+    add_folder(command)
+    add("--shape", metavar="ISL/OSL")
+    add("--run-dir", type=Path, metavar="DIR")
+    add("--reach", action="store_true")
+    add("--try-vboost", type=int, metavar="LEVEL")
+    add("--launcher", choices=["local", "docker", "slurm"], default="local")
+    add("--on-node", action="store_true")
+    add("--contained", action="store_true")
+    add("--import", dest="modules", action="append", default=[], metavar="MODULE")
     add_format(command)
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.core.paths import repository
-    from perfgate.machine.hardware import detect
-    from perfgate.scenarios.files import load_scenarios
-
     _import(arguments.modules)
-    scenarios = load_scenarios(arguments.scenarios or repository() / "scenarios")
+    scenarios = load(arguments.scenarios).scenarios
     if arguments.scenario:
         shapes = [arguments.shape] if arguments.shape else []
         (scenario,) = shaped(scenarios, arguments.scenario, shapes)
@@ -108,16 +80,12 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _import(modules: "Sequence[str]") -> None:
+def _import(modules: Sequence[str]) -> None:
     """Have engines and clients that are not perfgate's own register themselves.
 
     Raises:
         InputError: there is no such module.
     """
-    from importlib import import_module
-
-    from perfgate.core.errors import InputError
-
     for name in modules:
         try:
             import_module(name)
@@ -132,19 +100,16 @@ def _import(modules: "Sequence[str]") -> None:
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
-    from perfgate.core.errors import InputError
-
-    given = {
-        "--run-dir": arguments.run_dir is not None,
-        "--reach": arguments.reach,
-        "--try-vboost": arguments.try_vboost is not None,
-        "--shape": arguments.shape is not None,
-        "--launcher": arguments.launcher != "local",
-        "--on-node": arguments.on_node,
-        "--contained": arguments.contained,
-    }
-    for option, is_given in given.items():
-        if is_given:
+    for option, default in {
+        "--run-dir": None,
+        "--reach": False,
+        "--try-vboost": None,
+        "--shape": None,
+        "--launcher": "local",
+        "--on-node": False,
+        "--contained": False,
+    }.items():
+        if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
             raise InputError(
                 "belongs to the preflight of one scenario",
                 field=option,
@@ -152,13 +117,7 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
             )
 
 
-def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
-    from perfgate.core.locations import Locations
-    from perfgate.launchers.base import launcher
-    from perfgate.machine.hardware import detect
-    from perfgate.machine.preflight import PreflightTarget, look
-    from perfgate.plan.toolchain import toolchain_for
-
+def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     machine = detect()
     start_with = launcher[arguments.launcher]()
     where = PreflightTarget(
@@ -191,12 +150,8 @@ def _preflight(arguments: argparse.Namespace, scenario: "Scenario") -> int:
     return 1 if report.of("failed") else 0
 
 
-def _vboost(level: int, report: "PreflightReport") -> "Check":
+def _vboost(level: int, report: PreflightReport) -> Check:
     """Whether a run could have the slider at `level`; it is back where it was when this returns."""
-    from perfgate.core.errors import InputError, MissingProgram, RunError
-    from perfgate.machine.preflight import Check
-    from perfgate.machine.vboost.setting import boosted
-
     if not report.gpus:
         raise InputError(
             "no GPU of the scenario is seen here", field="--try-vboost", expected="a GPU scenario"
@@ -206,14 +161,14 @@ def _vboost(level: int, report: "PreflightReport") -> "Check":
         with boosted(level, report.gpus) as before:
             was = ", ".join(sorted({str(one) for one in before.values()}))
     except RunError as error:
-        told = "; ".join([error.message, *error.evidence])
-        return Check("vboost", "failed", told, expected, error.hint)
+        found = "; ".join([error.message, *error.evidence])
+        return Check("vboost", "failed", found, expected, error.hint)
     except MissingProgram as error:
         return Check("vboost", "failed", str(error), expected)
     return Check("vboost", "ok", f"was set to {level}, seen, and put back to {was}", expected)
 
 
-def _print(report: "PreflightReport") -> None:
+def _print(report: PreflightReport) -> None:
     """All checks in a table; below it what is not well, and how to mend it."""
     print_table(
         ("check", "outcome", "found"),
@@ -241,16 +196,13 @@ def _print(report: "PreflightReport") -> None:
     print(f"\n{verdict}: {len(report.checks)} checks" + "".join(f", {one}" for one in counts))
 
 
-def _in_table(check: "Check") -> str:
+def _in_table(check: Check) -> str:
     """What was found; shortened where it is told again below."""
     is_told_again = check.outcome in ("failed", "warning")
     return shorten(check.found, _WIDTH, placeholder=" …") if is_told_again else check.found
 
 
-def _why_not(scenario: "Scenario", machine: "Machine") -> str | None:
-    from perfgate.core.errors import PerfgateError
-    from perfgate.plan.toolchain import toolchain_for
-
+def _why_not(scenario: Scenario, machine: Machine) -> str | None:
     lacking = machine.lacks(scenario.hardware, scenario.launch)
     if lacking:
         return lacking

@@ -13,27 +13,23 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perfgate.cli.output import add_format, print_json
-
-if TYPE_CHECKING:
-    from perfgate.gate.verdict import Judgement
-    from perfgate.verdicts.numbers import NumberTest
+from perfgate.core.errors import InputError
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.reports.outcome_text import table
+from perfgate.verdicts.exit_status import exit_status
+from perfgate.verdicts.number_lines import COUNTS, RATES, placed, read_question
+from perfgate.verdicts.numbers import NumberTest, answer, judge_question
 
 _INPUT = Path("<standard input>")
 _NEED_METRIC = ("baseline", "new", "band", "sigma", "alpha", "beta", "max_runs", "questions")
 _UNJUDGED = 2
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "judge",
-        help="a verdict for numbers from anywhere, given as options or as JSON lines",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
     add = command.add_argument
     add("--metric", help="canonical name; without it JSON lines are read from standard input")
     add("--baseline", metavar="X,…", help="accepted values, one per fresh start")
@@ -51,9 +47,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.metric is None:
         return _judge_lines(arguments)
-    from perfgate.verdicts.numbers import answer, judge_question
-
-    judgement = judge_question(_asked(arguments))
+    judgement = judge_question(_question(arguments))
     if arguments.format == "json":
         print_json(answer(judgement))
     else:
@@ -61,12 +55,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return _status([judgement.verdict.value])
 
 
-def _asked(arguments: argparse.Namespace) -> "NumberTest":
+def _question(arguments: argparse.Namespace) -> NumberTest:
     """The question that the options ask, read as if it were a line."""
-    from perfgate.core.errors import InputError
-    from perfgate.verdicts.number_lines import COUNTS, RATES
-    from perfgate.verdicts.numbers import NumberTest
-
     for name in ("baseline", "new"):
         if getattr(arguments, name) is None:
             raise InputError(
@@ -90,8 +80,6 @@ def _numbers(name: str, text: str) -> tuple[float, ...]:
 
 def _number(name: str, text: str) -> float:
     """A float; what it must be, the gate says."""
-    from perfgate.core.errors import InputError
-
     try:
         return float(text)
     except ValueError:
@@ -106,8 +94,6 @@ def _number(name: str, text: str) -> float:
 
 
 def _count(name: str, text: str) -> int:
-    from perfgate.core.errors import InputError
-
     if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) >= 1):
         raise InputError(
             "not a count",
@@ -118,9 +104,7 @@ def _count(name: str, text: str) -> int:
     return int(text)
 
 
-def _print_text(judgement: "Judgement") -> None:
-    from perfgate.reports.outcome_text import table
-
+def _print_text(judgement: Judgement) -> None:
     print(f"{judgement.verdict.value}: {judgement.metric} {judgement.reason}")
     for note in judgement.notes:
         print(f"  note: {note}")
@@ -128,8 +112,6 @@ def _print_text(judgement: "Judgement") -> None:
 
 
 def _judge_lines(arguments: argparse.Namespace) -> int:
-    from perfgate.core.errors import InputError
-
     for name in _NEED_METRIC:
         if getattr(arguments, name) is not None:
             option = f"--{name.replace('_', '-')}"
@@ -157,10 +139,6 @@ def _judge_lines(arguments: argparse.Namespace) -> int:
 
 def _answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """One answer per line that is not blank; of a line that cannot be judged, its error."""
-    from perfgate.core.errors import InputError
-    from perfgate.verdicts.number_lines import placed, read_question
-    from perfgate.verdicts.numbers import answer, judge_question
-
     for number, raw in enumerate(lines, start=1):
         try:
             text = raw.decode().removeprefix("\ufeff")
@@ -181,7 +159,4 @@ def _status(verdicts: Iterable[str]) -> int:
     seen = set(verdicts)
     if "" in seen:
         return _UNJUDGED
-    from perfgate.gate.verdict import Verdict
-    from perfgate.verdicts.exit_status import exit_status
-
     return exit_status([Verdict(one) for one in seen], gate=True).value

@@ -12,9 +12,18 @@ from collections.abc import Sequence
 from perfgate import __doc__ as purpose
 from perfgate.core.errors import PerfgateError
 
-# Each module of perfgate.cli adds its own parser and runs its own command; the modules
-# import what they need when they run, so that --help is quick.
-COMMANDS = ("scenarios", "plan", "baseline", "calibrate", "judge", "compare", "doctor", "parse")
+# Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
+# only the chosen one is imported, so that --help is quick.
+COMMANDS = {
+    "scenarios": "list, show and validate scenarios; their commands",
+    "plan": "what a gate could show and what it would cost, before GPU time is spent",
+    "baseline": "list, show, compare, record, promote and retire baselines",
+    "calibrate": "measure the noise of a scenario on this machine, for the gate to use",
+    "judge": "a verdict for numbers from anywhere, given as options or as JSON lines",
+    "compare": "the gate's verdicts for two runs, baselines or results of other tools",
+    "doctor": "what this machine can run, and whether it is fit for it",
+    "parse": "read results of benchmarks and evaluations, or the log of a failed run",
+}
 
 WRONG_USAGE = 2
 
@@ -31,8 +40,8 @@ docs/verdicts.md
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The command line, with the options of the command that `words` begin with."""
     root = argparse.ArgumentParser(
         prog="perfgate",
         description=purpose,
@@ -40,14 +49,22 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
-    for name in COMMANDS:
-        importlib.import_module(f"perfgate.cli.{name}").add_to(commands)
+    chosen = next((word for word in words if not word.startswith("-")), None)
+    for name, help_line in COMMANDS.items():
+        command = commands.add_parser(
+            name, help=help_line, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if name == chosen:
+            module = importlib.import_module(f"perfgate.cli.{name}")
+            command.description = module.__doc__
+            module.add_options(command)
     return root
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser(words).parse_args(words)
     try:
         status: int = arguments.execute(arguments)
         sys.stdout.flush()

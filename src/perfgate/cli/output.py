@@ -1,14 +1,32 @@
-"""How commands print: a table for people, JSON for scripts."""
+"""What all commands share: options with their helps; tables for people, JSON for scripts."""
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from perfgate.reports.tables import markdown_table, text_table
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """The option that every command has."""
+def described(
+    parser: argparse.ArgumentParser, helps: Mapping[str, str]
+) -> Callable[..., argparse.Action]:
+    """`add_argument` of `parser`, which takes each argument's help from `helps`, by its name."""
+
+    def add(*names: str, **settings: Any) -> argparse.Action:
+        return parser.add_argument(*names, help=helps[names[-1]], **settings)
+
+    return add
+
+
+def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> None:
+    """The option that every command has; with Markdown, if it is said what that is for."""
+    markdown = ["markdown"] if markdown_for else []
+    readers = (
+        f"people, for scripts, or for {markdown_for}" if markdown else "people, or for scripts"
+    )
     parser.add_argument(
-        "--format", choices=["text", "json"], default="text", help="for people, or for scripts"
+        "--format", choices=["text", "json", *markdown], default="text", help=f"for {readers}"
     )
 
 
@@ -17,12 +35,13 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A plain table; the last column may be of any width."""
-    widths = [
-        max([len(column), *(len(row[position]) for row in rows)])
-        for position, column in enumerate(columns)
-    ]
-    for row in (columns, *rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print("  ".join(cells).rstrip())
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], format_name: str = "text"
+) -> None:
+    """A table without its empty columns, plain or as Markdown."""
+    kept = [cells for cells in zip(columns, *rows, strict=True) if any(cells[1:]) or not rows]
+    heading, *lines = zip(*kept, strict=True)
+    if format_name == "markdown":
+        print(*markdown_table(heading, lines), sep="\n")
+    else:
+        print(text_table(heading, lines))

@@ -7,16 +7,12 @@ import argparse
 from pathlib import Path
 
 from perfgate.cli.output import print_json
+from perfgate.core.errors import InputError
+from perfgate.runs.result_formats import parse
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "parse",
-        help="read results of benchmarks and evaluations, or the log of a failed run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
     command.add_argument("file", nargs="+", type=Path, help="a result or a log, text or JSON")
     command.add_argument(
         "--client",
@@ -27,8 +23,6 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.runs.result_formats import parse
-
     contents = [_read(file) for file in arguments.file]
     found = [parse(content, arguments.client) for content in contents]
     shown = [result.plain() for result in found]
@@ -41,8 +35,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _read(file: Path) -> str:
-    from perfgate.core.errors import InputError
-
     try:
         return file.read_bytes().decode("utf-8", errors="replace")
     except OSError as error:

@@ -11,64 +11,42 @@ would get no verdict
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Planner, Seconds
+from perfgate.cli.output import add_format, described, print_json, print_table
+from perfgate.cli.scenario_choice import add_selection, load, selected
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.measurement import Json
+from perfgate.core.metrics import is_accuracy
+from perfgate.gate.verdict import counted
+from perfgate.machine.hardware import detect
+from perfgate.plan.toolchain import BuildOverride
+from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.verdicts.detectability import Prospect
+from perfgate.verdicts.exit_status import ExitStatus
 
-if TYPE_CHECKING:
-    from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Seconds
-    from perfgate.core.measurement import Json
-    from perfgate.scenarios.scenario import Claim, Scenario
-    from perfgate.verdicts.detectability import Prospect
+_HELP = {
+    "--engine-version": "release under test (default: ask the program, else that of the document)",
+    "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
+    "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
+    "--gate": "a release depends on it: what would get no verdict is a failure (exit status 12)",
+}
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "plan",
-        help="what a gate could show and what it would cost, before GPU time is spent",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
-    command.add_argument(
-        "-m", "--marker", action="append", default=[], help="only with this marker"
-    )
-    command.add_argument("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
-    command.add_argument("--scenarios", type=Path, help="folder of scenario files")
-    command.add_argument(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release under test (default: ask the program, else that of the document)",
-    )
-    command.add_argument(
-        "--engine-commit",
-        metavar="COMMIT",
-        help="commit under test, which chooses the baseline (default: ask the program)",
-    )
-    command.add_argument(
-        "--engine-repo",
-        type=Path,
-        metavar="PATH",
-        help="clone of the engine's repository, to find the nearest ancestor's baseline",
-    )
-    command.add_argument(
-        "--gate",
-        action="store_true",
-        help="a release depends on it: what would get no verdict is a failure (exit status 12)",
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    add = described(command, _HELP)
+    add_selection(command)
+    add("--engine-version", metavar="RELEASE")
+    add("--engine-commit", metavar="COMMIT")
+    add("--engine-repo", type=Path, metavar="PATH")
+    add("--gate", action="store_true")
     add_format(command)
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from perfgate.baselines.engine_repo import EngineRepo
-    from perfgate.campaign.forecast import Planner
-    from perfgate.core.errors import SeveralInputErrors
-    from perfgate.machine.hardware import detect
-    from perfgate.plan.toolchain import BuildOverride
-    from perfgate.verdicts.exit_status import ExitStatus
-
     scenarios, claims = _selected(arguments)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)
@@ -93,24 +71,14 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _selected(arguments: argparse.Namespace) -> "tuple[tuple[Scenario, ...], tuple[Claim, ...]]":
+def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tuple[Claim, ...]]:
     """The scenarios, and all claims of the suite.
 
     Raises:
         InputError: no scenario is left.
     """
-    from perfgate.core.errors import InputError
-    from perfgate.core.paths import repository
-    from perfgate.scenarios.files import load_suite
-    from perfgate.scenarios.selection import markers_of, select
-
-    suite = load_suite(arguments.scenarios or repository() / "scenarios")
-    found = tuple(
-        scenario
-        for scenario in select(suite.scenarios, arguments.pattern)
-        if set(arguments.marker) <= set(markers_of(scenario))
-        and arguments.gpu in (None, scenario.hardware.gpu)
-    )
+    suite = load(arguments.scenarios)
+    found = selected(arguments, suite.scenarios)
     if not found:
         raise InputError(
             "no scenario is selected",
@@ -124,7 +92,7 @@ def _selected(arguments: argparse.Namespace) -> "tuple[tuple[Scenario, ...], tup
     return found, suite.claims
 
 
-def _print(plan: "Plan") -> None:
+def _print(plan: Plan) -> None:
     rule = plan.rule
     print(
         f"{plan.tests} gating tests: a loss is claimed wrongly in {rule.alpha:.1%} a look at most, "
@@ -138,9 +106,7 @@ def _print(plan: "Plan") -> None:
         _print_totals(plan)
 
 
-def _print_scenario(one: "PlannedScenario") -> None:
-    from perfgate.gate.verdict import counted
-
+def _print_scenario(one: PlannedScenario) -> None:
     build = one.under_test.build
     commit = "" if build.commit == build.version else f" at {build.commit[:12]}"
     print(f"{one.scenario.id} ({one.scenario.hardware.label})")
@@ -173,12 +139,12 @@ def _print_scenario(one: "PlannedScenario") -> None:
     )
 
 
-def _spent(cost: "Cost") -> str:
+def _spent(cost: Cost) -> str:
     gpu_hours = f" ({cost.gpu_hours:.1f} GPU hours)" if cost.gpu_hours else ""
     return f"{_hours(cost.duration)}{gpu_hours}"
 
 
-def _grouped(probes: "tuple[PlannedProbe, ...]") -> dict[str, list[str]]:
+def _grouped(probes: tuple[PlannedProbe, ...]) -> dict[str, list[str]]:
     """What is compared with → the labels of the probes that are."""
     found: dict[str, list[str]] = {}
     for probe in probes:
@@ -186,20 +152,18 @@ def _grouped(probes: "tuple[PlannedProbe, ...]") -> dict[str, list[str]]:
     return found
 
 
-def _row(one: "Prospect", most: int) -> list[str]:
+def _row(one: Prospect, most: int) -> list[str]:
     noise = "-" if one.noise is None else f"{one.noise.sigma:.2%} {one.noise_from}"
     shown = [_loss(one, loss) for loss in one.smallest] + ["-"] * most
     band = "-" if one.band is None else _loss(one, one.band)
     return [f"  {one.probe.label}", one.metric, band, noise, str(one.n_base), *shown[:most]]
 
 
-def _loss(one: "Prospect", loss: float) -> str:
-    from perfgate.core.metrics import is_accuracy
-
+def _loss(one: Prospect, loss: float) -> str:
     return f"{100 * loss:.1f} points" if is_accuracy(one.metric) else f"{loss:.1%}"
 
 
-def _notes(one: "PlannedScenario") -> list[str]:
+def _notes(one: PlannedScenario) -> list[str]:
     """What there is to say, each once, with what it is about."""
     about: dict[str, list[str]] = {}
     for probe in one.probes:
@@ -212,20 +176,20 @@ def _notes(one: "PlannedScenario") -> list[str]:
     return [*one.notes, *(f"{', '.join(names)}: {note}" for note, names in about.items())]
 
 
-def _hours(seconds: "Seconds") -> str:
+def _hours(seconds: Seconds) -> str:
     most = "at most " if seconds.at_most else ""
     hours = seconds.value / 3600
     return f"{most}{hours:.1f} h" if hours >= 1 else f"{most}{seconds.value / 60:.0f} min"
 
 
-def _print_totals(plan: "Plan") -> None:
+def _print_totals(plan: Plan) -> None:
     rows = [_total(one.scenario.id, one) for one in plan.scenarios]
     rows.append(_total("all, one after the other", plan))
     columns = ("scenario", "starts", "if slower", "time", "if slower", "GPU hours", "if slower")
     print_table(columns, rows)
 
 
-def _total(name: str, one: "Plan | PlannedScenario") -> tuple[str, ...]:
+def _total(name: str, one: Plan | PlannedScenario) -> tuple[str, ...]:
     as_is, slower = one.cost(slower=False), one.cost(slower=True)
     return (
         name,
@@ -238,7 +202,7 @@ def _total(name: str, one: "Plan | PlannedScenario") -> tuple[str, ...]:
     )
 
 
-def _plain(plan: "Plan", problems: list[str], unjudged: list[str]) -> "dict[str, Json]":
+def _plain(plan: Plan, problems: list[str], unjudged: list[str]) -> dict[str, Json]:
     return {
         "tests": plan.tests,
         "alpha": plan.rule.alpha,
@@ -250,7 +214,7 @@ def _plain(plan: "Plan", problems: list[str], unjudged: list[str]) -> "dict[str,
     }
 
 
-def _plain_scenario(one: "PlannedScenario") -> "dict[str, Json]":
+def _plain_scenario(one: PlannedScenario) -> dict[str, Json]:
     build = one.under_test.build
     return {
         "id": one.scenario.id,
@@ -278,7 +242,7 @@ def _plain_scenario(one: "PlannedScenario") -> "dict[str, Json]":
     }
 
 
-def _plain_prospect(one: "Prospect") -> "dict[str, Json]":
+def _plain_prospect(one: Prospect) -> dict[str, Json]:
     return {
         "metric": one.metric,
         "against": one.against,
@@ -293,7 +257,7 @@ def _plain_prospect(one: "Prospect") -> "dict[str, Json]":
     }
 
 
-def _plain_cost(one: "Plan | PlannedScenario") -> "dict[str, Json]":
+def _plain_cost(one: Plan | PlannedScenario) -> dict[str, Json]:
     return {
         name: {
             "starts": round(cost.starts, 3),

@@ -1,36 +1,40 @@
 """`perfgate scenarios job`: the Slurm job of a fresh start, printed and not handed in."""
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from perfgate.cli.scenario_command import add_scenario, build_of, load, shaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from perfgate.core.steps import Step
-    from perfgate.engines.base import EngineBuild
-    from perfgate.launchers.site import SlurmSite
-    from perfgate.launchers.slurm.script import RenderedJob
-    from perfgate.plan.toolchain import Toolchain
-    from perfgate.scenarios.scenario import Scenario
+from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
+from perfgate.core.locations import Locations
+from perfgate.core.steps import Step
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.launchers.site import SlurmSite, load_site
+from perfgate.launchers.slurm.script import (
+    JobSteps,
+    RenderedJob,
+    as_ranks,
+    calls_srun,
+    gres_of,
+    render_job,
+    request_for,
+)
+from perfgate.plan import calls as plan
+from perfgate.plan.shell_text import call, exports
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.scenario import Scenario
 
 _FOLDER = Path("<RUN>")  # of the start's files; a run knows its own
 _JOB = "<JOB>"
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this verb's parser."""
-    verb = verbs.add_parser(
-        "job", help="the Slurm job and steps of a fresh start, by site.yaml; hands nothing in"
-    )
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """Add this verb's options."""
     add_scenario(verb)
     verb.add_argument(
         "--shape", metavar="ISL/OSL", help="other lengths, for a scenario to explore with"
     )
-    verb.add_argument("--scenarios", type=Path, help="folder of scenario files")
     verb.add_argument(
         "--site", type=Path, metavar="FILE", help="the site file (default: as a run finds it)"
     )
@@ -38,12 +42,8 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _job(arguments: argparse.Namespace) -> int:
-    from perfgate.launchers.site import load_site
-    from perfgate.launchers.slurm.script import render_job, request_for
-    from perfgate.scenarios.probe import all_probes
-
     shapes = [arguments.shape] if arguments.shape else []
-    (scenario,) = shaped(load(arguments.scenarios), arguments.id, shapes)
+    (scenario,) = shaped(load(arguments.scenarios).scenarios, arguments.id, shapes)
     build = build_of(scenario, arguments.engine_version)
     site = load_site(arguments.site).slurm
     limits = scenario.limits
@@ -54,8 +54,8 @@ def _job(arguments: argparse.Namespace) -> int:
 
 
 def _lines(
-    scenario: "Scenario", build: "EngineBuild", site: "SlurmSite", rendered: "RenderedJob"
-) -> "Iterator[str]":
+    scenario: Scenario, build: EngineBuild, site: SlurmSite, rendered: RenderedJob
+) -> Iterator[str]:
     """The script, with what is done around it in comments."""
     shebang, *script = rendered.script_text.splitlines()
     yield shebang
@@ -74,9 +74,7 @@ def _lines(
         yield from _commented(argv, step)
 
 
-def _commented(argv: "tuple[str, ...]", step: "Step | None" = None) -> "Iterator[str]":
-    from perfgate.plan.shell_text import call, exports
-
+def _commented(argv: tuple[str, ...], step: Step | None = None) -> Iterator[str]:
     lines = exports(step.command.env) if step is not None else []
     lines += call(argv, indent="").splitlines()
     if step is not None and step.command.stdout is not None:
@@ -85,15 +83,9 @@ def _commented(argv: "tuple[str, ...]", step: "Step | None" = None) -> "Iterator
 
 
 def _steps(
-    scenario: "Scenario", build: "EngineBuild", site: "SlurmSite"
-) -> "Iterator[tuple[Step, tuple[str, ...]]]":
+    scenario: Scenario, build: EngineBuild, site: SlurmSite
+) -> Iterator[tuple[Step, tuple[str, ...]]]:
     """Each program call, and how it is started in the job."""
-    from perfgate.core.locations import Locations
-    from perfgate.engines.base import Endpoint
-    from perfgate.launchers.slurm.script import JobSteps, as_ranks, calls_srun, gres_of
-    from perfgate.plan import calls as plan
-    from perfgate.plan.toolchain import BuildOverride, toolchain_for
-
     locations = Locations(on_paper=True)
     tools = toolchain_for(scenario, locations, BuildOverride(build.version, build.commit))
     nodes = [f"<NODE{number}>" for number in range(1, scenario.hardware.nodes + 1)]
@@ -122,15 +114,13 @@ def _steps(
             yield step, (*before, *command.argv)
 
 
-def _has_engine(step: "Step", tools: "Toolchain") -> bool:
+def _has_engine(step: Step, tools: Toolchain) -> bool:
     """Whether its program has the engine inside."""
-    from perfgate.scenarios.probe import all_probes
-
     offline = {probe.label for probe in all_probes(tools.scenario) if tools.is_offline(probe)}
     return step.role == "server" or (step.role != "prepare_dataset" and step.probe in offline)
 
 
-def _comes_with_engine(step: "Step", tools: "Toolchain") -> bool:
+def _comes_with_engine(step: Step, tools: Toolchain) -> bool:
     load = tools.scenario.workload
     if step.role == "client" and load is not None:
         return bool(getattr(tools.clients[load.client], "of_engine", False))

@@ -2,37 +2,44 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import yaml
 
 from perfgate.cli import scenario_command, scenario_job
 from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.scenario_choice import add_folder, add_selection, load, selected
+from perfgate.core.measurement import Json
+from perfgate.core.metrics import lookup
+from perfgate.scenarios.documented import documented_values
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.plain import scenario_to_plain
+from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.selection import markers_of, pick
 
-if TYPE_CHECKING:
-    from perfgate.core.measurement import Json
-    from perfgate.scenarios.scenario import Scenario
 
-
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add this command's parser."""
-    command = commands.add_parser(
-        "scenarios", help="list, show and validate scenarios; their commands", description=__doc__
-    )
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's verbs."""
     verbs = command.add_subparsers(required=True, metavar="VERB")
 
     verb = verbs.add_parser("list", help="one line per scenario")
-    verb.add_argument("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
-    verb.add_argument("-m", "--marker", action="append", default=[], help="only with this marker")
-    verb.add_argument("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
-    _add_common(verb)
+    add_selection(verb)
+    add_format(verb)
     verb.set_defaults(execute=_list)
 
     verb = verbs.add_parser("show", help="one scenario, with its documented values and source")
     verb.add_argument("id")
-    _add_common(verb)
+    add_folder(verb)
+    add_format(verb)
     verb.set_defaults(execute=_show)
 
-    scenario_command.add_to(verbs)
-    scenario_job.add_to(verbs)
+    scenario_command.add_options(
+        verbs.add_parser("command", help="what a run would start, as a script or as JSON")
+    )
+    scenario_job.add_options(
+        verbs.add_parser(
+            "job", help="the Slurm job and steps of a fresh start, by site.yaml; hands nothing in"
+        )
+    )
 
     verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
@@ -40,38 +47,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     verb.set_defaults(execute=_validate)
 
 
-def _add_common(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--scenarios", type=Path, help="folder of scenario files")
-    add_format(verb)
-
-
 def _list(arguments: argparse.Namespace) -> int:
-    from perfgate.scenarios.selection import markers_of, select
-
-    found = [
-        scenario
-        for scenario in select(
-            scenario_command.load(arguments.scenarios), arguments.pattern or ["*"]
-        )
-        if set(arguments.marker) <= set(markers_of(scenario))
-        and arguments.gpu in (None, scenario.hardware.gpu)
-    ]
+    found = selected(arguments, load(arguments.scenarios).scenarios)
     if arguments.format == "json":
-        print_json(
-            [
-                {
-                    "id": scenario.id,
-                    "title": scenario.title,
-                    "hardware": scenario.hardware.label,
-                    "engine": scenario.engine.name,
-                    "model": scenario.model.name,
-                    "markers": list(markers_of(scenario)),
-                    "document": scenario.source.document,
-                    "section": scenario.source.section,
-                }
-                for scenario in found
-            ]
-        )
+        print_json([_plain(scenario) for scenario in found])
         return 0
     print_table(
         ("id", "hardware", "engine", "markers", "title"),
@@ -89,13 +68,21 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _plain(scenario: Scenario) -> dict[str, Json]:
+    return {
+        "id": scenario.id,
+        "title": scenario.title,
+        "hardware": scenario.hardware.label,
+        "engine": scenario.engine.name,
+        "model": scenario.model.name,
+        "markers": list(markers_of(scenario)),
+        "document": scenario.source.document,
+        "section": scenario.source.section,
+    }
+
+
 def _show(arguments: argparse.Namespace) -> int:
-    import yaml
-
-    from perfgate.scenarios.plain import scenario_to_plain
-    from perfgate.scenarios.selection import pick
-
-    scenario = pick(scenario_command.load(arguments.scenarios), arguments.id)
+    scenario = pick(load(arguments.scenarios).scenarios, arguments.id)
     plain = {**scenario_to_plain(scenario), "documented": _documented(scenario)}
     if arguments.format == "json":
         print_json(plain)
@@ -104,34 +91,30 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _documented(scenario: "Scenario") -> "dict[str, Json]":
+def _documented(scenario: Scenario) -> dict[str, Json]:
     """Canonical metric name → documented value with its unit and source."""
-    from perfgate.core.metrics import lookup
-    from perfgate.scenarios.documented import documented_values
-
     found = documented_values(scenario)
     if found is None:
         return {}
-    source = {name: value for name, value in vars(found.source).items() if value is not None}
+    source = _given(found.source)
     return {
         name: {
-            "value": told.value,
+            "value": value.value,
             "unit": lookup(name).unit,
-            **{
-                field: value
-                for field, value in vars(told).items()
-                if field != "value" and value is not None
-            },
+            **_given(value),
             "source": dict(source),
         }
-        for name, told in found.values.items()
+        for name, value in found.values.items()
     }
 
 
-def _validate(arguments: argparse.Namespace) -> int:
-    from perfgate.scenarios.files import load_scenarios
+def _given(value: object) -> dict[str, Json]:
+    """The fields that are known."""
+    return {name: field for name, field in vars(value).items() if field is not None}
 
-    found = load_scenarios(arguments.file) if arguments.file else scenario_command.load(None)
+
+def _validate(arguments: argparse.Namespace) -> int:
+    found = load_scenarios(arguments.file) if arguments.file else load(None).scenarios
     if arguments.format == "json":
         print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
     else:

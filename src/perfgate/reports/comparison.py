@@ -1,12 +1,12 @@
 """A comparison as text for a terminal, as Markdown, and as plain values for JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Verdict, counted, worst
-from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.gate.verdict import Verdict, counted, worst
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
+from perfgate.reports.tables import markdown_table, text_table
 from perfgate.verdicts.comparison.comparison import Comparison
 from perfgate.verdicts.comparison.probe import ProbeComparison
 from perfgate.verdicts.comparison.sides import Side
@@ -36,40 +36,32 @@ def status_of(comparison: Comparison) -> ExitStatus:
 
 def text(comparison: Comparison) -> str:
     """The comparison for a terminal."""
-    lines = [SYNTHETIC] if comparison.synthetic else []
-    lines += [
-        f"{name} ({role}): {side.path}: {side.description}"
-        for name, role, side in _sides(comparison)
-    ]
-    for probe in comparison.probes:
-        lines += ["", f"{probe.verdict.value}: {probe.name}"]
-        table = _rows(probe)
-        if table:
-            lines += ["", *_aligned([_columns(), *table]), ""]
-        lines += list(_sentences(probe))
-    lines += ["", *_ending(comparison)]
-    return "\n".join(lines)
+    return "\n".join(_lines(comparison, markdown=False))
 
 
 def markdown(comparison: Comparison) -> str:
     """The comparison as Markdown, for an issue or a pull request."""
-    lines = ["# perfgate compare", ""]
+    return "\n".join(["# perfgate compare", "", *_lines(comparison, markdown=True)])
+
+
+def _lines(comparison: Comparison, *, markdown: bool) -> Iterator[str]:
+    heading, bullet, code = ("## ", "- ", "`") if markdown else ("", "", "")
     if comparison.synthetic:
-        lines += [f"**{SYNTHETIC}.**", ""]
-    lines += [
-        f"- {name} ({role}): `{side.path}`: {side.description}"
-        for name, role, side in _sides(comparison)
-    ]
+        yield from [f"**{SYNTHETIC}.**", ""] if markdown else [SYNTHETIC]
+    for name, role, side in _sides(comparison):
+        yield f"{bullet}{name} ({role}): {code}{side.path}{code}: {side.description}"
     for probe in comparison.probes:
-        lines += ["", f"## {probe.verdict.value}: `{probe.name}`", ""]
+        yield from ("", f"{heading}{probe.verdict.value}: {code}{probe.name}{code}")
+        if markdown:
+            yield ""
         table = _rows(probe)
-        if table:
-            lines += ["| " + " | ".join(_columns()) + " |", "|---|--:|--:|--:|--:|--:|---|"]
-            lines += ["| " + " | ".join(row) + " |" for row in table]
-            lines.append("")
-        lines += [f"- {one}" for one in _sentences(probe)]
-    lines += ["", *(f"- {one}" for one in _ending(comparison))]
-    return "\n".join(lines)
+        if table and markdown:
+            yield from (*markdown_table(_columns(), table, right=NUMBERS), "")
+        elif table:
+            yield from ("", text_table(_columns(), table, right=NUMBERS), "")
+        yield from (f"{bullet}{one}" for one in _sentences(probe))
+    yield ""
+    yield from (f"{bullet}{one}" for one in _ending(comparison))
 
 
 def plain(comparison: Comparison) -> dict[str, Any]:
@@ -131,39 +123,10 @@ def _columns() -> tuple[str, ...]:
 def _rows(probe: ProbeComparison) -> list[tuple[str, ...]]:
     """One row per metric: the judged ones, then those that are only reported."""
     reported = [
-        (*row[:-1], _WARNED if one.metric in probe.warned else _REPORTED)
-        for one, row in zip(
-            probe.reported, rows([_as_judgement(one) for one in probe.reported]), strict=True
-        )
+        row(one, verdict=_WARNED if one.metric in probe.warned else _REPORTED)
+        for one in probe.reported
     ]
     return [*rows(probe.judgements), *reported]
-
-
-def _as_judgement(change: Change) -> Judgement:
-    """A change as the table's rows take it; its verdict is not shown."""
-    return Judgement(
-        metric=change.metric,
-        verdict=Verdict.INCONCLUSIVE,
-        baseline=change.baseline,
-        measured=change.measured,
-        change=change.change,
-        interval=change.interval,
-        band=None,
-        runs_used=change.runs_used,
-        needs_more_runs=False,
-        reason="",
-    )
-
-
-def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The first and last column to the left, numbers to the right."""
-    widths = [max(len(row[place]) for row in table) for place in range(len(table[0]))]
-    for row in table:
-        cells = [
-            cell.ljust(width) if place in (0, len(row) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
 
 
 def _sentences(probe: ProbeComparison) -> Iterator[str]:

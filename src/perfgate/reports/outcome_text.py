@@ -1,17 +1,12 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-import io
-from collections.abc import Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator, Sequence
 
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement
+from perfgate.reports.tables import text_table
 from perfgate.verdicts.outcome import Outcome
-
-_WIDTH = 200  # nothing is cut; the longest rows, those of accuracies, have about 140 characters
 
 
 def number(value: float | None) -> str:
@@ -21,17 +16,12 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
 
 
-def change(judgement: Judgement) -> str:
-    """The change as a signed percentage; of an accuracy as points."""
-    return "-" if judgement.change is None else signed(judgement.metric, judgement.change)
-
-
-def interval(judgement: Judgement) -> str:
+def interval(one: Judgement | Change) -> str:
     """The interval of the change, in the change's unit."""
-    if judgement.interval is None:
+    if one.interval is None:
         return "-"
-    low, high = judgement.interval
-    return f"{100 * low:+.1f} … {signed(judgement.metric, high)}"
+    low, high = one.interval
+    return f"{100 * low:+.1f} … {signed(one.metric, high)}"
 
 
 def band(judgement: Judgement) -> str:
@@ -42,9 +32,9 @@ def band(judgement: Judgement) -> str:
     return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
 
 
-def signed(metric: str, value: float) -> str:
+def signed(metric: str, value: float | None) -> str:
     """A change as a signed percentage; of an accuracy as points."""
-    return f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
+    return "-" if value is None else f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
 
 
 def _unit(metric: str) -> str:
@@ -52,40 +42,46 @@ def _unit(metric: str) -> str:
 
 
 def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
-    """One row per metric: metric, baseline, measured, change, interval, band, verdict."""
-    return [
-        (
-            _named(one),
-            number(one.baseline),
-            number(one.measured),
-            change(one),
-            interval(one),
-            band(one),
-            "waived" if one.waiver else one.verdict.value,
-        )
-        for one in judgements
-    ]
+    """One row per metric, as `COLUMNS`."""
+    found = []
+    for one in judgements:
+        against = " since the anchor" if one.against == "anchor" else ""
+        verdict = "waived" if one.waiver else one.verdict.value
+        found.append(row(one, against=against, allowed=band(one), verdict=verdict))
+    return found
 
 
-def _named(judgement: Judgement) -> str:
-    """The metric with its unit, and what it is compared with where that is not the baseline."""
-    name = f"{judgement.metric} [{lookup(judgement.metric).unit}]"
-    return f"{name} since the anchor" if judgement.against == "anchor" else name
+def row(
+    one: Judgement | Change, *, against: str = "", allowed: str = "-", verdict: str
+) -> tuple[str, ...]:
+    """The row of a metric, as `COLUMNS`.
+
+    Args:
+        one: its numbers.
+        against: what it is compared with where that is not the baseline.
+        allowed: its band.
+        verdict: what is said of it.
+    """
+    return (
+        f"{one.metric} [{lookup(one.metric).unit}]{against}",
+        number(one.baseline),
+        number(one.measured),
+        signed(one.metric, one.change),
+        interval(one),
+        allowed,
+        verdict,
+    )
 
 
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
 
 
+NUMBERS = range(1, 6)  # the columns that are set to the right
+
+
 def table(judgements: Sequence[Judgement]) -> str:
     """The metrics as a plain-text table."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for position, column in enumerate(COLUMNS):
-        drawn.add_column(column, justify="left" if position in (0, 6) else "right", no_wrap=True)
-    for row in rows(judgements):
-        drawn.add_row(*(cell.replace("[", r"\[") for cell in row))
-    out = io.StringIO()
-    Console(file=out, width=_WIDTH, color_system=None, highlight=False).print(drawn)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return text_table(COLUMNS, rows(judgements), right=NUMBERS, ruled=True)
 
 
 def render(outcome: Outcome, reproduce: str = "") -> str:
@@ -100,10 +96,7 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     if outcome.judgements:
         starts = len(outcome.measurements)
         lines += ["", table(outcome.judgements), ""]
-        for one in outcome.judgements:
-            lines.append(f"{one.metric}: {one.reason}")
-            lines += [f"  note: {note}" for note in one.notes]
-            lines += [f"  waived: {one.waiver}"] if one.waiver else []
+        lines += reasons(outcome.judgements)
         lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
     elif outcome.reason:
         lines.append(outcome.reason)
@@ -115,10 +108,19 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     return "\n".join(lines)
 
 
+def reasons(judgements: Sequence[Judgement], bullet: str = "") -> Iterator[str]:
+    """Why each metric has its verdict, what else is to know, and what lets it through."""
+    for one in judgements:
+        yield f"{bullet}{one.metric}: {one.reason}"
+        yield from (f"  {bullet}note: {note}" for note in one.notes)
+        if one.waiver:
+            yield f"  {bullet}waived: {one.waiver}"
+
+
 def brief(judgements: Sequence[Judgement]) -> str:
     """The metrics and their changes in one line."""
     return ", ".join(
-        f"{one.metric} {change(one)}"
+        f"{one.metric} {signed(one.metric, one.change)}"
         + (" since the anchor" if one.against == "anchor" else "")
         + (" (waived)" if one.waiver else "")
         for one in judgements

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import resuming_call
-from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.reports.outcome_text import COLUMNS, rows
+from perfgate.campaign.resume import judgements_of, resuming_call
+from perfgate.gate.verdict import Verdict, counted
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, rows
+from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
     group_rows,
@@ -35,7 +36,7 @@ def summary(
     verdicts = [record for record in records if record["record"] == "verdict"]
     lines = [
         *_head(facts, records, status),
-        *_told(resumptions(records), starts(records), suspicion(records)),
+        *_paragraphs(resumptions(records), starts(records), suspicion(records)),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
         *_listed("Probably worse, though nothing depends on it", warnings(records)),
@@ -85,7 +86,7 @@ def _head(
     ]
 
 
-def _told(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:
+def _paragraphs(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:
     """What is said of the run as a whole, a paragraph each."""
     lines = []
     for one in resumed:
@@ -114,9 +115,7 @@ def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         "## Fresh starts",
         "",
-        "| " + " | ".join(GROUP_COLUMNS) + " |",
-        "|---|" + "--:|" * (len(GROUP_COLUMNS) - 2) + "---|",
-        *("| " + " | ".join(row) + " |" for row in groups),
+        *markdown_table(GROUP_COLUMNS, groups, right=range(1, len(GROUP_COLUMNS) - 1)),
         "",
     ]
 
@@ -131,15 +130,10 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += [f"{error['class']}: {error['message']}", ""]
         lines += [f"    {line}" for line in error["evidence"]]
         lines += ["", f"Next step: {error['next_step']}.", ""]
-    judgements = [as_judgement(plain) for plain in record["judgements"]]
+    judgements = judgements_of(record)
     if judgements:
-        lines += ["| " + " | ".join(COLUMNS) + " |", "|---|--:|--:|--:|--:|--:|---|"]
-        lines += ["| " + " | ".join(row) + " |" for row in rows(judgements)]
-        lines.append("")
-        for one in judgements:
-            lines.append(f"- {one.metric}: {one.reason}")
-            lines += [f"  - note: {note}" for note in one.notes]
-            lines += [f"  - waived: {one.waiver}"] if one.waiver else []
+        lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
+        lines += reasons(judgements, "- ")
         lines += [f"- note: {note}" for note in record["notes"]]
         lines += [
             "",
@@ -149,13 +143,3 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
     elif record["reason"]:
         lines += [record["reason"], ""]
     return lines
-
-
-def as_judgement(plain: Mapping[str, Any]) -> Judgement:
-    """A judgement read back from a record."""
-    values = dict(plain)
-    values["verdict"] = Verdict(values["verdict"])
-    values["notes"] = tuple(values["notes"])
-    if values["interval"] is not None:
-        values["interval"] = tuple(values["interval"])
-    return Judgement(**values)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from perfgate.campaign.resume import judgements_of
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import brief, resolution
-from perfgate.reports.summary import as_judgement
 from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -25,7 +25,7 @@ def terminal_lines(
     skipped = [line for line in records if line["record"] == "skipped"]
     for line in verdicts:
         verdict = Verdict(line["verdict"])
-        judgements = [as_judgement(plain) for plain in line["judgements"]]
+        judgements = judgements_of(line)
         every += judgements
         detail = brief(judgements) or line["reason"] or line["error"]["message"]
         good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
@@ -38,16 +38,16 @@ def terminal_lines(
             f"compared with itself, this machine now shows no loss smaller than: {smallest}",
             False,
         )
-    for told in waived(records):
-        yield f"{'waived':14} {told}", False
-    for told in waiver_faults(records):
-        yield f"{'waiver':14} {told}", False
+    for text in waived(records):
+        yield f"{'waived':14} {text}", False
+    for text in waiver_faults(records):
+        yield f"{'waiver':14} {text}", False
     if worse := warnings(records):
         yield f"probably worse, though nothing depends on it: {', '.join(worse)}", False
-    if told := starts(records):
-        yield told, False
-    if told := suspicion(records):
-        yield f"suspicion: {told}", False
+    if text := starts(records):
+        yield text, False
+    if text := suspicion(records):
+        yield f"suspicion: {text}", False
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         yield f"exit status {status.value}: {meaning(status, ends)}", False

@@ -9,6 +9,7 @@ import argparse
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,98 +59,58 @@ def level_of(text: str) -> int:
     return int(text)
 
 
+_HELP = {
+    "--gate": "a release depends on this run: a selected scenario without a verdict fails it",
+    "--run-dir": "the run folder (default: runs/<time>-<pid>)",
+    "--resume": "go on with a run that was killed or broken off: its folder, or its name under "
+    "runs/; scenarios that were finished are not measured again",
+    "--budget": "the time that the session may take (4h, 90m, 2h30m, 3600s): what would not be "
+    "done in the time left is not begun, and told",
+    "--scenarios": "folder of scenario files (default: scenarios)",
+    "--lease-wait": "how long a start waits for GPUs, or the CPU, that others use "
+    "(default: 8 hours)",
+    "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
+    "GPUs",
+    "--vboost": "set the vboost slider of the GPUs for each start, and put back what was there; "
+    "needs the right to (root), and GPUs of this machine",
+    "--launcher": "how programs are started",
+    "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
+    "the machine's stored one (stored), or measure only where none is comparable (auto)",
+    "--inject": "change a setting of the build under test on purpose, to see the gate catch it",
+    "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
+    "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
+    "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
+    "test, that of its nearest ancestor is compared with",
+    "--waivers": "the losses that are let through for a while (default: waivers.yaml)",
+    "--shape": "input and output length of the scenarios marked explore; may be repeated",
+    "--rehearse": "stand-ins play the engine's programs: checks everything but the engine, in "
+    "minutes",
+    "--rehearse-fault": "the stand-ins fail on purpose: oom, hang, partial, slow:8%%, "
+    "accuracy:2pp, …",
+}
+
+
 def add_options(group: pytest.OptionGroup) -> None:
     """Add every option of the suite to `group`."""
-    group.addoption(
-        "--gate",
-        action="store_true",
-        help="a release depends on this run: a selected scenario without a verdict fails it",
-    )
-    group.addoption("--run-dir", type=Path, help="the run folder (default: runs/<time>-<pid>)")
-    group.addoption(
-        "--resume",
-        type=Path,
-        metavar="RUN",
-        help="go on with a run that was killed or broken off: its folder, or its name under runs/; "
-        "scenarios that were finished are not measured again",
-    )
-    group.addoption(
-        "--budget",
-        metavar="TIME",
-        help="the time that the session may take (4h, 90m, 2h30m, 3600s): what would not be done "
-        "in the time left is not begun, and told",
-    )
-    group.addoption("--scenarios", type=Path, help="folder of scenario files (default: scenarios)")
-    group.addoption(
-        "--lease-wait",
-        type=float,
-        metavar="SECONDS",
-        help="how long a start waits for GPUs, or the CPU, that others use (default: 8 hours)",
-    )
-    group.addoption(
-        "--share-cpu",
-        action="store_true",
-        help="scenarios without a GPU do not wait for each other, nor for measurements on GPUs",
-    )
-    group.addoption(
-        "--vboost",
-        type=level_of,
-        metavar="LEVEL",
-        help="set the vboost slider of the GPUs for each start, and put back what was there; needs "
-        "the right to (root), and GPUs of this machine",
-    )
-    group.addoption("--launcher", default="local", help="how programs are started")
-    group.addoption(
-        "--self-reference",
-        choices=["auto", "fresh", "stored"],
-        default="auto",
-        help="scenarios that measure their own reference: measure it now (fresh), use the "
-        "machine's stored one (stored), or measure only where none is comparable (auto)",
-    )
-    group.addoption(
-        "--inject",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change a setting of the build under test on purpose, to see the gate catch it",
-    )
-    group.addoption(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release of the engine, whose spelling is used (default: ask the program)",
-    )
-    group.addoption(
-        "--engine-commit",
-        metavar="COMMIT",
-        help="commit of the engine, which names its baseline (default: ask the program)",
-    )
-    group.addoption(
-        "--engine-repo",
-        type=Path,
-        metavar="FOLDER",
-        help="a clone of the engine's repository: without a baseline of the commit under test, "
-        "that of its nearest ancestor is compared with",
-    )
-    group.addoption(
-        "--waivers",
-        type=Path,
-        metavar="FILE",
-        help="the losses that are let through for a while (default: waivers.yaml)",
-    )
-    group.addoption(
-        "--shape",
-        action="append",
-        default=[],
-        metavar="ISL/OSL",
-        help="input and output length of the scenarios marked explore; may be repeated",
-    )
-    group.addoption(
-        "--rehearse",
-        action="store_true",
-        help="stand-ins play the engine's programs: checks everything but the engine, in minutes",
-    )
-    group.addoption(
-        "--rehearse-fault",
-        metavar="FAULT",
-        help="the stand-ins fail on purpose: oom, hang, partial, slow:8%%, accuracy:2pp, …",
-    )
+
+    def add(name: str, **settings: Any) -> None:
+        group.addoption(name, help=_HELP[name], **settings)
+
+    add("--gate", action="store_true")
+    add("--run-dir", type=Path)
+    add("--resume", type=Path, metavar="RUN")
+    add("--budget", metavar="TIME")
+    add("--scenarios", type=Path)
+    add("--lease-wait", type=float, metavar="SECONDS")
+    add("--share-cpu", action="store_true")
+    add("--vboost", type=level_of, metavar="LEVEL")
+    add("--launcher", default="local")
+    add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
+    add("--inject", action="append", default=[], metavar="KEY=VALUE")
+    add("--engine-version", metavar="RELEASE")
+    add("--engine-commit", metavar="COMMIT")
+    add("--engine-repo", type=Path, metavar="FOLDER")
+    add("--waivers", type=Path, metavar="FILE")
+    add("--shape", action="append", default=[], metavar="ISL/OSL")
+    add("--rehearse", action="store_true")
+    add("--rehearse-fault", metavar="FAULT")

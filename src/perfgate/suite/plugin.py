@@ -4,7 +4,6 @@ It does nothing in a session that collects no test of the suite. What a test mea
 `campaign`; this module only translates between pytest and the rest.
 """
 
-import json
 import os
 import signal
 import sys
@@ -13,15 +12,12 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
 
 import pytest
 
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.secrets import mask_arguments
-from perfgate.launchers.base import launcher
-from perfgate.rehearsal.environment import RehearsalEnvironment
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
@@ -34,6 +30,7 @@ from perfgate.suite.parametrize import (
     parameters_of,
     selected_by,
 )
+from perfgate.suite.rehearsing import RehearsalSeam
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions
@@ -65,15 +62,13 @@ class SuiteSession:
             config.getoption, (self._worker_input or {}).get("perfgate_deadline")
         )
         self.run: RunFolder | None = None
-        self._suite: Campaigns | None = None
+        self._campaigns: Campaigns | None = None
         self._view: ProgressView | None = None
-        self._stream: TextIO | None = None
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
-        self._took_sigterm = False
         self._unwritten: RunError | None = None
         self._unusable: PerfgateError | None = None
-        self.scene = RehearsalEnvironment()
+        self.rehearsal = RehearsalSeam()
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -81,11 +76,11 @@ class SuiteSession:
     # What fixtures use. ---------------------------------------------------------------------
 
     @property
-    def suite(self) -> Campaigns:
+    def campaigns(self) -> Campaigns:
         """The campaigns of this process."""
-        if self._suite is None:
+        if self._campaigns is None:
             raise self._unusable or RuntimeError("no test of the suite was collected here")
-        return self._suite
+        return self._campaigns
 
     def record_skip(self, node: str, probe: Selected, reason: str) -> None:
         """Write down that a selected probe was not run."""
@@ -97,17 +92,17 @@ class SuiteSession:
                 "scenario": probe.scenario.id,
                 "probe": probe.label,
                 "reason": reason,
-                "why": "budget" if self.suite.was_refused(probe) else "lack",
+                "why": "budget" if self.campaigns.was_refused(probe) else "lack",
             },
         )
-        self.suite.ended(node, measured=False)
+        self.campaigns.ended(node, measured=False)
 
     def record_outcome(self, node: str, outcome: Outcome) -> None:
         """Write down what became of a probe, unless a resumed run has it already."""
-        if self.suite.keeps(node):
+        if self.campaigns.keeps(node):
             return
         self.open_run().record("verdict", {"test": node, **outcome.as_record()})
-        self.suite.ended(node, measured=True)
+        self.campaigns.ended(node, measured=True)
 
     # What the rest is made of. --------------------------------------------------------------
 
@@ -128,23 +123,19 @@ class SuiteSession:
             if worker is not None:
                 self.run = RunFolder(Path(worker["perfgate_run"]))
                 self.run.join()
-                self.scene.enter(json.loads(worker["perfgate_stage"]))
+                self.rehearsal.join(worker["perfgate_stage"])
             else:
                 option = self.config.getoption
                 self.options.require_possible()
                 self.run = opened(option, self.config.rootpath, self.options.machine)
-                self._stream = os.fdopen(os.dup(self._terminal), "w")
+                stream = os.fdopen(os.dup(self._terminal), "w")
+                self.config.add_cleanup(stream.close)
                 progress = self.run.path / "progress.jsonl"
-                self._view = ProgressView(progress, self._stream, from_now=self.options.resumes)
+                self._view = ProgressView(progress, stream, from_now=self.options.resumes)
                 self._view.start()
                 if self.options.rehearses:
-                    self.scene.build(
-                        self.run.path / "rehearsal",
-                        self.options.scenarios,
-                        option("--engine-version"),
-                        option("--rehearse-fault"),
-                        launcher[option("--launcher")].starts_by,
-                    )
+                    folder = self.run.path / "rehearsal"
+                    self.rehearsal.build(folder, self.options.scenarios, option)
         return self.run
 
     def admit(self, selected: Mapping[str, Selected]) -> None:
@@ -159,29 +150,29 @@ class SuiteSession:
             InputError: it cannot be had; or the run to go on with was started for something else,
                 and is left as it is.
         """
-        if self._suite is not None or not (selected or self.options.resumes):
+        if self._campaigns is not None or not (selected or self.options.resumes):
             return
         self.options.require_here(selected)
         try:
             run = self.open_run()
-            suite = self.options.suite(run)
-            suite.select(selected)
+            campaigns = self.options.campaigns(run)
+            campaigns.select(selected)
             if self.options.resumes:
-                resume(run, suite, needs(selected), mask_arguments(sys.argv))
+                resume(run, campaigns, needs(selected), mask_arguments(sys.argv))
             if not run.records("selected"):
                 run.record("selected", {"tests": sorted(selected)})
         except BaseException:
             if self.options.resumes:
                 self._refuse()
             raise
-        self._suite = suite
+        self._campaigns = campaigns
 
     def _join(self, selected: Mapping[str, Selected]) -> None:
         """Take part as a worker in what the main process admits, or tells the fault of."""
         try:
-            suite = self.options.suite(self.open_run())
-            suite.select(selected)
-            self._suite = suite
+            campaigns = self.options.campaigns(self.open_run())
+            campaigns.select(selected)
+            self._campaigns = campaigns
         except PerfgateError as error:
             self._unusable = error
 
@@ -191,7 +182,7 @@ class SuiteSession:
             self._view.stop()
         if self.run is not None:
             self.run.close()
-        self.run = self._suite = None
+        self.run = self._campaigns = None
 
     # Hooks. ---------------------------------------------------------------------------------
 
@@ -244,11 +235,14 @@ class SuiteSession:
         def interrupt(number: int, _frame: FrameType | None) -> None:
             raise KeyboardInterrupt(f"signal {number}")
 
+        def restore() -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
         if threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, interrupt)
-            self._took_sigterm = True
+            self.config.add_cleanup(restore)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -313,10 +307,6 @@ class SuiteSession:
     def pytest_unconfigure(self) -> None:
         # Else what a killed worker left open ends pytest in status 1, which means a regression.
         warnings.filterwarnings("default", category=pytest.PytestUnraisableExceptionWarning)
-        self.scene.leave()
+        self.rehearsal.leave()
         if self.run is not None:
             self.run.close()
-        if self._stream is not None:
-            self._stream.close()
-        if self._took_sigterm:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,9 +1,7 @@
 """Run opening: the run folder of a session: a new one, or that of a session that was broken off."""
 
-import datetime
-import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from perfgate.campaign.resume import (
     require_same_group,
     require_same_selection,
 )
+from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.secrets import mask_arguments
 from perfgate.launchers.base import launcher
@@ -22,8 +21,7 @@ from perfgate.reports.summary import summary
 from perfgate.runs.records import RunFolder, session_facts
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
-
-Option = Callable[[str], Any]
+from perfgate.suite.rehearsing import Option, rehearses
 
 
 def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
@@ -39,9 +37,10 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
             session holds it, or it was started for something else.
     """
     facts = _shape(option)
+    fingerprint = {"fingerprint": machine.fingerprint()}
     if option("--resume") is None:
         facts = {**session_facts(machine, sys.argv, root), **facts}
-        run = RunFolder.create(_new_path(option, root), facts | _fingerprint(machine))
+        run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
         run.write_summary(summary(run.facts(), [], None))
         return run
     given: Path = option("--resume")
@@ -53,7 +52,7 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
             expected="one of both",
         )
     if launcher[option("--launcher")].here:
-        facts |= _fingerprint(machine)
+        facts |= fingerprint
     run = RunFolder.reopen(run_named(given, root))
     try:
         require_same(run.facts(), facts)
@@ -65,26 +64,13 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
 
 def _shape(option: Option) -> dict[str, object]:
     """What shapes all numbers of a run, beside its scenarios and its machine."""
-    fault = option("--rehearse-fault")
     return {
-        "synthetic": bool(option("--rehearse") or fault),
-        "rehearse_fault": fault,
+        "synthetic": rehearses(option),
+        "rehearse_fault": option("--rehearse-fault"),
         "launcher": option("--launcher"),
         "injected": mask_arguments(option("--inject")),
         "vboost": option("--vboost"),
     }
-
-
-def _fingerprint(machine: Machine) -> dict[str, object]:
-    return {"fingerprint": machine.fingerprint()}
-
-
-def _new_path(option: Option, root: Path) -> Path:
-    given: Path | None = option("--run-dir")
-    if given is not None:
-        return given.absolute()
-    stamp = datetime.datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
-    return root / "runs" / f"{stamp}-{os.getpid()}"
 
 
 def run_named(given: Path, root: Path) -> Path:
@@ -100,7 +86,7 @@ def needs(selected: Mapping[str, Selected]) -> dict[str, list[Scenario]]:
 
 def resume(
     run: RunFolder,
-    suite: Campaigns,
+    campaigns: Campaigns,
     tests: Mapping[str, Collection[Scenario]],
     arguments: list[str],
 ) -> None:
@@ -108,7 +94,7 @@ def resume(
 
     Args:
         run: the run, held.
-        suite: knows the build under test.
+        campaigns: know the build under test.
         tests: the selected tests of the suite → the scenarios that each needs.
         arguments: this session's, secrets masked.
 
@@ -122,7 +108,7 @@ def resume(
     kept = kept_of(lines)
     for name, group in kept.groups.items():
         content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
-        require_same_group(group, engine=_build(suite, scenarios[name], group), content=content)
+        require_same_group(group, engine=_build(campaigns, scenarios[name], group), content=content)
     run.record(
         "resumed",
         {
@@ -139,14 +125,14 @@ def _begun(lines: Iterable[Mapping[str, Any]], selected: Collection[str]) -> set
     return {*selected, *(line["scenario"] for line in lines if "scenario" in line)}
 
 
-def _build(suite: Campaigns, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
+def _build(campaigns: Campaigns, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
     """The build under test now, as a record has it.
 
     Raises:
         InputError: none can be asked.
     """
     try:
-        build = suite.build_of(scenario)
+        build = campaigns.build_of(scenario)
     except PerfgateError as error:
         raise InputError(
             f"the build that {scenario.id} would be measured with now is not known: {error}",

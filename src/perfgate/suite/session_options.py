@@ -14,21 +14,18 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
-from perfgate.campaign.session import LEASE_WAIT_S, Session
+from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.paths import machine_store, repository
-from perfgate.gate.rule import Rule
-from perfgate.launchers.base import launcher
 from perfgate.machine.hardware import Machine, detect
-from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
-from perfgate.rehearsal.setup import shortened
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.parametrize import named_among
+from perfgate.suite.rehearsing import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 
@@ -56,12 +53,12 @@ class SessionOptions:
         """
         shapes = [parse_shape(text) for text in self._option("--shape")]
         found = explored(self._loaded.scenarios, shapes)
-        return tuple(map(shortened, found)) if self.rehearses else found
+        return shortened(found) if self.rehearses else found
 
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:
         """All claims about the scenarios."""
-        return claim_probes(self._plain_claims, self.scenarios)
+        return claim_probes(claims_of(self.scenarios, self._loaded.claims), self.scenarios)
 
     @property
     def all_scenarios(self) -> tuple[Scenario, ...]:
@@ -80,7 +77,7 @@ class SessionOptions:
     @property
     def rehearses(self) -> bool:
         """Whether stand-ins play the engine's programs."""
-        return bool(self._option("--rehearse") or self._option("--rehearse-fault"))
+        return rehearses(self._option)
 
     @property
     def resumes(self) -> bool:
@@ -127,7 +124,7 @@ class SessionOptions:
         """The tests of the suite among `tests` → what each is about."""
         return named_among(tests, self.scenarios, self.claims)
 
-    def suite(self, run: RunFolder) -> Campaigns:
+    def campaigns(self, run: RunFolder) -> Campaigns:
         """The campaigns of this process, for the session's run.
 
         Raises:
@@ -135,11 +132,11 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
-        session = Session(
-            run=run,
-            machine=self.machine,
-            launcher=launcher[option("--launcher")](),
-            rule=Rule(),
+        session = open_session(
+            run,
+            self.machine,
+            option("--launcher"),
+            share_cpu=option("--share-cpu"),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -147,7 +144,6 @@ class SessionOptions:
             waivers=self.waivers,
             today=run.day(),
             repo=None if repo is None else EngineRepo(repo),
-            pool=GpuPool.of_machine(share_cpu=option("--share-cpu")),
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             vboost=level_asked(option),
@@ -160,7 +156,3 @@ class SessionOptions:
     @cached_property
     def _loaded(self) -> LoadedSuite:
         return load_suite(self._option("--scenarios") or repository() / "scenarios")
-
-    @property
-    def _plain_claims(self) -> tuple[Claim, ...]:
-        return claims_of(self.scenarios, self._loaded.claims)

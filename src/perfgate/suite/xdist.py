@@ -4,17 +4,14 @@ Not done with xdist's own `--dist loadgroup`: it marks groups by renaming tests,
 no longer lets it do (pytest-xdist 3.8).
 """
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.suite.parametrize import named_in
+from perfgate.suite.parametrize import named_in, of_scenarios
 from perfgate.suite.usage_errors import usage_errors
-from perfgate.verdicts.sweeps import sweep_probes
 
 if TYPE_CHECKING:
     from perfgate.suite.plugin import SuiteSession
@@ -30,13 +27,8 @@ def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[
         if claim.versus is not None:
             joined, into = group[claim.versus], group[claim.scenario]
             group = {name: into if one == joined else one for name, one in group.items()}
-    of_probes = {
-        probe.id: group[scenario.id] for scenario in scenarios for probe in all_probes(scenario)
-    }
-    of_sweeps = {
-        sweep.id: group[scenario.id] for scenario in scenarios for sweep in sweep_probes(scenario)
-    }
-    return of_probes | of_sweeps | {claim.id: group[claim.scenario] for claim in claims}
+    found = {one.id: group[one.scenario.id] for one in of_scenarios(scenarios)}
+    return found | {claim.id: group[claim.scenario] for claim in claims}
 
 
 def scheduler_by_scenario(
@@ -86,11 +78,11 @@ class XdistHooks:
         with usage_errors():
             run = self._session.open_run()
         self._session.end_on_sigterm()
-        told = node.workerinput  # type: ignore[attr-defined]
-        told["perfgate_run"] = str(run.path)
-        told["perfgate_stage"] = json.dumps(dict(self._session.scene.variables))
+        worker = node.workerinput  # type: ignore[attr-defined]
+        worker["perfgate_run"] = str(run.path)
+        worker["perfgate_stage"] = self._session.rehearsal.variables_json()
         budget = self._session.options.budget
-        told["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
+        worker["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
