@@ -27,7 +27,7 @@ SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
 # mostly wait, for processes, time limits or a cluster, so that there are more workers than cores.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
-WORKERS := $(shell n=$$((3 * $$(nproc))); echo $$((n < 16 ? n : 16)))
+WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 

@@ -54,9 +54,9 @@ def test_a_submitting_scenario_becomes_ranks_of_the_job(capsys: Capture) -> None
     ranks = text[text.index("# benchmark of c3072") :]
     for line in (
         "#     --mpi=pmix \\",
-        "#     --nodes=2 \\",
-        "#     --ntasks=8 \\",
-        "#     '--nodelist=<NODE1>,<NODE2>' \\",
+        "#     -N 2 \\",
+        "#     --ntasks 8 \\",
+        "#     -w '<NODE1>,<NODE2>' \\",
         "#     '--container-image=nvcr.io#nvidia/tensorrt-llm/release:1.0.0' \\",
         "#     trtllm-llmapi-launch trtllm-bench \\",
     ):

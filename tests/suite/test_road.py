@@ -90,8 +90,8 @@ class Suite:
             try:
                 if process.status() != psutil.STATUS_ZOMBIE and self._is_ours(process):
                     found.append(process)
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
+            except (psutil.NoSuchProcess, psutil.AccessDenied, FileNotFoundError):
+                continue  # gone, or going: its /proc goes bit by bit
         return found
 
     def _is_ours(self, process: psutil.Process) -> bool:

@@ -112,7 +112,7 @@ def test_a_disk_that_fills_is_told_and_leaves_readable_records(
     with subprocess.Popen(
         suite.command("perf_tests/test_serving.py"),
         cwd=suite.folder,
-        env=suite.environment,
+        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "takes-time"},  # to fill it meanwhile
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

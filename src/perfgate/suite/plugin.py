@@ -30,7 +30,7 @@ from perfgate.suite.parametrize import (
     parameters_of,
     selected_by,
 )
-from perfgate.suite.rehearsing import RehearsalSeam
+from perfgate.suite.rehearsal_seam import RehearsalSeam
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions

@@ -21,7 +21,7 @@ from perfgate.reports.summary import summary
 from perfgate.runs.records import RunFolder, session_facts
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.suite.rehearsing import Option, rehearses
+from perfgate.suite.rehearsal_seam import Option, rehearses
 
 
 def opened(option: Option, root: Path, machine: Machine) -> RunFolder:

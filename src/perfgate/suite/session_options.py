@@ -25,7 +25,7 @@ from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.parametrize import named_among
-from perfgate.suite.rehearsing import rehearses, shortened
+from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 

@@ -26,7 +26,7 @@ from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import dataset
 from perfgate.engines.tensorrt_llm.checks import check, is_served
 from perfgate.engines.tensorrt_llm.environment import environment
-from perfgate.engines.tensorrt_llm.releases import RELEASES, release
+from perfgate.engines.tensorrt_llm.releases import all_releases, release
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     GPQA,
@@ -272,7 +272,7 @@ def test_what_is_rendered_is_in_the_table(case: Documented, version: str) -> Non
         assert set(yaml.safe_load(text)) <= set(known.yaml_keys)
 
 
-@pytest.mark.parametrize("version", [table.since for table in RELEASES])
+@pytest.mark.parametrize("version", [table.since for table in all_releases()])
 def test_the_dataset_tool_is_in_the_table(version: str) -> None:
     known = release(version)
     argv = list(dataset.prepare(benched(), build(version), 8, ON_PAPER).command.argv)

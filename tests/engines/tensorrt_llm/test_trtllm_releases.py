@@ -9,7 +9,7 @@ from packaging.version import Version
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import releases
 from perfgate.engines.tensorrt_llm.releases import (
-    RELEASES,
+    all_releases,
     read_tables,
     release,
     same_release,
@@ -61,7 +61,7 @@ def test_a_version_falls_into_its_range(version: str, since: str) -> None:
 
 
 def test_ranges_ascend() -> None:
-    begins = [Version(table.since) for table in RELEASES]
+    begins = [Version(table.since) for table in all_releases()]
     assert begins == sorted(set(begins))
 
 
@@ -141,7 +141,7 @@ class TestOptions:
         assert release("1.0.0").option(LATENCY, "--extra_llm_api_options") is None
 
     def test_bench_and_serve_spell_the_kv_fraction_differently(self) -> None:
-        for table in RELEASES:
+        for table in all_releases():
             assert "--kv_cache_free_gpu_mem_fraction" in table.options(THROUGHPUT)
             assert "--kv_cache_free_gpu_memory_fraction" in table.options(SERVE)
 
@@ -163,13 +163,13 @@ class TestOptions:
         assert not release("0.20.0").option(QUICKSTART, "--enable_overlap_scheduler")
 
     def test_every_release_has_the_programs_that_measure(self) -> None:
-        for table in RELEASES:
+        for table in all_releases():
             for program in (BENCH, THROUGHPUT, SERVE, QUICKSTART):
                 assert table.options(program), (table.since, program)
                 assert program == BENCH or program in table.defaults
 
     def test_a_name_is_the_key_of_its_option(self) -> None:
-        for table in RELEASES:
+        for table in all_releases():
             for program in table.programs:
                 for name, option in table.options(program).items():
                     assert name == option.name
@@ -207,7 +207,7 @@ def below(keys: YamlKeys, path: tuple[str, ...]) -> bool:
 
 
 def test_every_key_that_is_rendered_is_a_known_one() -> None:
-    for table in RELEASES:
+    for table in all_releases():
         spelling, graphs = table.spelling, table.spelling.graphs
         paths = [
             getattr(spelling, name)

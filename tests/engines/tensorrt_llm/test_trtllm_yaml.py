@@ -11,7 +11,7 @@ from trtllm_scenarios import V3_SETTINGS, scenario
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.releases import RELEASES, release
+from perfgate.engines.tensorrt_llm.releases import all_releases, release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, YamlKeys
 from perfgate.scenarios.scenario import (
     CudaGraphs,
@@ -208,7 +208,7 @@ def unknown_keys(tree: dict[str, Any], known: YamlKeys, path: str = "") -> list[
 
 @given(
     settings=settings_of_yaml(),
-    since=st.sampled_from([table.since for table in RELEASES]),
+    since=st.sampled_from([table.since for table in all_releases()]),
     program=st.sampled_from([SERVE, THROUGHPUT]),
 )
 def test_a_file_holds_only_keys_of_its_release(

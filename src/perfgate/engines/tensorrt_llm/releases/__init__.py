@@ -5,7 +5,7 @@ is what changed against the range before it, as a merge patch (RFC 7396): mappin
 anything else is replaced, null takes away.
 """
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.releases.table import Release
 
-__all__ = ["RELEASES", "Release", "parse", "read_tables", "release", "same_release"]
+__all__ = ["Release", "all_releases", "parse", "read_tables", "release", "same_release"]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
@@ -57,8 +57,13 @@ def _patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
-RELEASES = read_tables(Path(__file__).parent)
-"""All ranges, oldest first; the last one also stands for every later release."""
+@cache
+def all_releases() -> tuple[Release, ...]:
+    """All ranges, oldest first; the last one also stands for every later release.
+
+    Read when they are first needed: a session without TensorRT-LLM is spared a fifth of a second.
+    """
+    return read_tables(Path(__file__).parent)
 
 
 def parse(version: str) -> Version:
@@ -96,14 +101,14 @@ def release(version: str) -> Release:
         InputError: it is no version, or older than the oldest table.
     """
     asked = _base(version)
-    for table in reversed(RELEASES):
+    for table in reversed(all_releases()):
         if asked >= Version(table.since):
             return msgspec.structs.replace(table, version=version)
     raise InputError(
         "this release of TensorRT-LLM is too old",
         field="engine version",
         found=version,
-        expected=f"{RELEASES[0].since} or later",
+        expected=f"{all_releases()[0].since} or later",
         hint="use a newer container; the documents of the scenarios begin with 0.19",
     )
 

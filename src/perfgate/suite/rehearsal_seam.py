@@ -1,4 +1,4 @@
-"""Rehearsing: whether stand-ins play the engine, and the one place of the suite that loads them."""
+"""Rehearsal seam: whether stand-ins play the engine; alone in the suite in loading them."""
 
 import json
 from collections.abc import Callable, Iterable
