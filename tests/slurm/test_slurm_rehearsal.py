@@ -25,7 +25,7 @@ def test_documented_launches_run_as_ranks_on_the_nodes_of_a_job(
     }
     assert all(line["synthetic"] for line in measured(records))
     (call,) = (tmp_path / "run" / "gb200-r1-0528-fp4-wide-ep-serve").rglob("server.sh")
-    words = " ".join(call.read_text().split())
+    words = " ".join(call.read_text().replace("\\\n", " ").split())
     assert "--ntasks 16 " in words
     assert "--ntasks-per-node=4 " in words
     eventually(lambda: not slurm.run(("squeue", "-h")).stdout)
