@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
@@ -73,22 +72,20 @@ def open_session(
     launcher_name: str,
     *,
     share_cpu: bool = False,
-    **settings: Any,
 ) -> Session:
-    """A session that leases GPUs of this machine.
+    """A session that leases GPUs of this machine, everything else as it is by default.
 
     Args:
         run: the run folder.
         machine: the machine's facts.
         launcher_name: how programs are started, by its name in the registry.
         share_cpu: whether scenarios without a GPU do not wait for each other.
-        settings: further fields of `Session`.
 
     Raises:
         InputError: no such launcher, or the variables that name GPUs cannot be understood.
     """
     pool = GpuPool.of_machine(share_cpu=share_cpu)
-    return Session(run, machine, launcher[launcher_name](), pool=pool, **settings)
+    return Session(run, machine, launcher[launcher_name](), pool=pool)
 
 
 def run_path(given: Path | None, root: Path) -> Path:

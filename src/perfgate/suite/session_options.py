@@ -4,6 +4,7 @@ Each is read when it is first needed: a session without a test of the suite read
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -132,11 +133,9 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
-        session = open_session(
-            run,
-            self.machine,
-            option("--launcher"),
-            share_cpu=option("--share-cpu"),
+        launcher, share_cpu = option("--launcher"), option("--share-cpu")
+        session = replace(
+            open_session(run, self.machine, launcher, share_cpu=share_cpu),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
