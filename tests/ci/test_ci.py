@@ -144,6 +144,18 @@ class TestRun:
         assert done.stderr.splitlines()[-1] == f"== FAILED with status 2: {step}"
         assert calls(tmp_path) == self.expected(checkout)[:ran]
 
+    def test_a_step_hears_sigint_whatever_its_caller_ignores(
+        self, tmp_path: Path, checkout: Path
+    ) -> None:
+        make = 'grep SigIgn /proc/self/status >> "$CALLS"; exit 3'
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            assert self.run(tmp_path, checkout, make).returncode == 3
+        finally:
+            signal.signal(signal.SIGINT, before)
+        (line,) = calls(tmp_path)
+        assert int(line.split()[1], 16) & (1 << signal.SIGINT - 1) == 0
+
     def test_no_environment_of_the_caller_is_inherited(
         self, tmp_path: Path, checkout: Path
     ) -> None:
