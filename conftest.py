@@ -1,6 +1,6 @@
-"""Wires the suite together: the plugin and the fixtures. Nothing else belongs here.
+"""Wires the suite together. Nothing else belongs here.
 
 The options are known before: installing perfgate makes them an entry point of pytest.
 """
 
-pytest_plugins = ["perfgate.suite.plugin", "fixtures.measuring"]
+pytest_plugins = ["perfgate.suite.plugin"]

@@ -147,7 +147,7 @@ def checkout(folder: Path) -> None:
     shutil.copy(ROOT / "baselines" / "baseline.schema.json", folder / "baselines")
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin"]
+    plugins = ["perfgate.suite.plugin", "standin"]
     (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
 
 

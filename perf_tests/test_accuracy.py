@@ -1,7 +1,7 @@
 """Accuracy: the served model answers an evaluator's questions, one test per task."""
 
-from fixtures.measuring import Gate, Measure
 from perfgate.scenarios.probe import Probe
+from perfgate.suite.fixtures import Gate, Measure
 
 
 def test_accuracy(accuracy_probe: Probe, measure: Measure, gate: Gate) -> None:

@@ -1,6 +1,6 @@
 """Claims: what the documents say about a result, or about two results of one session."""
 
-from fixtures.measuring import Gate, Measure
+from perfgate.suite.fixtures import Gate, Measure
 from perfgate.verdicts.claims import ClaimProbe
 
 

@@ -1,7 +1,7 @@
 """Offline throughput: a benchmark with the engine inside itself, without a server."""
 
-from fixtures.measuring import Gate, Measure
 from perfgate.scenarios.probe import Probe
+from perfgate.suite.fixtures import Gate, Measure
 
 
 def test_offline_throughput(offline_probe: Probe, measure: Measure, gate: Gate) -> None:

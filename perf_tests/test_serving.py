@@ -1,7 +1,7 @@
 """Serving: a server under the load of a client, one test per point of the concurrency sweep."""
 
-from fixtures.measuring import Gate, Measure
 from perfgate.scenarios.probe import Probe
+from perfgate.suite.fixtures import Gate, Measure
 
 
 def test_serving(load_probe: Probe, measure: Measure, gate: Gate) -> None:

@@ -1,7 +1,7 @@
 """Smoke: the engine gives a first answer; nothing is measured."""
 
-from fixtures.measuring import Gate, Measure
 from perfgate.scenarios.probe import Probe
+from perfgate.suite.fixtures import Gate, Measure
 
 
 def test_smoke(smoke_probe: Probe, measure: Measure, gate: Gate) -> None:

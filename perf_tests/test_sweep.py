@@ -1,6 +1,6 @@
 """Sweeps: all points of a concurrency sweep as one curve, whose mean shows what no point shows."""
 
-from fixtures.measuring import Gate, Measure
+from perfgate.suite.fixtures import Gate, Measure
 from perfgate.verdicts.sweeps import SweepProbe
 
 

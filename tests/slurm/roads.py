@@ -141,6 +141,6 @@ def make_road(folder: Path, cluster: Cluster) -> Road:
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
     shutil.copy(ROOT / "waivers.schema.json", folder)
     shutil.copy(ROOT / "pyproject.toml", folder)
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin"]
+    plugins = ["perfgate.suite.plugin", "standin"]
     (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     return Road(folder, cluster)

@@ -116,7 +116,7 @@ def _listens(port: int) -> bool:
 
 @pytest.fixture
 def checkout(suite: Suite) -> Iterator[Checkout]:  # noqa: F811
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin", "standin_family"]
+    plugins = ["perfgate.suite.plugin", "standin", "standin_family"]
     (suite.folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     (suite.folder / "leases").mkdir()
     checkout = Checkout(suite.folder, f"perfgate-standin-{uuid.uuid4().hex}-")

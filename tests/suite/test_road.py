@@ -140,7 +140,7 @@ def make_suite(tmp_path: Path) -> Suite:
     shutil.copytree(ROOT / "perf_tests", tmp_path / "perf_tests")
     shutil.copy(ROOT / "waivers.schema.json", tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin"]
+    plugins = ["perfgate.suite.plugin", "standin"]
     (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     return Suite(tmp_path)
 

@@ -113,7 +113,7 @@ def _words(process: psutil.Process) -> list[str]:
 def soaked(tmp_path: Path) -> Soaked:
     suite = Soaked(make_suite(tmp_path).folder)
     (tmp_path / "scenarios" / "standin.yaml").write_text(scenarios(GROUPS))
-    plugins = ["perfgate.suite.plugin", "fixtures.measuring", "standin", "standin_family"]
+    plugins = ["perfgate.suite.plugin", "standin", "standin_family"]
     (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
     suite.leases.mkdir()
     suite.temporary.mkdir()

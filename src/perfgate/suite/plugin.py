@@ -39,6 +39,8 @@ from perfgate.suite.xdist import XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
 
+pytest_plugins = ("perfgate.suite.fixtures",)
+
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
 
