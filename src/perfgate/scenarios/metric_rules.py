@@ -1,10 +1,10 @@
 """Rules about metrics: every name in a scenario is known, will be measured, and can gate."""
 
-import difflib
 from collections.abc import Iterator
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
+from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -17,8 +17,7 @@ def unknown_metric(path: Keys, name: str) -> Problem | None:
     try:
         lookup(name)
     except InputError as error:
-        close = difflib.get_close_matches(name, METRICS, n=1)
-        hint = f"did you mean {close[0]}?" if close else None
+        hint = did_you_mean(name, METRICS)
         return Problem(path, error.problem, error.found, error.expected, hint)
     return None
 
