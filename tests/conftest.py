@@ -39,9 +39,13 @@ def _leases_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def suite_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty checkout, and a machine store, that perfgate takes for its own in this test."""
     root = tmp_path / "checkout"
-    for schema in ("scenarios/scenario.schema.json", "baselines/baseline.schema.json"):
-        (root / schema).parent.mkdir(parents=True)
-        shutil.copy(ROOT / schema, root / schema)
+    for file in (
+        "scenarios/scenario.schema.json",
+        "scenarios/markers.yaml",
+        "baselines/baseline.schema.json",
+    ):
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, root / file)
     monkeypatch.setenv("PERFGATE_ROOT", str(root))
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     return root

@@ -3,8 +3,10 @@
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
@@ -48,9 +50,15 @@ class Target:
 
 
 class Offline(ABC):
-    """One program that measures with the engine inside itself. Stateless."""
+    """One program that measures with the engine inside itself. Stateless.
+
+    Attributes:
+        scores: of an evaluator: accuracy task → its scores, ``<metric>:<filter>`` each, where
+            perfgate knows them before they are measured.
+    """
 
     name: str
+    scores: ClassVar[Mapping[str, frozenset[str]]] = {}
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """The program's version: that of the engine's build, as it comes with the engine."""

@@ -1,8 +1,9 @@
 """Evaluator: a program that measures the accuracy of a served model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.clients.base import Offline, Target
 from perfgate.core.command import Command
@@ -19,10 +20,12 @@ class Evaluator(ABC):
 
     Attributes:
         of_engine: as in `perfgate.clients.base.Client`.
+        scores: as in `perfgate.clients.base.Offline`.
     """
 
     name: str
     of_engine = False
+    scores: ClassVar[Mapping[str, frozenset[str]]] = {}
 
     @abstractmethod
     def version(self, build: EngineBuild, locations: Locations) -> str:

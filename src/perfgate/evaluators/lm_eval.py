@@ -5,6 +5,7 @@ Its results are read by `lm_eval_results`.
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.clients.base import Target
 from perfgate.core.command import Command
@@ -24,6 +25,8 @@ from perfgate.scenarios.scenario import AccuracyTask
 MAX_RETRIES = 20
 OWN_MAX_RETRIES = 2
 _VERSION_WITHIN_S = 60
+# `metric_list` and `filter_list` of both tasks' files.
+_EXACT_MATCH = frozenset({"exact_match:strict-match", "exact_match:flexible-extract"})
 
 
 def own_tasks() -> Path:
@@ -45,6 +48,7 @@ class LmEval(Evaluator):
     """
 
     name = "lm_eval"
+    scores: ClassVar = {"gsm8k": _EXACT_MATCH, "perfgate_arithmetic": _EXACT_MATCH}
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""

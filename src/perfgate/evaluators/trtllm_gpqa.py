@@ -8,6 +8,7 @@ questions done; the answers themselves it keeps to itself.
 import math
 import re
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
@@ -24,7 +25,8 @@ from perfgate.evaluators.base import evaluator
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
 EVALUATOR = "trtllm-gpqa"
-METRIC = accuracy_name("gpqa_diamond", "accuracy", "none")
+TASK = "gpqa_diamond"
+METRIC = accuracy_name(TASK, "accuracy", "none")
 _ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
 _FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
 _DONE = re.compile(r"Processing requests:.*?\|\s*(?P<done>\d+)/(?P<all>\d+) \[")
@@ -35,6 +37,7 @@ class TrtllmGpqa(Offline):
     """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
 
     name = EVALUATOR
+    scores: ClassVar = {TASK: frozenset({"accuracy:none"})}
 
     def steps(
         self,

@@ -23,6 +23,7 @@ _OF_GPU = {
     "B200": "b200",
     "GB200": "gb200",
 }
+GPUS = tuple(_OF_GPU)
 HARDWARE_MARKERS = frozenset(_OF_GPU.values())
 
 DECLARED_BY_PERFGATE: Mapping[str, str] = {

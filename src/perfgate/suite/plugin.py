@@ -22,9 +22,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
-from perfgate.scenarios.selection import all_markers
 from perfgate.suite.parametrize import (
-    CLAIM_MARKER,
     PARAMETERS,
     has_nothing,
     parameters_of,
@@ -114,9 +112,8 @@ class SuiteSession:
 
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
-        self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
-        for marker in all_markers(self.options.scenarios):
-            self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
+        for marker, meaning in self.options.markers.items():
+            self.config.addinivalue_line("markers", f"{marker}: {meaning}")
 
     def open_run(self) -> RunFolder:
         """The session's run folder: made by the main process, shared by its workers."""
