@@ -143,8 +143,6 @@ def checkout(folder: Path) -> None:
     for name in ("scenarios", "baselines"):
         (folder / name).mkdir(parents=True)
     shutil.copy(STANDINS / "standin.yaml", folder / "scenarios")
-    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", folder / "scenarios")
-    shutil.copy(ROOT / "baselines" / "baseline.schema.json", folder / "baselines")
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     plugins = ["perfgate.suite.plugin", "standin"]

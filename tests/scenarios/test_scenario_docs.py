@@ -10,7 +10,9 @@ from perfgate.scenarios.files import load_scenarios
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/scenarios.md").read_text(encoding="utf-8")
-SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (ROOT / "src/perfgate/scenarios/scenario.schema.json").read_text(encoding="utf-8")
+)
 
 
 def fields(prefix: str, rule: dict[str, Any]) -> dict[str, str]:
