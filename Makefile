@@ -121,7 +121,7 @@ format: $(VENV)/.stamp-dev ## let ruff mend what it can
 bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
 	@$(BIN)/python benchmarks/own_cost.py
 
-detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/detection.md (about 15 min)
+detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 15 min)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
 constraints: ## resolve the newest versions anew into constraints.txt

@@ -37,7 +37,7 @@ the suite itself is run with pytest:
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
 parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
 2 wrong usage or unusable input; judge, compare and plan also have some of those of a pytest run:
-docs/verdicts.md
+docs/reference/verdicts.md
 """
 
 

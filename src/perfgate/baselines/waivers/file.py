@@ -38,7 +38,8 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
     document, errors = read_document(
         file,
         expected="schema_version and waivers",
-        hint="write schema_version: 1 and waivers: [] (docs/waivers.md), or restore it from git",
+        hint="write schema_version: 1 and waivers: [] (docs/how-to/waivers.md), "
+        "or restore it from git",
     )
     if document is None:
         raise SeveralInputErrors(errors)
