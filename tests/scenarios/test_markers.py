@@ -33,7 +33,7 @@ def test_the_hardwares_marker_is_added() -> None:
 
 
 def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:
-    file = ROOT / "scenarios/scenario.schema.json"
+    file = ROOT / "src/perfgate/scenarios/scenario.schema.json"
     scenario = json.loads(file.read_text(encoding="utf-8"))["$defs"]["scenario"]
     gpus = scenario["properties"]["hardware"]["properties"]["gpu"]["enum"]
     markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in gpus}

@@ -3,11 +3,10 @@
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
+from perfgate.core.paths import scenario_folders
 from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan.registered import registered
@@ -19,8 +18,14 @@ from perfgate.scenarios.selection import pick, select, select_marked
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    """The folder that `load` reads, and modules whose engines and clients its scenarios name."""
-    parser.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    """The folders that `load` reads, and modules whose engines and clients its scenarios name."""
+    parser.add_argument(
+        "--scenarios",
+        action="append",
+        metavar="FOLDER",
+        help="folder of scenario files; packaged: those that perfgate brings along; may be given "
+        "again (default: what docs/reference/settings.md says)",
+    )
     add_import(parser)
 
 
@@ -79,13 +84,13 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     add_folder(parser)
 
 
-def load(folder: Path | Sequence[Path] | None) -> LoadedSuite:
-    """The scenarios, claims and markers of `folder` (or files), or the suite's.
+def load(folders: Sequence[str] | None) -> LoadedSuite:
+    """The scenarios, claims and markers of `folders`, or the suite's.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
-    return load_suite(folder or repository() / "scenarios", registered())
+    return load_suite(scenario_folders(folders), registered())
 
 
 def selected(arguments: argparse.Namespace, suite: LoadedSuite) -> tuple[Scenario, ...]:

@@ -12,8 +12,9 @@ from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
+from perfgate.plan.registered import registered
 from perfgate.scenarios.documented import documented_values
-from perfgate.scenarios.files import LoadedSuite
+from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
@@ -142,7 +143,8 @@ def _given(value: object) -> dict[str, Json]:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    found = load(arguments.file).scenarios
+    given = load_suite(arguments.file, registered()) if arguments.file else load(None)
+    found = given.scenarios
     if arguments.format == "json":
         print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
     else:

@@ -13,7 +13,7 @@ from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
-from perfgate.core.paths import repository
+from perfgate.core.paths import packaged
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
 from perfgate.scenarios.markers import (
@@ -155,7 +155,7 @@ def _second(
 
 def _shared_markers(files: Iterable[Path]) -> Mapping[str, str]:
     """What the suite's own markers.yaml declares, unless it is among the files."""
-    shared = repository() / "scenarios" / "markers.yaml"
+    shared = packaged() / "scenarios" / "markers.yaml"
     if not shared.is_file() or shared.resolve() in {file.resolve() for file in files}:
         return {}
     return _read(shared, None).markers

@@ -22,6 +22,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
+from perfgate.suite.folders import settle_folders
 from perfgate.suite.parametrize import (
     PARAMETERS,
     has_nothing,
@@ -44,6 +45,7 @@ SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    settle_folders(config)
     session = config.stash[SESSION] = SuiteSession(config)
     config.pluginmanager.register(session, "perfgate-session")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
