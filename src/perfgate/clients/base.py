@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
@@ -50,15 +49,14 @@ class Target:
 
 
 class Offline(ABC):
-    """One program that measures with the engine inside itself. Stateless.
-
-    Attributes:
-        scores: of an evaluator: accuracy task → its scores, ``<metric>:<filter>`` each, where
-            perfgate knows them before they are measured.
-    """
+    """One program that measures with the engine inside itself. Stateless."""
 
     name: str
-    scores: ClassVar[Mapping[str, frozenset[str]]] = {}
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """As an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where known."""
+        return {}
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """The program's version: that of the engine's build, as it comes with the engine."""

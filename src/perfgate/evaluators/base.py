@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from perfgate.clients.base import Offline, Target
 from perfgate.core.command import Command
@@ -20,12 +19,15 @@ class Evaluator(ABC):
 
     Attributes:
         of_engine: as in `perfgate.clients.base.Client`.
-        scores: as in `perfgate.clients.base.Offline`.
     """
 
     name: str
     of_engine = False
-    scores: ClassVar[Mapping[str, frozenset[str]]] = {}
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """Task → its scores, ``<metric>:<filter>``, where they are known before it is measured."""
+        return {}
 
     @abstractmethod
     def version(self, build: EngineBuild, locations: Locations) -> str:

@@ -16,5 +16,5 @@ def registered() -> Vocabulary:
         {name: cls.words for name, cls in engine.items()},
         tuple(client),
         (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
-        {name: cls.scores for name, cls in evaluator.items()},
+        {name: cls.scores() for name, cls in evaluator.items()},
     )
