@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
+from perfgate.cli.about import PrintCompletion, PrintVersion
+from perfgate.cli.command_parser import CommandParser
 from perfgate.core.errors import PerfgateError
 
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
@@ -41,13 +43,28 @@ docs/reference/verdicts.md
 """
 
 
-def parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The command line, with the options of the command that `words` begin with."""
-    root = argparse.ArgumentParser(
+def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentParser:
+    """The command line, with the options of the command that `words` begin with.
+
+    Args:
+        words: the words of the command line.
+        whole: with the options of all commands.
+    """
+    root = CommandParser(
         prog="perfgate",
         description=purpose,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument(
+        "--version", action=PrintVersion, help="versions of perfgate and Python, and their place"
+    )
+    root.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        whole=lambda: parser((), whole=True),
+        metavar="SHELL",
+        help="a script that completes commands and options in bash, zsh or tcsh",
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), None)
@@ -55,7 +72,7 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name, help=help_line, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if name == chosen:
+        if whole or name == chosen:
             module = importlib.import_module(f"perfgate.cli.{name}")
             command.description = module.__doc__
             module.add_options(command)
