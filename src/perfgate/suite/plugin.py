@@ -33,6 +33,7 @@ from perfgate.suite.rehearsal_seam import RehearsalSeam
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.unknown_markers import UnknownMarkers
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus
@@ -48,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settle_folders(config)
     session = config.stash[SESSION] = SuiteSession(config)
     config.pluginmanager.register(session, "perfgate-session")
+    unknown = UnknownMarkers(config.option.markexpr, lambda: session.options.markers)
+    config.pluginmanager.register(unknown, "perfgate-unknown-markers")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
