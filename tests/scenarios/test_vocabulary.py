@@ -45,6 +45,16 @@ def test_a_scenario_of_known_names_is_read(write: Write) -> None:
     assert len(load_scenarios(write(FULL), KNOWN)) == 1
 
 
+def test_scores_of_bands_and_floors_are_known_too(write: Write) -> None:
+    wrong = "accuracy:gsm8k:exact_match:strict"
+    text = FULL.replace(
+        f"        - {SCORE}\n", f"        - {SCORE}\n      bands: {{{wrong!r}: 0.1}}\n"
+    )
+    text += f"    floors: [{{metric: {wrong!r}, value: 0.9}}]\n"
+    fields = [error.field for error in refused(write(text)) if error.problem.startswith("unknown")]
+    assert fields == [f"scenarios[0].gate.bands.{wrong}", "scenarios[0].floors[0].metric"]
+
+
 WRONG = {
     "engine": ("name: llama.cpp", "name: lama.cpp", "engine.name", "llama.cpp, other"),
     "backend": ("backend: cpu", "backend: Vulcan", "engine.settings.backend", "cpu, vulkan"),
@@ -82,6 +92,11 @@ def test_an_unknown_name_is_told_with_line_field_and_what_was_meant(
     assert (error.found, error.expected) == (wrong.rpartition(": ")[2], f"one of {expected}")
     meant = {"backend": "vulkan"}.get(kind, right.rpartition(": ")[2])
     assert error.hint == f"did you mean {meant}?"
+
+
+def test_what_is_like_nothing_may_be_ones_own(write: Write) -> None:
+    (error,) = refused(write(FULL.replace("name: llama.cpp", "name: zzzzzz")))
+    assert str(error.hint).startswith("import the module that registers your own engine: ")
 
 
 def test_all_unknown_names_are_told_at_once(write: Write) -> None:

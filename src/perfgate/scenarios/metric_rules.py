@@ -58,7 +58,7 @@ def misplaced_point(
     return Problem(path, "not a point of the sweep", concurrency, points)
 
 
-def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
+def named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
     """Every place that names a metric, with the name."""
     for position, name in enumerate(scenario.gate.metrics):
         yield ("gate", "metrics", position), name
@@ -69,13 +69,13 @@ def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
 
 
 def _metrics_are_known(scenario: Scenario) -> Iterator[Problem]:
-    for path, name in _named_metrics(scenario):
+    for path, name in named_metrics(scenario):
         if problem := unknown_metric(path, name):
             yield problem
 
 
 def _metrics_are_measured(scenario: Scenario) -> Iterator[Problem]:
-    for path, name in _named_metrics(scenario):
+    for path, name in named_metrics(scenario):
         known = name in METRICS or is_accuracy(name)
         if known and (problem := unmeasured_metric(scenario, path, name)):
             yield problem

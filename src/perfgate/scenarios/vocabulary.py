@@ -7,11 +7,16 @@ registered by then, or gives one of them a word that it does not know in any rel
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.suggestion import did_you_mean
+from perfgate.scenarios.metric_rules import named_metrics
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 
 Words = Mapping[str, Collection[str]]
+
+_REGISTERED = ("engine", "client", "evaluator")
+_BY = "`--import MODULE`, or pytest_plugins in conftest.py"
 
 
 @dataclass(frozen=True)
@@ -51,21 +56,22 @@ def unknown_names(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:
 
 
 def _unknown_scores(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:
-    """Gating scores whose metric or filter the task does not have, where its scores are known."""
+    """Scores whose metric or filter the task does not have, where its scores are known."""
     scores: dict[str, list[str]] = {}
     for task in scenario.accuracy:
         told = known.evaluators.get(task.evaluator, {}).get(task.task)
         if told is not None:
             scores[task.task] = [f"accuracy:{task.task}:{score}" for score in sorted(told)]
-    for position, name in enumerate(scenario.gate.metrics):
-        kind, _, rest = name.partition(":")
-        task_name = rest.partition(":")[0]
-        if kind == "accuracy" and task_name in scores:
-            kind = f"metric or filter of {task_name}"
-            yield from _unknown(("gate", "metrics", position), name, kind, scores[task_name])
+    for path, name in named_metrics(scenario):
+        task_name = name.split(":")[1] if is_accuracy(name) else None
+        if task_name in scores:
+            yield from _unknown(path, name, f"metric or filter of {task_name}", scores[task_name])
 
 
 def _unknown(path: Keys, name: str, kind: str, known: Collection[str]) -> Iterator[Problem]:
     if name not in known:
         expected = "one of " + ", ".join(sorted(known))
-        yield Problem(path, f"unknown {kind}", name, expected, did_you_mean(name, known))
+        hint = did_you_mean(name, known)
+        if kind in _REGISTERED:
+            hint = hint or f"import the module that registers your own {kind}: {_BY}"
+        yield Problem(path, f"unknown {kind}", name, expected, hint)
