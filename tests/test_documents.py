@@ -14,7 +14,9 @@ NAMING = [
     file
     for pattern in ("src/**/*.*", "scenarios/**/*.*", "baselines/*.json", "*.*", "Makefile")
     for file in ROOT.glob(pattern)
-    if file.suffix in ("", ".py", ".toml", ".yaml", ".json") and file.is_file()
+    if file.suffix in ("", ".py", ".toml", ".yaml", ".json")
+    and file.is_file()
+    and not file.name.startswith(".")
 ]
 
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
