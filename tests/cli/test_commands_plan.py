@@ -194,7 +194,7 @@ def test_a_band_below_the_noise_floor_is_an_error_and_all_are_told(
     for label in ("c1", "c4"):
         for metric in bands:
             assert f"{label}: the band of {metric} is below the noise floor" in told.err
-    assert told.err.count("to mend it: widen the band to ") == 4
+    assert told.err.count("fix: widen the band to ") == 4
     assert f"{two_scenarios / 'h200.yaml'}: h200-serve.gate.bands.output_throughput" in told.err
     assert "cannot gate so, see the error" in told.out  # and the plan is shown all the same
     plan = planned(capsys, "h200-serve", status=2)

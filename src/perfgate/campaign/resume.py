@@ -135,7 +135,7 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
     told = [f"{len(missing)} missing: {_some(missing)}"] if missing else []
     told += [f"{len(added)} more: {_some(added)}"] if added else []
     raise InputError(
-        f"other tests are selected than when run {facts['id']} was started",
+        f"the selected tests differ from those of run {facts['id']}",
         field="--resume",
         found="; ".join(told),
         expected=f"the {len(before)} tests selected then",
@@ -161,7 +161,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("synthetic", "a rehearsal, or not"),
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
-        ("injected", "what is changed on purpose"),
+        ("injected", "the list of --inject"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):
@@ -192,7 +192,7 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
             field="--resume",
             found=_told(engine),
             expected=_told(group["engine"]),
-            hint="measure another build in a run of its own",
+            hint="measure another build in a separate run",
         )
     changed = [name for name, was in group["content"].items() if content.get(name) != was]
     if changed:
@@ -201,7 +201,7 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
             field="--resume",
             found=", ".join(f"{name}: {content.get(name)}" for name in changed),
             expected=", ".join(f"{name}: {group['content'][name]}" for name in changed),
-            hint="measure what was changed in a run of its own",
+            hint="measure the changed scenario in a separate run",
         )
 
 

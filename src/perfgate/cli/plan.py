@@ -30,7 +30,7 @@ _HELP = {
     "--engine-version": "release under test (default: ask the program, else that of the document)",
     "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
     "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
-    "--gate": "a release depends on it: what would get no verdict is a failure (exit status 12)",
+    "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
 }
 
 

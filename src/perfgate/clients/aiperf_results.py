@@ -61,7 +61,7 @@ def lengths(workload: Workload) -> tuple[int, int]:
     """
     if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
         raise InputError(
-            "aiperf is only set up for synthetic prompts of one length",
+            "aiperf supports only synthetic prompts of one length",
             field="workload",
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given",

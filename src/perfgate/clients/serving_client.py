@@ -53,7 +53,7 @@ def prompts(client: str, target: Target, workload: Workload) -> list[str]:
         return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
     if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
         raise InputError(
-            f"{client} is not set up for these prompts",
+            f"{client} does not support these prompts",
             field="workload",
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given; or dataset sharegpt",

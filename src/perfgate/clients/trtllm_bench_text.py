@@ -218,7 +218,7 @@ def _require_one(lines: tuple[Line, ...]) -> None:
             "no_metrics",
             f"{len(overviews)} reports in one file",
             evidence=(overviews[1],),
-            hint="keep one report a file: nobody can tell which of them is meant",
+            hint="keep one report per file",
         )
     if not overviews and not is_report(lines):
         raise RunError("no_metrics", "trtllm-bench printed no report", evidence=last_line(lines))
@@ -238,7 +238,7 @@ def _require_whole(found: _Found, lines: tuple[Line, ...]) -> None:
     elif "P99" not in found.dataset_points:
         raise _cut(f"its {DATASET} are not whole", lines)
     elif not isinstance(found.facts.get("requests_completed"), int):
-        raise RunError("no_metrics", "the report does not tell its number of requests")
+        raise RunError("no_metrics", "the report does not state its number of requests")
 
 
 def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
@@ -254,7 +254,7 @@ def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
 def _cut(what: str, lines: tuple[Line, ...]) -> RunError:
     return RunError(
         "truncated_output",
-        f"the report stops in the middle: {what}",
+        f"the report is truncated: {what}",
         evidence=last_line(lines),
     )
 

@@ -55,9 +55,7 @@ def require_known_kind(found: Mapping[str, Any]) -> None:
     """
     kind = (found.get("model"), found.get("pre"))
     if kind != ("gpt2", "smollm"):
-        raise UnfitFile(
-            f"the tokenizer is {kind[0]}/{kind[1]}; only gpt2/smollm is known to come out right"
-        )
+        raise UnfitFile(f"the tokenizer is {kind[0]}/{kind[1]}; only gpt2/smollm is supported")
     missing = [
         name
         for name in ("tokens", "token_type", "merges", "bos_token_id", "eos_token_id")

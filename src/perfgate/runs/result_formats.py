@@ -119,7 +119,7 @@ def parse(content: str, client: str | None = None) -> Parsed:
     """
     if client is not None and client not in _FORMATS:
         raise InputError(
-            "no program whose results can be read alone",
+            "not a program whose results can be read alone",
             field="--client",
             found=client,
             expected="one of " + ", ".join(_FORMATS),

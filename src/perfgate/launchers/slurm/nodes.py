@@ -140,4 +140,4 @@ def _who(turn: _Lock, locks: dict[str, _Lock]) -> str:
     ]
     if turn.file is None and (first := turn.holder()) is not None:
         told.append(f"before us: {first}")
-    return "; ".join(told) or "somebody else's locks have not all been let go of yet"
+    return "; ".join(told) or "locks of others have not all been released yet"

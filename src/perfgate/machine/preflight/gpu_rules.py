@@ -54,7 +54,7 @@ def split(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001 - all rules are
     return Finding("failed", "split (MIG)") if known(gpu.is_split) else Finding("ok", "whole")
 
 
-@rule(GPU_RULES, "gpu processes", "nobody else", "wait until they end, or ask their owners")
+@rule(GPU_RULES, "gpu processes", "nobody else", "wait until they end, or contact their owners")
 def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Anybody there before the start disturbs the measurement."""
     users = known(gpu.processes)
@@ -125,11 +125,11 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     now, most = known(gpu.sm_mhz), known(gpu.sm_mhz_most)
     asked, usual = gpu.asked_mhz, gpu.asked_mhz_default
     if isinstance(asked, int) and isinstance(usual, int) and asked < usual:
-        return Finding("warning", f"applications are given {asked} MHz, by default {usual} MHz")
+        return Finding("warning", f"the applications clock is {asked} MHz, by default {usual} MHz")
     reasons = known(gpu.reasons)
     text = f"{now} of {most} MHz"
     if reasons & _ASKED:
-        return Finding("warning", f"{text}, held by what applications are given")
+        return Finding("warning", f"{text}, limited by the applications clock")
     if reasons & IDLE:
         return Finding("ok", f"at most {most} MHz, idle now")
     if not reasons and now < NEAR_MOST * most:
@@ -195,7 +195,7 @@ def links(gpu: GpuFacts, need: Need) -> Finding | None:
         return None
     ups = known(gpu.links)
     if not ups:
-        return Finding("unknown", "NVML tells of no NVLink")
+        return Finding("unknown", "NVML reports no NVLink")
     down = [str(number) for number, is_up in enumerate(ups) if not is_up]
     if not down:
         return Finding("ok", f"{len(ups)} up")

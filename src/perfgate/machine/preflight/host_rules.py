@@ -120,7 +120,7 @@ def model_cache(host: HostFacts, need: Need) -> Finding | None:
     free, held = known(host.hub.free_bytes), host.hub.held_bytes
     text = f"{gib(free)} free in {host.hub.folder}, {gib(held)} of the model"
     if need.weights_bytes is None:
-        return Finding("unknown", f"{text}; how large the model is, nothing says")
+        return Finding("unknown", f"{text}; the size of the model is unknown")
     missing = max(0, need.weights_bytes - held)
     expected = f"room for the missing {gib(missing)} of the weights"
     return Finding("failed" if free < missing else "ok", text, expected)

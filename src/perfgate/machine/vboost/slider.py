@@ -88,7 +88,7 @@ def _set(level: int, gpus: Sequence[str]) -> None:
             FAILURE,
             "setting vboost is not permitted",
             evidence=evidence,
-            hint="run as root or without vboost",
+            hint="requires root; or run without vboost",
         )
     raise RunError(
         FAILURE,
