@@ -132,7 +132,7 @@ def test_as_text(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
     suite_store().save(accepted(h200))
     assert main(["plan"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("14 gating tests: a loss is claimed wrongly in 2.5% a look")
+    assert lines[0].startswith("14 gating tests: at most 2.5% false alarms")
     assert "h200-serve (1xH200)" in lines
     assert "  build under test: llama.cpp 2026.10, the installed one" in lines
     assert "  c1, c4: compared with this machine itself, 5 fresh starts to be made first" in lines
@@ -267,7 +267,7 @@ def test_which_build_is_planned(
         return one["version"], one["build_source"], compared.split(" of ")[0].split()[-1]
 
     assert chosen() == ("2026.10", "the installed one", "2026.10")
-    assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
+    assert chosen("--engine-version", "2026.9") == ("2026.9", "as given", "2026.9")
     assert chosen("--engine-commit", "aaa") == ("2026.10", "the installed one", "2026.9")
 
     def missing(self: LlamaCpp, locations: Locations) -> EngineBuild:

@@ -158,7 +158,7 @@ def require_same(facts: Line, now: Line) -> None:
         InputError: one differs.
     """
     for name, words in (
-        ("synthetic", "a rehearsal, or not"),
+        ("synthetic", "whether it is a rehearsal"),
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
         ("injected", "the list of --inject"),
@@ -167,7 +167,7 @@ def require_same(facts: Line, now: Line) -> None:
     ):
         if name in facts and name in now and facts[name] != now[name]:
             raise InputError(
-                f"{words} is not as when run {facts['id']} was started",
+                f"{words} differs from run {facts['id']}",
                 field="--resume",
                 found=_told(now[name]),
                 expected=_told(facts[name]),
@@ -188,7 +188,7 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
     """
     if group["engine"] is not None and group["engine"] != engine:
         raise InputError(
-            f"another build of the engine than {group['scenario']} was measured with",
+            f"the engine's build differs from the one that {group['scenario']} was measured with",
             field="--resume",
             found=_told(engine),
             expected=_told(group["engine"]),

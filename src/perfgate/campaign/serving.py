@@ -150,7 +150,10 @@ def run_to_end(
     if ended.reason in ("silence", "total"):
         failure, why = "hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"
         if ended.reason == "total":
-            failure, why = "total_timeout", f"{job.name} was not done after {limits.total_s:.0f} s"
+            failure, why = (
+                "total_timeout",
+                f"{job.name} did not finish within {limits.total_s:.0f} s",
+            )
         if server is not None:  # a client that waits mostly waits for its server
             server.keep_evidence(why)
         raise RunError(failure, why, evidence=job.tail(5))

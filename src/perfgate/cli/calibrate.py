@@ -247,7 +247,7 @@ def _print(
         print(f"and {counted(others, 'metric')} that do not gate, in the file")
     for label in before.probes if before else ():
         if label not in calibrated.probes:
-            print(f"{label}: its stored noise is gone, as it was not measured again")
+            print(f"{label}: its stored noise is removed: it was not measured again")
     for line in notes:
         print(line)
 

@@ -95,8 +95,8 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
 def _print(plan: Plan) -> None:
     rule = plan.rule
     print(
-        f"{plan.tests} gating tests: a loss is claimed wrongly in {rule.alpha:.1%} a look at most, "
-        f"one of the band is missed in {rule.beta:.1%}"
+        f"{plan.tests} gating tests: at most {rule.alpha:.1%} false alarms, and "
+        f"{rule.beta:.1%} missed losses of one band, per look"
     )
     for one in plan.scenarios:
         print()

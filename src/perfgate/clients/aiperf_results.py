@@ -201,7 +201,9 @@ def _off(true: float, asked: int) -> bool:
 
 
 def _other_length(name: str, true: float, asked: int, hint: str) -> RunError:
-    return RunError("incomplete", f"{name} was {true:g} tokens, not the {asked} asked", hint=hint)
+    return RunError(
+        "incomplete", f"{name} was {true:g} tokens, not the {asked} requested", hint=hint
+    )
 
 
 def require_cold_cache(summary: Summary) -> int | None:

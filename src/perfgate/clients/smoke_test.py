@@ -64,7 +64,7 @@ def _answer(endpoint: Endpoint, smoke: Smoke, prompt: str, within_s: float) -> s
     if smoke.max_tokens is not None and tokens > smoke.max_tokens:
         raise RunError(
             "incomplete",
-            f"{tokens} tokens answered, at most {smoke.max_tokens} asked",
+            f"{tokens} tokens in the answer, at most {smoke.max_tokens} requested",
             evidence=(text[:200],),
         )
     return text

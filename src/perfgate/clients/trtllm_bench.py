@@ -69,7 +69,7 @@ def _report(folder: Path) -> BenchReport:
     if path.is_file():
         fields = decoded(path.read_bytes(), path.name)
         if not trtllm_bench_json.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is no report of {CLIENT}")
+            raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
         return trtllm_bench_json.parse(fields)
     for log in logged(folder, "benchmark"):
         lines = lines_of(log)

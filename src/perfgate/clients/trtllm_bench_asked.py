@@ -95,7 +95,7 @@ def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
         raise RunError(
             "no_metrics",
             "the report has no TTFT and TPOT, although the answers are to be streamed",
-            hint="look whether the program was called with --streaming",
+            hint="check that the program was called with --streaming",
         )
     if streamed and not asked:
         _refuse("streaming", shown=True, asked=False)

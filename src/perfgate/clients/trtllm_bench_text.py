@@ -182,7 +182,7 @@ def _read_value(found: _Found, label: str, value: str, line: Line) -> None:
     metric, factor = (PERFORMANCE | STREAMING)[key]
     measured = positive(value, line.evidence) * factor
     if found.metrics.setdefault(metric, measured) != measured:
-        raise RunError("no_metrics", f"{label} is there twice", evidence=(line.evidence,))
+        raise RunError("no_metrics", f"{label} appears twice", evidence=(line.evidence,))
 
 
 def _fact(name: str, value: str) -> Json:
@@ -246,7 +246,7 @@ def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
     if found.groups and "Latency" not in found.groups:
         raise _cut("no breakdown of the request latency", lines)
     if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:
-        raise _cut("its statistics of speculative decoding are not whole", lines)
+        raise _cut("its statistics of speculative decoding are incomplete", lines)
     if len(found.headed) > len(found.groups) + (DATASET in found.sections):
         raise _cut(f"nothing below {found.headed[-1].rstrip(' -')!r}", lines)
 

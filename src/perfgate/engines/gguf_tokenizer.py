@@ -34,7 +34,7 @@ def metadata(model: Path) -> dict[str, Any]:
     try:
         fields = gguf.GGUFReader(model).fields
     except (OSError, ValueError, IndexError, KeyError) as error:
-        raise UnfitFile(f"{model} is not a whole GGUF file: {error}") from error
+        raise UnfitFile(f"{model} is not a complete GGUF file: {error}") from error
     prefix = "tokenizer.ggml."
     found = {
         name.removeprefix(prefix): field.contents()

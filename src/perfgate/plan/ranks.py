@@ -86,7 +86,7 @@ def required_hosts_for(ranks: Ranks, locations: Locations) -> tuple[str, ...]:
 
 def _too_few(hosts: tuple[str, ...], ranks: Ranks) -> InputError:
     return InputError(
-        "not all nodes are known",
+        "too few nodes are named",
         field=HOSTS,
         found=" ".join(hosts) or "nothing",
         expected=f"{ranks.nodes} host names, separated by blanks or commas",

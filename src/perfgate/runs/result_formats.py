@@ -167,7 +167,7 @@ def _decoded(text: str, lines: Lines) -> Fields:
         fields: Fields = json.loads(text)
     except json.JSONDecodeError as error:
         raise RunError(
-            "truncated_output", f"not whole JSON: {error}", evidence=last_line(lines)
+            "truncated_output", f"not complete JSON: {error}", evidence=last_line(lines)
         ) from error
     return fields
 

@@ -27,7 +27,7 @@ def of(name: str, checks: tuple[Check, ...]) -> Check:
 
 
 WRONG = InputError(
-    "the folder of weights is not complete",
+    "the folder of weights is incomplete",
     file=Path("/models/small"),
     field="small.model.weights.shards",
     found="3 files",
@@ -90,8 +90,7 @@ def test_an_input_error_keeps_its_parts() -> None:
     assert asked(SoftwareCheck("model", "weights", wrong), tools(Made())) == Check(
         "model",
         "failed",
-        "/models/small: small.model.weights.shards: the folder of weights is not complete "
-        "(3 files)",
+        "/models/small: small.model.weights.shards: the folder of weights is incomplete (3 files)",
         "4 shards",
         "fetch it again",
     )

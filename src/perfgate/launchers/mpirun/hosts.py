@@ -105,7 +105,7 @@ def chosen_hosts(
                     yield locks
                 return
         for host, why in failed.items():
-            request.tell(f"{host.name} is left out: {why}")
+            request.tell(f"{host.name} is skipped: {why}")
         left_out |= failed
 
 
@@ -216,7 +216,7 @@ def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:
 
 def _too_few(names: Sequence[str], needed: int) -> InputError:
     return InputError(
-        "not all hosts are known",
+        "too few hosts are named",
         field="mpirun.hosts",
         found=" ".join(names) or "nothing",
         expected=f"{needed} different hosts, the server's first",

@@ -100,7 +100,7 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
     if ended.reason == "total":
         raise RunError(
             "hang",
-            f"perfgate doctor gave no answer on {node} in {DOCTOR_S:.0f} s",
+            f"perfgate doctor did not answer on {node} in {DOCTOR_S:.0f} s",
             evidence=job.tail(5),
         )
     try:

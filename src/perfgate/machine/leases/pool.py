@@ -245,7 +245,7 @@ class _Waiting:
         raise RunError(
             FAILURE,
             f"{self.request} did not become free in {self.waited_s:.0f} s: {'; '.join(why)}",
-            hint="wait until they are done or ask whose they are; who has the locks open: "
+            hint="wait until they are done, or contact their owners; who has the locks open: "
             f"`fuser -v {self.folder.path}/*.lock`, who is on the GPUs: `nvidia-smi`",
         )
 

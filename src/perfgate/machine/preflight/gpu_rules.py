@@ -54,7 +54,9 @@ def split(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001 - all rules are
     return Finding("failed", "split (MIG)") if known(gpu.is_split) else Finding("ok", "whole")
 
 
-@rule(GPU_RULES, "gpu processes", "nobody else", "wait until they end, or contact their owners")
+@rule(
+    GPU_RULES, "gpu processes", "no other process", "wait until they end, or contact their owners"
+)
 def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Anybody there before the start disturbs the measurement."""
     users = known(gpu.processes)
@@ -141,7 +143,7 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     GPU_RULES,
     "gpu throttling",
     "not slowed down",
-    "let it cool; look at cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
+    "let it cool; check cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
 )
 def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Heat, power brake, hardware protection; a power cap is a GPU's normal life."""
@@ -171,7 +173,7 @@ def persistence(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     GPU_RULES,
     "gpu temperature",
     f"more than {CLOSE_C} °C before it slows down",
-    "let it cool; look at fans and neighbours",
+    "let it cool; check fans and neighbours",
 )
 def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """What is left until the GPU slows itself down, before any load of ours."""
