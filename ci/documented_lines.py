@@ -34,6 +34,7 @@ REASONS = {
     "changes the system": False,
     "changes the checkout": False,
     "a step of .ci/run": False,
+    "a step of ci/wheel.sh": False,
 }
 
 _PROGRAMS = ("pytest", "perfgate", "make", "python", "python3", "pip", "docker")

@@ -195,7 +195,7 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
     with pytest.raises(InputError) as caught:
         require_same_selection(FACTS, list("abcde"), ["e", "f"])
     told = str(caught.value)
-    assert "--resume: other tests are selected than when run one was started" in told
+    assert "--resume: the selected tests differ from those of run one" in told
     assert "4 missing: a, b, c, …; 1 more: f" in told
     assert "repeat its arguments: pytest -m b200 '--api-key=***'" in told
 

@@ -102,7 +102,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("change", [{"dataset": "sharegpt"}, {"isl": None}, {"osl": None}])
     def test_refuses_prompts_it_does_not_make(self, change: dict[str, Any]) -> None:
-        with pytest.raises(InputError, match="only set up for synthetic prompts"):
+        with pytest.raises(InputError, match="supports only synthetic prompts"):
             argv(replace(WORKLOAD, **change))
 
 
