@@ -135,10 +135,15 @@ class StandardStreams:
         return "" if self.out.failure is None else str(self.out.failure.strerror)
 
     def restore(self) -> None:
-        """Put back the streams that were there before."""
+        """Put back the streams that were there before; a closed one stays replaced.
+
+        Much code takes for granted that there is one.
+        """
         self.out.restore()
         self.err.restore()
-        sys.stdout, sys.stderr = self._before
+        out, err = self._before
+        sys.stdout = out or sys.stdout
+        sys.stderr = err or sys.stderr
 
 
 def occupy_standard_descriptors() -> None:
