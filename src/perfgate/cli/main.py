@@ -17,6 +17,7 @@ from perfgate.verdicts.exit_status import ExitStatus
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
 # only the chosen one is imported, so that --help is quick.
 COMMANDS = {
+    "init": "lay out a gate repository, for baselines and scenarios of your own",
     "scenarios": "list, show and validate scenarios; their commands",
     "plan": "what a gate could show and what it would cost, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
@@ -41,7 +42,7 @@ parse: a file holds no usable result; judge, compare: a regression; calibrate: n
 2 wrong usage or unusable input; 15 perfgate itself failed: a bug, nothing is claimed; 16 standard
 output, or a file, could not be written: it is closed or full; 130 interrupted. judge and compare
 also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and plan
-12 something got no verdict. All, with those of a pytest run: docs/verdicts.md
+12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
 """
 
 

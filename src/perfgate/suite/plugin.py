@@ -26,6 +26,7 @@ from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.selection import all_markers
+from perfgate.suite.folders import settle_folders
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.parametrize import (
     CLAIM_MARKER,
@@ -53,6 +54,7 @@ _BUG = "perfgate_bug"  # attribute of a test's report, which a worker's report k
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    settle_folders(config)
     session = config.stash[SESSION] = SuiteSession(config)
     with usage_errors():
         session.require_sense()
