@@ -185,7 +185,7 @@ class TestWhatIsLeft:
 
     @pytest.mark.parametrize("change", [{"isl": 900}, {"osl": 900}])
     def test_other_lengths_than_asked(self, tmp_path: Path, change: dict[str, int]) -> None:
-        with pytest.raises(RunError, match="not the 900 asked") as caught:
+        with pytest.raises(RunError, match="not the 900 requested") as caught:
             parse(tmp_path, replace(WORKLOAD, **change))
         assert caught.value.failure == "incomplete"
 
