@@ -16,7 +16,7 @@ REPORT = PreflightReport(
     (
         Check("gpus", "ok", "8×NVIDIA B200: 0, 1", "8×B200"),
         Check("gpu persistence", "warning", "GPU 1: off", "persistence mode on", "-pm 1 as root"),
-        Check("hosts", "unknown", "asked only with --reach"),
+        Check("hosts", "unknown", "checked only with --reach"),
     ),
     {"driver": "580.65.06"},
     ("0", "1"),
@@ -114,7 +114,7 @@ h200-serve on node7
 check            outcome  found
 gpus             ok       8×NVIDIA B200: 0, 1
 gpu persistence  warning  GPU 1: off
-hosts            unknown  asked only with --reach
+hosts            unknown  checked only with --reach
 
 gpu persistence: warning
   found: GPU 1: off

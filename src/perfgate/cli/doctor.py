@@ -25,11 +25,11 @@ _WIDTH = 70
 
 
 _HELP = {
-    "--scenario": "look closely at the machine for this one (preflight)",
+    "--scenario": "check this machine for this scenario (preflight)",
     "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
     "--run-dir": "where the run's files would go (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
-    "--try-vboost": "set the GPUs' vboost slider, see that it is set, and put back what was there",
+    "--try-vboost": "set the GPUs' vboost slider, check that it is set, and restore it",
     "--launcher": "how its programs would be started (default: local)",
     "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
     "scenario",

@@ -21,10 +21,10 @@ from perfgate.verdicts.exit_status import ExitStatus
 COMMANDS = {
     "init": "lay out a gate repository, for baselines and scenarios of your own",
     "scenarios": "list, show and validate scenarios; their commands",
-    "plan": "what a gate could show and what it would cost, before GPU time is spent",
+    "plan": "what a gate can detect and what it costs, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
     "calibrate": "measure the noise of a scenario on this machine, for the gate to use",
-    "judge": "a verdict for numbers from anywhere, given as options or as JSON lines",
+    "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",

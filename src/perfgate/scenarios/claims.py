@@ -68,7 +68,7 @@ def _needs_one_other(claim: Claim) -> Iterator[Problem]:
     if claim.value is not None and claim.expect == "worse":
         yield Problem(
             ("expect",),
-            "a number is to be reached, not to be missed",
+            "a value can only be reached: expect better",
             claim.expect,
             "better or not_worse",
         )
@@ -78,7 +78,7 @@ def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
     if claim.margin and claim.expect != "not_worse":
         yield Problem(
             ("margin",),
-            "a margin that nothing uses",
+            "the margin is not used",
             f"margin {claim.margin:g} with expect {claim.expect}",
             "expect not_worse, or no margin",
         )
@@ -130,7 +130,7 @@ def _can_be_compared(
     if one is not None and other is not None and one.hardware != other.hardware:
         yield Problem(
             ("versus",),
-            "the two scenarios never run on the same machine",
+            "the two scenarios run on different hardware",
             f"{one.hardware.label} and {other.hardware.label}",
             "scenarios of the same hardware",
         )

@@ -50,7 +50,7 @@ def misplaced_point(
     if concurrency is None:
         return None
     if is_accuracy(metric):
-        return Problem(path, "a score has no sweep point", hint="take concurrency away")
+        return Problem(path, "a score has no sweep point", hint="remove concurrency")
     sweep = scenario.workload.concurrency if scenario.workload else ()
     if concurrency in sweep:
         return None
@@ -107,7 +107,7 @@ def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
                 path,
                 "metric is only reported, unless it gets a band",
                 name,
-                hint=f"add it to gate.bands, e.g. {name}: 0.25, or take it out",
+                hint=f"add it to gate.bands, e.g. {name}: 0.25, or remove it",
             )
 
 
@@ -130,7 +130,7 @@ def _bands_are_of_gate_metrics(scenario: Scenario) -> Iterator[Problem]:
                 ("gate", "bands", name),
                 "band of a metric that does not gate",
                 expected="one of " + ", ".join(scenario.gate.metrics),
-                hint="add the metric to gate.metrics, or take the band out",
+                hint="add the metric to gate.metrics, or remove the band",
             )
 
 

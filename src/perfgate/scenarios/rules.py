@@ -42,7 +42,7 @@ def _gpus_fit_their_name(scenario: Scenario) -> Iterator[Problem]:
             ("hardware", "gpus"), "GPUs without a name", hardware.gpus, "0, as gpu is none"
         )
     if hardware.gpu != "none" and hardware.gpus == 0:
-        yield Problem(("hardware", "gpus"), f"no {hardware.gpu} asked for", 0, "at least 1")
+        yield Problem(("hardware", "gpus"), f"no {hardware.gpu} requested", 0, "at least 1")
 
 
 def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
@@ -50,7 +50,7 @@ def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
     if gpus % nodes:
         yield Problem(
             ("hardware", "nodes"),
-            "GPUs do not spread evenly over the nodes",
+            "GPUs cannot be divided evenly among the nodes",
             f"{gpus} GPUs on {nodes} nodes",
             f"a divisor of {gpus}",
         )

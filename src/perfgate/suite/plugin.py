@@ -121,7 +121,7 @@ class SuiteSession:
     def campaigns(self) -> Campaigns:
         """The campaigns of this process."""
         if self._campaigns is None:
-            raise self._unusable or RuntimeError("no test of the suite was collected here")
+            raise self._unusable or RuntimeError("no test of the suite was collected")
         return self._campaigns
 
     def record_skip(self, node: str, probe: Selected, reason: str) -> None:
