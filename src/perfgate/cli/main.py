@@ -14,6 +14,7 @@ from perfgate.cli.about import PrintCompletion, PrintVersion
 from perfgate.cli.command_parser import CommandParser
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.output_stream import standard_streams
+from perfgate.core.paths import packaged
 from perfgate.verdicts.exit_status import ExitStatus
 
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
@@ -45,6 +46,8 @@ parse: a file holds no usable result; judge, compare: a regression; calibrate: n
 output, or a file, could not be written: it is closed or full; 130 interrupted. judge and compare
 also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and plan
 12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
+
+the documents that are named docs/...: {docs}
 """
 
 
@@ -58,7 +61,7 @@ def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentPar
     root = CommandParser(
         prog="perfgate",
         description=purpose,
-        epilog=_EPILOG,
+        epilog=_EPILOG.format(docs=packaged() / "docs"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument(
