@@ -1,0 +1,107 @@
+"""Environment variables: the table, the page, and what the code really reads are the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perfgate.core import programs
+from perfgate.core.environment_variables import (
+    PROGRAM_FAMILY,
+    VARIABLES,
+    unknown_variables,
+    variables_set,
+)
+from perfgate.core.programs import PROGRAM_PREFIX, Program
+from perfgate.engines.gguf_model import MODELS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "perfgate"
+TABLE = SOURCES / "core" / "environment_variables.py"
+NAMES = {one.name for one in VARIABLES}
+# A name in quotes is read, set or told to a person; one in running text is only spoken of.
+QUOTED = re.compile(r"""["'](PERFGATE_[A-Z0-9_]*[A-Z0-9])["'=]""")
+
+
+def page() -> str:
+    (found,) = (ROOT / "docs").rglob("variables.md")
+    return found.read_text(encoding="utf-8")
+
+
+def test_every_variable_of_the_code_is_in_the_table() -> None:
+    files = [file for file in SOURCES.rglob("*.py") if file != TABLE]
+    read = {name for file in files for name in QUOTED.findall(file.read_text())}
+    assert len(read) > 10
+    assert sorted(read - NAMES) == []
+
+
+def test_every_variable_of_the_table_is_read_somewhere() -> None:
+    texts = [file.read_text() for file in SOURCES.rglob("*.py") if file != TABLE]
+    texts += [file.read_text() for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    models = {model.variable for model in MODELS.values()}
+    unread = {
+        name
+        for name in NAMES - models - {PROGRAM_FAMILY}
+        if not any(f'"{name}' in text for text in texts)
+    }
+    assert unread == set()
+
+
+def test_a_model_that_can_be_named_is_in_the_table() -> None:
+    assert {model.variable for model in MODELS.values()} <= NAMES
+
+
+def test_the_page_has_the_table() -> None:
+    for who in ("you", "perfgate", "the tests"):
+        rows = [f"| `{one.name}` | {one.meaning} |" for one in VARIABLES if one.set_by == who]
+        assert rows
+        assert "\n".join(["|---|---|", *rows, ""]) in page()
+    assert len(re.findall(r"^\| `PERFGATE_", page(), flags=re.MULTILINE)) == len(VARIABLES)
+
+
+def test_the_page_names_every_program() -> None:
+    known = {one.variable for one in vars(programs).values() if isinstance(one, Program)}
+    text = page()
+    told = text[text.index("`<NAME>` of a program") : text.index("The Python of TensorRT-LLM")]
+    assert {PROGRAM_PREFIX + name for name in re.findall(r"`([A-Z_]+)`", told)} == known
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PERFGATE_MODLES", "; did you mean PERFGATE_MODELS?"),
+        ("PERFGATE_MODEL", "; did you mean PERFGATE_MODELS?"),
+        ("PERFGATE_PROGRAM_TRTLLM_BNCH", "; did you mean PERFGATE_PROGRAM_TRTLLM_BENCH?"),
+        ("PERFGATE_PROGRAM_TRTLLM-SERVE", "; did you mean PERFGATE_PROGRAM_TRTLLM_SERVE?"),
+        ("PERFGATE_QQQQ", ""),
+        ("PERFGATE_", ""),
+    ],
+)
+def test_an_unknown_name_is_told_with_what_may_be_meant(name: str, meant: str) -> None:
+    assert unknown_variables([name]) == (f"{name}: perfgate has no such variable{meant}",)
+
+
+def test_all_known_names_and_those_of_others_are_no_fault() -> None:
+    known = NAMES - {PROGRAM_FAMILY}
+    assert unknown_variables([*known, "PERFGATE_PROGRAM_AIPERF", "PERFGATES", "HOME"]) == ()
+
+
+def test_the_program_of_an_engine_of_ones_own_is_known() -> None:
+    variable = "PERFGATE_PROGRAM_ENGINE_OF_MINE"
+    assert unknown_variables([variable])
+    assert Program("engine-of-mine", "mine", "me").variable == variable
+    assert unknown_variables([variable]) == ()
+
+
+def test_those_that_are_set_without_their_secrets() -> None:
+    found = variables_set(
+        {
+            "PERFGATE_SITE": "here.yaml",
+            "PERFGATE_API_KEY": "abc",
+            "PERFGATE_PROGRAM_AIPERF": "aiperf --api-key=abc",
+            "HOME": "/root",
+        }
+    )
+    assert found["PERFGATE_SITE"] == "here.yaml"
+    assert set(found) == {"PERFGATE_API_KEY", "PERFGATE_PROGRAM_AIPERF", "PERFGATE_SITE"}
+    assert "abc" not in str(found)
