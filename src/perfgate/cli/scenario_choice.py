@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfgate.cli.input_warnings import warn_of_release, warn_of_variables
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
@@ -40,11 +41,12 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def load(folder: Path | None) -> LoadedSuite:
-    """The scenarios and claims of `folder`, or the suite's.
+    """The scenarios and claims of `folder`, or the suite's; warns of unknown variables.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
+    warn_of_variables()
     return load_suite(folder or repository() / "scenarios")
 
 
@@ -81,7 +83,12 @@ def shaped(scenarios: Sequence[Scenario], name: str, shapes: Sequence[str]) -> t
 
 
 def build_of(scenario: Scenario, version: str | None) -> EngineBuild:
-    """The engine's build: the given release, else the document's, else the installed one."""
+    """The engine's build: the given release, else the document's, else the installed one.
+
+    Raises:
+        InputError: the given release is none.
+    """
+    warn_of_release([scenario], version)
     version = version or scenario.source.engine_version
     if version is None:
         return engine[scenario.engine.name]().build(Locations.of_environment())

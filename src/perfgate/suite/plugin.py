@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import FrameType
 
@@ -155,6 +155,7 @@ class SuiteSession:
         if self._campaigns is not None or not (selected or self.options.resumes):
             return
         self.options.require_here(selected)
+        self._warn(self.options.warnings(selected))
         try:
             run = self.open_run()
             campaigns = self.options.campaigns(run)
@@ -168,6 +169,13 @@ class SuiteSession:
                 self._refuse()
             raise
         self._campaigns = campaigns
+
+    def _warn(self, lines: Iterable[str]) -> None:
+        """Tell what is worth a look, on the terminal: a warning of Python could be an error."""
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None:
+            for line in lines:
+                terminal.write_line(f"perfgate: warning: {line}", yellow=True)
 
     def _join(self, selected: Mapping[str, Selected]) -> None:
         """Take part as a worker in what the main process admits, or tells the fault of."""
@@ -222,7 +230,11 @@ class SuiteSession:
         if self._unusable is not None:
             raise pytest.UsageError(str(self._unusable))
         found = {item.nodeid: probe for item in session.items if (probe := selected_by(item))}
-        if not found or self.config.option.collectonly:
+        if not found:
+            return
+        if self.config.option.collectonly:
+            with usage_errors():
+                self._warn(self.options.warnings(found))
             return
         with usage_errors():
             if self._worker_input is None:
