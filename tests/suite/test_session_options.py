@@ -1,6 +1,5 @@
 """Session options: what the command line asks for, read when needed; a wrong option is told."""
 
-import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.runs.records import RunFolder
 from perfgate.suite.session_options import SessionOptions
 
-ROOT = Path(__file__).parents[2]
 DEFAULTS = {
     "--rehearse": False,
     "--launcher": "local",
@@ -72,13 +70,6 @@ def test_files_are_read_when_they_are_needed(two_scenarios: Path) -> None:
         _ = session.scenarios
 
 
-@pytest.fixture
-def waiver_schema(suite_root: Path) -> None:
-    """What waivers are checked by, in the checkout of this test."""
-    shutil.copy(ROOT / "waivers.schema.json", suite_root)
-
-
-@pytest.mark.usefixtures("waiver_schema")
 def test_a_rehearsal_lets_no_loss_through(two_scenarios: Path) -> None:
     file = two_scenarios / "waivers.yaml"
     one = (
@@ -90,7 +81,6 @@ def test_a_rehearsal_lets_no_loss_through(two_scenarios: Path) -> None:
     assert asked(waivers=file, rehearse=True).waivers == ()
 
 
-@pytest.mark.usefixtures("waiver_schema")
 @pytest.mark.parametrize("rehearse", [False, True])
 def test_a_file_of_waivers_must_be_there_and_right(two_scenarios: Path, rehearse: bool) -> None:
     with pytest.raises(SeveralInputErrors, match=r"none\.yaml"):

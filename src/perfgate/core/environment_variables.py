@@ -40,16 +40,11 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "PERFGATE_PROGRAM_TRTLLM_BENCH=/opt/trtllm/bin/trtllm-bench; unset: the program beside "
         "perfgate's interpreter, else the one on PATH",
     ),
-    EnvironmentVariable(
-        "PERFGATE_ROOT",
-        "the folder with scenarios/ and baselines/; unset: the nearest one above the working "
-        "folder",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_HOME",
-        "the machine's own store of baselines and caches; unset: .perfgate in the folder above",
-    ),
-    EnvironmentVariable("PERFGATE_SITE", "the site file; unset: site.yaml, which may be missing"),
+    EnvironmentVariable("PERFGATE_ROOT", "the gate repository; unset: as above"),
+    EnvironmentVariable("PERFGATE_SCENARIOS", "folders of scenario files, with : between"),
+    EnvironmentVariable("PERFGATE_BASELINES", "the folder of accepted baselines"),
+    EnvironmentVariable("PERFGATE_SITE", "the site file, which must then be there"),
+    EnvironmentVariable("PERFGATE_HOME", "the machine's own store of baselines and caches"),
     EnvironmentVariable(
         "PERFGATE_MODELS",
         "a folder with one folder per model; unset: models are called by their public names",

@@ -19,7 +19,7 @@ from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
-from perfgate.core.paths import machine_store, repository
+from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -175,4 +175,4 @@ class SessionOptions:
 
     @cached_property
     def _loaded(self) -> LoadedSuite:
-        return load_suite(self._option("--scenarios") or repository() / "scenarios")
+        return load_suite(scenario_folders())
