@@ -12,7 +12,7 @@ from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
 from perfgate.core.secrets import mask_environment
 
 PREFIX = "PERFGATE_"
-PROGRAM_FAMILY = f"{PROGRAM_PREFIX}<NAME>"
+_STANDINS = "PERFGATE_STANDIN_"
 
 Setter = Literal["you", "perfgate", "the tests"]
 
@@ -35,7 +35,7 @@ class EnvironmentVariable:
 
 VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable(
-        PROGRAM_FAMILY,
+        f"{PROGRAM_PREFIX}<NAME>",
         "how a program is called, with its first arguments, e.g. "
         "PERFGATE_PROGRAM_TRTLLM_BENCH=/opt/trtllm/bin/trtllm-bench; unset: the program beside "
         "perfgate's interpreter, else the one on PATH",
@@ -91,6 +91,7 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable(
         "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
     ),
+    EnvironmentVariable(f"{_STANDINS}<NAME>", "what a stand-in of the tests does", "the tests"),
 )
 
 
@@ -102,9 +103,9 @@ def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_variables(environment: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each name in `environment` that looks like perfgate's and is not."""
-    known = {one.name for one in VARIABLES if one.name != PROGRAM_FAMILY}
-    known |= known_program_variables()
-    wrong = sorted(name for name in environment if name.startswith(PREFIX) and name not in known)
+    known = {one.name for one in VARIABLES if "<" not in one.name} | known_program_variables()
+    named = (name for name in environment if name.startswith(PREFIX))
+    wrong = sorted(name for name in named if name not in known and not name.startswith(_STANDINS))
     return tuple(f"{name}: perfgate has no such variable{_meant(name, known)}" for name in wrong)
 
 
