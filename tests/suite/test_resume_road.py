@@ -290,7 +290,7 @@ def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
     require_refused(road, "--run-dir", str(road.folder), told=("--run-dir beside it",))
     records = road.folder / "records.jsonl"
     whole = records.read_text()
-    records.write_text(whole.replace('"judgements": [{', '"judgements": [{"metric": 5, ', 1))
+    records.write_text(whole.replace('"judgements": []', '"judgements": [5]', 1))
     require_refused(road, told=("records.jsonl:", "judgements: a record is not whole"))
     first, *rest = whole.splitlines(keepends=True)
     records.write_text("".join([first, rest[0][:40] + "\n", *rest[1:]]))
