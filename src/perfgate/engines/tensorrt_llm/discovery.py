@@ -11,6 +11,7 @@ from perfgate.core.program_query import ask_here
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.program_output import LIMIT_S, answer
+from perfgate.engines.tensorrt_llm.python_package import VERSION_CODE
 
 # The release containers set both (docker/Dockerfile.multi).
 VERSION_VARIABLE = "TRT_LLM_VERSION"
@@ -23,7 +24,6 @@ _ANSWER = re.compile(
     r"^\s*(?:trtllm-\w+\s*,?\s*|tensorrt[-_]llm\s*)?(?:version:?\s*)?" + _VERSION + r"\s*$",
     re.IGNORECASE,
 )
-_METADATA = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -42,7 +42,7 @@ def installed(locations: Locations) -> EngineBuild:
     """
     version = (
         version_in(_printed(locations, TRTLLM_BENCH, "--version"))
-        or version_in(_printed(locations, TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        or version_in(_printed(locations, TENSORRT_LLM_PYTHON, "-c", VERSION_CODE))
         or version_in(_variable(locations, VERSION_VARIABLE))
     )
     if version is None:
