@@ -92,8 +92,8 @@ def program_version(program: Program, locations: Locations, within_s: float) -> 
     if not answer.is_good or not words:
         why = "it printed nothing" if answer.is_good else answer.trouble
         raise MissingProgram(
-            f"{program.executable} does not tell its version: {why}",
-            hint=f"it comes with {program.provided_by}; or say where a whole installation is with "
+            f"{program.executable} does not report its version: {why}",
+            hint=f"it comes with {program.provided_by}; or name a complete installation in "
             f"{program.variable}",
         )
     return words[-1]

@@ -77,7 +77,7 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "the machine's folder of locks, the same for all of its users; unset: /tmp/perfgate-leases",
     ),
     EnvironmentVariable(
-        "PERFGATE_FAKE_GPUS", "how many GPUs are made up, for tests and demonstrations of leases"
+        "PERFGATE_FAKE_GPUS", "how many GPUs are simulated, for tests and demonstrations of leases"
     ),
     EnvironmentVariable("PERFGATE_SCENARIO", "the scenario that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_PROBE", "the probe that a program runs for", "perfgate"),

@@ -93,7 +93,7 @@ class Program:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
                 "or on PATH",
-                hint=f"it comes with {self.provided_by}; or say where it is with {self.variable}",
+                hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
         return (_absolute(path), *self.arguments)
 
@@ -111,7 +111,7 @@ class Program:
             f"no executable for {self.name}",
             field=self.variable,
             found=repr(setting),
-            expected="a program and, if need be, its first arguments",
+            expected="a program and, optionally, its first arguments",
             hint=f"set it to where {self.executable} is, or unset it",
         )
 

@@ -54,9 +54,9 @@ class LmEval(Evaluator):
         answer = locations.ask(argv, _VERSION_WITHIN_S)
         if not answer.is_good:
             raise MissingProgram(
-                f"lm_eval does not tell its version: {answer.trouble}",
-                hint=f"it comes with {LM_EVAL.provided_by}; or say where a whole installation is "
-                f"with {LM_EVAL.variable}",
+                f"lm_eval does not report its version: {answer.trouble}",
+                hint=f"it comes with {LM_EVAL.provided_by}; or name a complete installation in "
+                f"{LM_EVAL.variable}",
             )
         return answer.stdout.strip()
 

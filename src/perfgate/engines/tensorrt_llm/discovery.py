@@ -48,8 +48,8 @@ def installed(locations: Locations) -> EngineBuild:
     if version is None:
         raise MissingProgram(
             f"TensorRT-LLM is not installed: neither {TRTLLM_BENCH.executable} nor the package "
-            f"tensorrt_llm tells a version, and {VERSION_VARIABLE} is not set",
-            hint="run inside its release container, say where its programs are with "
+            f"tensorrt_llm reports a version, and {VERSION_VARIABLE} is not set",
+            hint="run inside its release container, name its programs in "
             f"{TRTLLM_BENCH.variable} and {TENSORRT_LLM_PYTHON.variable}, or give "
             "--engine-version",
         )
