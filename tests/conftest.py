@@ -28,8 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _leases_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Locks of their own: tests wait for nobody who measures here, and nobody for them."""
+    """Locks of their own: tests wait for nobody who measures here, and nobody for them.
+
+    And no width of a terminal: pytest-xdist tells its workers one, which programs would inherit.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
         patch.setenv("PERFGATE_LEASES", str(tmp_path_factory.mktemp("leases")))
         yield
 

@@ -530,8 +530,10 @@ waivers:
 def test_no_list_is_no_waiver_but_a_named_one_must_be_there(checkout: Path) -> None:
     assert load_waivers() == ()
     assert load_waivers(checkout / "waivers.yaml") == ()
-    (error,) = refused(checkout / "other.yaml")
-    assert error.problem == "cannot be read"
+    with pytest.raises(SeveralInputErrors) as told:
+        load_waivers(checkout / "other.yaml")
+    (error,) = told.value.errors
+    assert (error.field, error.found) == ("--waivers", checkout / "other.yaml")
 
 
 def test_an_empty_list_is_no_waiver(checkout: Path) -> None:

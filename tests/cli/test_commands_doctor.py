@@ -1,14 +1,18 @@
 import json
-from dataclasses import asdict
+import os
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from building import MACHINE, machine
 
 from perfgate.cli.main import main
+from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.paths import PACKAGED, scenario_folders
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
-from perfgate.plan.toolchain import Toolchain
+from perfgate.machine.preflight.software import judge_software
+from perfgate.scenarios.files import LoadedSuite, load_suite
 
 Capture = pytest.CaptureFixture[str]
 
@@ -26,9 +30,10 @@ SICK = Check("gpu errors", "failed", "GPU 0: 1 uncorrected", "none", "reset the 
 
 @pytest.fixture(autouse=True)
 def everything_but_gpus(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without GPUs; every program there."""
+    """A machine without GPUs; every program there; no variables of whoever runs the tests."""
     monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: MACHINE)
-    monkeypatch.setattr(Toolchain, "require", lambda self: None)
+    monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools: ())
+    monkeypatch.setattr("perfgate.cli.doctor.variables_set", lambda environment: {})
 
 
 @pytest.fixture
@@ -58,8 +63,10 @@ def test_what_can_run_and_why_not_the_rest(capsys: Capture) -> None:
     ]
     assert [line.split(None, 1) for line in lines[3:]] == [
         ["scenario", "can run here"],
-        ["h200-serve", "no: needs 1×H200, found none (no nvidia-smi on PATH)"],
+        ["h200-serve", "no: needs 1×H200, found none (no nvidia-smi on PATH) [fix 1]"],
         ["local-smollm2-serve", "yes"],
+        [],
+        ["fix", "1: use a machine that has them, or try it here: pytest --rehearse"],
     ]
 
 
@@ -71,6 +78,9 @@ def test_as_json(capsys: Capture) -> None:
             "h200-serve": "needs 1×H200, found none (no nvidia-smi on PATH)",
             "local-smollm2-serve": None,
         },
+        "fixes": {"h200-serve": "use a machine that has them, or try it here: pytest --rehearse"},
+        "variables": {},
+        "shared_python": None,
     }
 
 
@@ -82,19 +92,96 @@ def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Non
     assert out.count("  yes\n") == 2
 
 
-def test_a_missing_program_is_a_reason_in_one_line(
+def test_what_is_missing_is_told_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def missing(self: Toolchain) -> None:
-        raise MissingProgram("aiperf is not installed:\n  it comes with `make setup-local`")
+    missing = Check("programs", "failed", "no aiperf", "clients", "install it")
+    unasked = Check("model", "unknown", "from the hub")
+    for checks, told in (
+        ((unasked, missing), "no: no aiperf [fix 2]"),
+        ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]"),
+        ((unasked,), "yes"),
+    ):
+        monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools, it=checks: it)
+        assert main(["doctor"]) == 0
+        out = capsys.readouterr().out
+        assert f"local-smollm2-serve  {told}\n" in out
+        assert ("\nfix 2: install it\n" in out) is (told != "yes")
 
-    monkeypatch.setattr(Toolchain, "require", missing)
+
+def test_a_reason_without_a_fix_of_its_own_names_the_closer_look(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    sick = replace(SICK, hint="")
+    monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools: (sick,))
     assert main(["doctor"]) == 0
-    assert (
-        capsys.readouterr()
-        .out.splitlines()[-1]
-        .endswith("no: aiperf is not installed: it comes with `make setup-local`")
-    )
+    assert "fix 2: perfgate doctor --scenario local-smollm2-serve" in capsys.readouterr().out
+
+
+def test_a_module_of_an_absent_engine_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A version of TensorRT-LLM is told, and a Python is found; the package is nowhere."""
+    monkeypatch.setattr("perfgate.cli.doctor.judge_software", judge_software)
+    monkeypatch.setenv("TRT_LLM_VERSION", "1.0.0")
+    monkeypatch.setenv("PATH", f"{executables(tmp_path)}:{os.environ['PATH']}")
+    scenario = "gb200-r1-0528-fp4-wide-ep-serve"
+    monkeypatch.delenv("PERFGATE_ROOT")
+    monkeypatch.setattr("perfgate.cli.doctor.load", lambda folders: documented(scenario))
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "no: benchmark_serving is not installed: " in out
+    assert "set PERFGATE_PROGRAM_BENCHMARK_SERVING to the Python that has it" in out
+    assert main(["doctor", "--scenario", scenario, "--format", "json"]) == 1
+    checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["programs"]["outcome"] == "failed"
+    assert checks["engine"]["outcome"] == "ok"
+    assert checks["launch"]["outcome"] == "ok"
+
+
+def documented(name: str) -> LoadedSuite:
+    """The suite with one of its documented scenarios alone."""
+    suite = load_suite(scenario_folders([PACKAGED]))
+    return replace(suite, scenarios=tuple(one for one in suite.scenarios if one.id == name))
+
+
+def executables(folder: Path) -> Path:
+    """A folder for PATH with programs of TensorRT-LLM and Slurm that say nothing."""
+    for name in ("trtllm-bench", "trtllm-serve", "trtllm-llmapi-launch", "srun"):
+        file = folder / name
+        file.write_text("#!/bin/sh\n")
+        file.chmod(0o755)
+    return folder
+
+
+def test_variables_that_are_set_are_shown_without_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("perfgate.cli.doctor.variables_set", variables_set)
+    monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", "/opt/aiperf --api-key=abc")
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "\nPERFGATE_PROGRAM_AIPERF=/opt/aiperf --api-key=***\n" in out
+
+
+def test_a_python_that_is_shared_with_an_engine_is_told(
+    found, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr("perfgate.cli.doctor.shared_python", lambda: "shared with vllm 1")
+    assert main(["doctor"]) == 0
+    assert "\nwarning: shared with vllm 1\n  fix: install perfgate into" in capsys.readouterr().out
+    found(REPORT)
+    assert main(["doctor", "--scenario", "h200-serve"]) == 0
+    assert "own environment: warning\n  found: shared with vllm 1\n" in capsys.readouterr().out
+
+
+def test_a_wrong_site_is_wrong_usage(
+    suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {imgae: x}\n")
+    assert main(["doctor"]) == 2
+    assert "did you mean image?" in capsys.readouterr().err
 
 
 def test_an_unknown_scenario_is_an_error(capsys: Capture) -> None:

@@ -1,6 +1,7 @@
 """benchmark_serving and vllm bench as clients: their command lines, and what they left."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,13 @@ class TestBenchmarkServing:
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
 
     def test_comes_with_the_engine(self) -> None:
-        assert (
+        build = EngineBuild("tensorrt-llm", "1.1.0", "a")
+        assert BenchmarkServing().version(build, Locations(on_paper=True)) == "1.1.0"
+
+    def test_is_absent_where_the_engine_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PERFGATE_PROGRAM_BENCHMARK_SERVING", f"{sys.executable} -m any.thing")
+        with pytest.raises(MissingProgram, match="has no package tensorrt_llm"):
             BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Locations())
-            == "1.1.0"
-        )
 
 
 class TestVllmBench:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.programs import Program
+from perfgate.core.programs import Program, interpreter_of
 
 PROGRAM = Program("some.tool-x", "sometool", "the package some-tool")
 
@@ -85,3 +85,59 @@ def test_missing_says_where_it_comes_from_and_how_to_point_at_it() -> None:
     assert "some.tool-x is not installed: no sometool beside" in message
     assert "it comes with the package some-tool" in message
     assert message.endswith("PERFGATE_PROGRAM_SOME_TOOL_X")
+
+
+SERVER = Program("some.server", "someserver", "the engine")
+ITS_PYTHON = Program("some.python", "python", "the engine", ("-m", "mine"), runs=SERVER)
+
+
+def script(path: Path, first: str) -> Path:
+    executable(path).write_text(f"{first}\nimport mine\n")
+    return path
+
+
+def test_an_engines_interpreter_is_the_one_that_runs_its_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PERFGATE_PROGRAM_SOME_PYTHON", raising=False)
+    ours = executable(tmp_path / "env" / "python")
+    assert ITS_PYTHON.find() == (str(ours), "-m", "mine")
+    script(tmp_path / "path" / "someserver", "#!/opt/engine/bin/python3")
+    assert ITS_PYTHON.find() == ("/opt/engine/bin/python3", "-m", "mine")
+    elsewhere = script(tmp_path / "elsewhere", "#!/srv/python3.12")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", str(elsewhere))
+    assert ITS_PYTHON.find() == ("/srv/python3.12", "-m", "mine")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_PYTHON", f"{ours} -m other")
+    assert ITS_PYTHON.find() == (str(ours), "-m", "other")
+
+
+def test_a_setting_that_names_nothing_is_told_by_its_own_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = executable(tmp_path / "env" / "python")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", "/nowhere")
+    assert ITS_PYTHON.find()[0] == str(ours)
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        ("#!/opt/engine/bin/python3 -s", "/opt/engine/bin/python3"),
+        ("#!/bin/sh", None),
+        ("", None),
+        ("#!/usr/bin/env bash", None),
+        ("#!/usr/bin/env python-that-is-nowhere", None),
+    ],
+)
+def test_the_first_line_names_the_interpreter(
+    tmp_path: Path, first: str, found: str | None
+) -> None:
+    assert interpreter_of(str(script(tmp_path / "tool", first))) == found
+
+
+def test_the_interpreter_is_looked_up_as_env_does(tmp_path: Path) -> None:
+    on_path = executable(tmp_path / "path" / "python3")
+    tool = script(tmp_path / "tool", "#!/usr/bin/env -S python3 -u")
+    assert interpreter_of(str(tool)) == str(on_path)
+    assert interpreter_of(str(on_path)) == str(on_path)
+    assert interpreter_of(str(tmp_path / "nothing")) is None

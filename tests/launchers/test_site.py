@@ -51,7 +51,7 @@ def test_the_environment_names_another_file(
     )
     assert load_site() == Site(SlurmSite(qos="low"))
     monkeypatch.setenv("PERFGATE_SITE", str(tmp_path / "missing.yaml"))
-    with pytest.raises(SeveralInputErrors):
+    with pytest.raises(SeveralInputErrors, match="PERFGATE_SITE: no such file"):
         load_site()
 
 

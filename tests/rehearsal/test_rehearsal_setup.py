@@ -183,3 +183,11 @@ def test_staging_twice_gives_the_same_play(tmp_path: Path) -> None:
     first = (tmp_path / "playbook.json").read_text()
     staged(tmp_path)
     assert (tmp_path / "playbook.json").read_text() == first
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [("1.2.0rc3", (1, 2)), ("99", (99, 0)), ("1.4rc1", (1, 4)), ("2rc1", (2, 0)), ("v1.3", (1, 3))],
+)
+def test_the_numbers_of_a_release(version: str, numbers: tuple[int, int]) -> None:
+    assert play.major_minor(version) == numbers

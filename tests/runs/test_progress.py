@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from perfgate.core.durable_files import read_lines
+from perfgate.core.errors import InputError
 from perfgate.runs import progress
 from perfgate.runs.progress import Progress, ProgressState, ProgressView
 
@@ -270,3 +271,13 @@ class TestView:
         file.write_bytes(line)
         wait_for(lambda: "the start" in stream.getvalue())
         view.stop()
+
+
+def test_a_damaged_file_ends_the_view_and_not_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    file.write_text("broken\n")
+    with pytest.raises(InputError, match=r"progress\.jsonl:1(.|\n)*delete the file"):
+        ProgressView(file, io.StringIO(), from_now=True)
+    view = ProgressView(file, io.StringIO())
+    view.start()
+    view.stop()

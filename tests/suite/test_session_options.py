@@ -71,10 +71,24 @@ def test_files_are_read_when_they_are_needed(two_scenarios: Path) -> None:
 
 
 def test_a_rehearsal_lets_no_loss_through(two_scenarios: Path) -> None:
-    missing = two_scenarios / "none.yaml"
-    assert asked(waivers=missing, rehearse=True).waivers == ()
+    file = two_scenarios / "waivers.yaml"
+    one = (
+        "{scenario: s, metric: output_throughput, hardware: cpu, at_most: 0.03, reason: r, "
+        "link: 'http://a', owner: o, last_day: 2027-01-01}"
+    )
+    file.write_text(f"schema_version: 1\nwaivers: [{one}]\n")
+    assert asked(waivers=file).waivers
+    assert asked(waivers=file, rehearse=True).waivers == ()
+
+
+@pytest.mark.parametrize("rehearse", [False, True])
+def test_a_file_of_waivers_must_be_there_and_right(two_scenarios: Path, rehearse: bool) -> None:
     with pytest.raises(SeveralInputErrors, match=r"none\.yaml"):
-        _ = asked(waivers=missing).waivers
+        asked(waivers=two_scenarios / "none.yaml", rehearse=rehearse).require_possible()
+    file = two_scenarios / "waivers.yaml"
+    file.write_text("schema_version: 1\nwaivers: none\n")
+    with pytest.raises(SeveralInputErrors, match=r"waivers\.yaml:2"):
+        asked(waivers=file, rehearse=rehearse).require_possible()
 
 
 def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
@@ -105,3 +119,33 @@ def test_a_wrong_injection_is_told(two_scenarios: Path, tmp_path: Path) -> None:
     session = asked(scenarios=two_scenarios, inject=["nonsense"])
     with a_run(tmp_path) as run, pytest.raises(InputError, match="KEY=VALUE"):
         session.campaigns(run)
+
+
+def test_what_is_worth_a_look_is_told(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFGATE_MODLES", "/models")
+    monkeypatch.setattr("perfgate.suite.session_options.shared_python", lambda: "shared")
+    session = asked(scenarios=two_scenarios, engine_version="zzz")
+    selected = session.named_by(["t.py::test_serving[h200-serve-c4]"])
+    variable, shared = session.warnings(selected)
+    assert "did you mean PERFGATE_MODELS?" in variable
+    assert shared == "shared"
+    rehearsed = asked(scenarios=two_scenarios, rehearse=True).warnings(selected)
+    assert rehearsed == (variable,)
+
+
+def test_the_release_is_one_of_the_engines_under_test() -> None:
+    selected = asked().named_by(["t.py::test_x[b200-r1-fp4-fp16kv-max-throughput-c3072]"])
+    assert selected
+    (told,) = asked(engine_version="99", rehearse=True).warnings(selected)
+    assert "TensorRT-LLM 99" in told
+    with pytest.raises(InputError, match="not a version"):
+        asked(engine_version="zzz").warnings(selected)
+
+
+def test_a_wrong_site_is_told_before_any_work(
+    suite_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    (suite_root / "site.yaml").write_text("schema_version: 1\nslurm: {partiton: x}\n")
+    with pytest.raises(SeveralInputErrors, match="did you mean partition"):
+        asked().require_possible()

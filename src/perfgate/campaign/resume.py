@@ -9,17 +9,19 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.outcome import Outcome, Subject
 
 Line = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,36 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         injected=tuple(line["injected"]),
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
-        observed=from_plain(tuple[Change, ...], line["observed"]),
+        observed=_read(tuple[Change, ...], line, "observed"),
     )
 
 
 def judgements_of(line: Line) -> tuple[Judgement, ...]:
-    """The judgements of a verdict's record."""
-    return from_plain(tuple[Judgement, ...], line["judgements"])
+    """The judgements of a verdict's record.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    return _read(tuple[Judgement, ...], line, "judgements")
+
+
+def _read(kind: type[T], line: Line, field: str) -> T:
+    try:
+        return from_plain(kind, line[field])
+    except InputError as error:
+        if isinstance(line, RecordLine):
+            raise line.damaged(field, error.problem) from error
+        raise
+
+
+def require_readable(kept: KeptResults) -> None:
+    """Check that every verdict that a run keeps can be told again.
+
+    Raises:
+        InputError: one is damaged; with its file and line.
+    """
+    for line in kept.ends.values():
+        _ = (judgements_of(line), _read(tuple[Change, ...], line, "observed"))
 
 
 # Whether this session may go on with that run.

@@ -20,6 +20,7 @@ from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread
 from perfgate.campaign.calibration import chosen_probes, measure, noise_of
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.session import Session, open_session, run_path
+from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, RunError
@@ -28,6 +29,7 @@ from perfgate.core.metrics import lookup
 from perfgate.core.paths import repository
 from perfgate.core.programs import REHEARSAL_VARIABLE
 from perfgate.gate.verdict import counted
+from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.runs.progress import ProgressView
@@ -134,6 +136,8 @@ def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]
 
 def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[Toolchain, Session]:
     """The programs, asked whether they can do it, and a session whose folder is not yet made."""
+    load_site()
+    warn_of_release([probes[0].scenario], arguments.engine_version)
     run = RunFolder(run_path(arguments.run_dir, repository()))
     session = open_session(run, detect(), arguments.launcher)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)

@@ -1,27 +1,49 @@
 """`perfgate doctor`: what this machine can run, and why not the rest.
 
-With --scenario: whether it is fit for that one; every check, what it found, how to mend it.
+Beside each scenario that cannot run stands the first reason, and what to do about it. With
+--scenario: whether the machine is fit for that one; every check, what it found, how to mend it.
 
-Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/how-to/preflight.md
+Exit status: 0 the table was made, or no check failed; 1 a check failed, so that the scenario cannot
+run; 2 wrong usage. docs/how-to/preflight.md
 """
 
 import argparse
-from dataclasses import asdict, replace
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load, shaped
+from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Locations
 from perfgate.launchers.base import launcher
+from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
+from perfgate.machine.preflight.shared_python import HINT, shared_python
+from perfgate.machine.preflight.software import judge_software
 from perfgate.machine.vboost.setting import boosted
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.scenario import Scenario
 
 _WIDTH = 70
+_REHEARSED = "pytest --rehearse"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a scenario cannot run here.
+
+    Attributes:
+        reason: the first one.
+        fix: what to do about it.
+    """
+
+    reason: str
+    fix: str
 
 
 _HELP = {
@@ -54,6 +76,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    load_site()  # what is wrong with it is told here, not by a night's run
     scenarios = load(arguments.scenarios).scenarios
     if arguments.scenario:
         shapes = [arguments.shape] if arguments.shape else []
@@ -61,18 +84,50 @@ def _run(arguments: argparse.Namespace) -> int:
         return _preflight(arguments, scenario)
     _refuse_alone(arguments)
     machine = detect()
-    reasons = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
+    found = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
+    shared, variables = shared_python(), variables_set(os.environ)
     if arguments.format == "json":
-        print_json({"machine": asdict(machine), "cannot_run": reasons})
+        reasons = {name: why and why.reason for name, why in found.items()}
+        fixes = {name: why.fix for name, why in found.items() if why is not None}
+        print_json(
+            {
+                "machine": asdict(machine),
+                "cannot_run": reasons,
+                "fixes": fixes,
+                "variables": variables,
+                "shared_python": shared,
+            }
+        )
         return 0
-    gpus = ", ".join(gpu.name for gpu in machine.gpus) or f"none ({machine.gpu_note})"
-    print(f"machine: {machine.host}, {machine.cores} cores of {machine.cpu}")
-    print(f"memory: {machine.memory_bytes / 2**30:.1f} GiB; GPUs: {gpus}\n")
+    _print_surroundings(machine, shared, variables)
+    _print_obstacles(found)
+    return 0
+
+
+def _print_obstacles(found: Mapping[str, Obstacle | None]) -> None:
+    """A line for each scenario; below them what to do, each once."""
+    fixes = list(dict.fromkeys(why.fix for why in found.values() if why is not None))
     print_table(
         ("scenario", "can run here"),
-        [(name, "yes" if reason is None else f"no: {reason}") for name, reason in reasons.items()],
+        [
+            (name, "yes" if why is None else f"no: {why.reason} [fix {fixes.index(why.fix) + 1}]")
+            for name, why in found.items()
+        ],
     )
-    return 0
+    for number, fix in enumerate(fixes, start=1):
+        print(f"\nfix {number}: {fix}")
+
+
+def _print_surroundings(machine: Machine, shared: str | None, variables: Mapping[str, str]) -> None:
+    """The machine, and what of perfgate's own environment bears on what can run."""
+    gpus = ", ".join(gpu.name for gpu in machine.gpus) or f"none ({machine.gpu_note})"
+    print(f"machine: {machine.host}, {machine.cores} cores of {machine.cpu}")
+    print(f"memory: {machine.memory_bytes / 2**30:.1f} GiB; GPUs: {gpus}")
+    for name, value in variables.items():
+        print(f"{name}={value}")
+    if shared is not None:
+        print(f"warning: {shared}\n  fix: {HINT}")
+    print()
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
@@ -108,6 +163,7 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
         scenario, start_with.locations(Locations.of_environment(), scenario, None)
     )
     report = look(scenario, tools, machine, where)
+    report = replace(report, checks=(*report.checks, *_own_environment()))
     if arguments.try_vboost is not None:
         report = replace(report, checks=(*report.checks, _vboost(arguments.try_vboost, report)))
     if arguments.format == "json":
@@ -124,6 +180,15 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
         print(f"{scenario.id} on {machine.host}\n")
         _print(report)
     return 1 if report.of("failed") else 0
+
+
+def _own_environment() -> tuple[Check, ...]:
+    """Whether perfgate leaves the engine's packages alone; nothing to say where it does."""
+    shared = shared_python()
+    if shared is None:
+        return ()
+    expected = "an environment of perfgate's own"
+    return (Check("own environment", "warning", shared, expected, HINT),)
 
 
 def _vboost(level: int, report: PreflightReport) -> Check:
@@ -178,12 +243,18 @@ def _in_table(check: Check) -> str:
     return shorten(check.found, _WIDTH, placeholder=" …") if is_told_again else check.found
 
 
-def _why_not(scenario: Scenario, machine: Machine) -> str | None:
+def _why_not(scenario: Scenario, machine: Machine) -> Obstacle | None:
+    """What a run would be refused for; None: nothing that can be known beforehand."""
     lacking = machine.lacks(scenario.hardware, scenario.launch)
     if lacking:
-        return lacking
+        return Obstacle(lacking, f"use a machine that has them, or try it here: {_REHEARSED}")
     try:
-        toolchain_for(scenario).require()
+        failed = [one for one in judge_software(toolchain_for(scenario)) if one.outcome == "failed"]
     except PerfgateError as error:
-        return " ".join(str(error).split())
-    return None
+        return Obstacle(" ".join(str(error).split()), "mend what the message names")
+    if not failed:
+        return None
+    first = failed[0]
+    more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+    everything = f"perfgate doctor --scenario {scenario.id} tells more"
+    return Obstacle(first.found + more, first.hint or everything)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Planner, Seconds
+from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_selection, load, selected
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -48,6 +49,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     scenarios, claims = _selected(arguments)
+    warn_of_release(scenarios, arguments.engine_version)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)
     plan = Planner(detect(), override, repo).plan(scenarios, claims)

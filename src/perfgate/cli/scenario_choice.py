@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
+from perfgate.cli.input_warnings import warn_of_release, warn_of_variables
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
@@ -85,11 +86,12 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def load(folders: Sequence[str] | None) -> LoadedSuite:
-    """The scenarios, claims and markers of `folders`, or the suite's.
+    """The scenarios, claims and markers of `folders`, or the suite's; warns of unknown variables.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
+    warn_of_variables()
     return load_suite(scenario_folders(folders), registered())
 
 
@@ -133,7 +135,12 @@ def shaped(scenarios: Sequence[Scenario], name: str, shapes: Sequence[str]) -> t
 
 
 def build_of(scenario: Scenario, version: str | None) -> EngineBuild:
-    """The engine's build: the given release, else the document's, else the installed one."""
+    """The engine's build: the given release, else the document's, else the installed one.
+
+    Raises:
+        InputError: the given release is none.
+    """
+    warn_of_release([scenario], version)
     version = version or scenario.source.engine_version
     if version is None:
         return engine[scenario.engine.name]().build(Locations.of_environment())

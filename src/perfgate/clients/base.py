@@ -97,7 +97,11 @@ def program_version(program: Program, locations: Locations, within_s: float) -> 
     words = answer.stdout.split()
     if not answer.is_good or not words:
         why = "it printed nothing" if answer.is_good else answer.trouble
-        raise MissingProgram(f"{program.executable} does not report its version: {why}")
+        raise MissingProgram(
+            f"{program.executable} does not report its version: {why}",
+            hint=f"it comes with {program.provided_by}; or name a complete installation in "
+            f"{program.variable}",
+        )
     return words[-1]
 
 

@@ -14,6 +14,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import BENCHMARK_SERVING
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm.python_package import require_package
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 CLIENT = "benchmark_serving"
@@ -26,8 +27,9 @@ class BenchmarkServing(Client):
     name = CLIENT
     of_engine = True
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+    def version(self, build: EngineBuild, locations: Locations) -> str:
         """See `Client.version`; it is part of TensorRT-LLM."""
+        require_package(BENCHMARK_SERVING, locations)
         return build.version
 
     def command(

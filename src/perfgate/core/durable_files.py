@@ -19,6 +19,7 @@ from typing import Any
 from perfgate.core.errors import InputError, RunError
 
 _BLOCK_BYTES = 65536
+_SHOWN_BYTES = 60  # of a damaged line
 
 
 @contextmanager
@@ -134,23 +135,36 @@ def _finite(text: str) -> float:
     return value
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path, hint: str | None = None) -> list[dict[str, Any]]:
     """The JSON objects of a line file; a last line without its end, cut by a kill, is left out.
 
+    Args:
+        path: the file; one that is missing has no lines.
+        hint: the next step where a line is damaged.
+
     Raises:
-        InputError: a whole line is not a JSON object.
+        InputError: the file cannot be read, or a whole line is not a JSON object.
     """
     try:
         *lines, _cut = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return []
-    found = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            value = json.loads(line.decode())
-        except ValueError as error:
-            raise InputError("not JSON", file=path, line=number, found=str(error)) from error
-        if not isinstance(value, dict):
-            raise InputError("not a JSON object", file=path, line=number, found=repr(line[:60]))
-        found.append(value)
-    return found
+    except OSError as error:
+        raise InputError("cannot be read", file=path, found=error.strerror) from error
+    return [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+
+
+def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
+    problem = "not JSON"
+    try:
+        value = json.loads(line.decode(), parse_constant=_finite)
+        if isinstance(value, dict):
+            return value
+        problem = "not a JSON object"
+    except (ValueError, RecursionError):
+        pass
+    found = line[:_SHOWN_BYTES].decode(errors="backslashreplace")
+    found = repr(found) + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
+    raise InputError(
+        problem, file=path, line=number, found=found, expected="a JSON object", hint=hint
+    )

@@ -73,7 +73,17 @@ class SeveralInputErrors(PerfgateError):
 
 
 class MissingProgram(PerfgateError):
-    """A program that a scenario needs is not installed where perfgate looks for it."""
+    """A program that a scenario needs is not installed where perfgate looks for it.
+
+    Args:
+        problem: what is missing, and where it was looked for.
+        hint: the next step for the person.
+    """
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__("; ".join(part for part in (problem, hint) if part))
 
 
 class RunError(PerfgateError):

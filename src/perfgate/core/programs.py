@@ -2,6 +2,8 @@
 
 Each may live in its own environment or container. A program is looked for in this order:
 ``PERFGATE_PROGRAM_<NAME>`` (words separated as in a shell), beside the running interpreter, PATH.
+An engine's interpreter is the one that runs another program of the engine, where that is found:
+the Python beside the running interpreter is perfgate's own.
 """
 
 import os
@@ -16,6 +18,9 @@ from perfgate.core.errors import InputError, MissingProgram
 # In a rehearsal, the file that stand-ins for these programs read; see `rehearsal`.
 REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
 
+PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
+_variables: set[str] = set()
+
 
 @dataclass(frozen=True)
 class Program:
@@ -27,6 +32,7 @@ class Program:
         provided_by: what provides it, for the person who lacks it.
         arguments: what it always gets.
         of_engine: whether it comes with the engine, so that it is in the engine's container.
+        runs: the program whose interpreter it is; None: it is found by its own name.
     """
 
     name: str
@@ -34,11 +40,15 @@ class Program:
     provided_by: str
     arguments: tuple[str, ...] = ()
     of_engine: bool = False
+    runs: "Program | None" = None
+
+    def __post_init__(self) -> None:
+        _variables.add(self.variable)
 
     @property
     def variable(self) -> str:
         """The environment variable that says where the program is."""
-        return "PERFGATE_PROGRAM_" + self.name.upper().replace(".", "_").replace("-", "_")
+        return PROGRAM_PREFIX + self.name.upper().replace(".", "_").replace("-", "_")
 
     def bare(self) -> tuple[str, ...]:
         """The argv prefix as a person would type it, wherever the program is."""
@@ -72,6 +82,9 @@ class Program:
             if path is None:
                 raise self._wrong(setting)
             return (_absolute(path), *words[1:])
+        interpreter = self._interpreter()
+        if interpreter is not None:
+            return (interpreter, *self.arguments)
         beside = Path(sys.executable).parent / self.executable
         if os.access(beside, os.X_OK):
             return (str(beside), *self.arguments)
@@ -79,10 +92,19 @@ class Program:
         if path is None:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
-                f"or on PATH; it comes with {self.provided_by}; "
-                f"or name its path in {self.variable}"
+                "or on PATH",
+                hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
         return (_absolute(path), *self.arguments)
+
+    def _interpreter(self) -> str | None:
+        """The interpreter of the program that it runs; None: there is none to be told."""
+        if self.runs is None:
+            return None
+        try:
+            return interpreter_of(self.runs.find()[0])
+        except (MissingProgram, InputError):
+            return None
 
     def _wrong(self, setting: str) -> InputError:
         return InputError(
@@ -94,12 +116,38 @@ class Program:
         )
 
 
+def known_program_variables() -> frozenset[str]:
+    """The variables of all programs, those of imported engines and clients of your own included."""
+    return frozenset(_variables)
+
+
 def _words(setting: str) -> list[str]:
     """The words of a setting, as a shell splits them; none where a quote is left open."""
     try:
         return shlex.split(setting)
     except ValueError:
         return []
+
+
+def interpreter_of(path: str) -> str | None:
+    """The Python that runs the program at `path`: itself, or the one that its first line names.
+
+    Args:
+        path: an executable file.
+    """
+    if Path(path).name.startswith("python"):
+        return path
+    try:
+        with Path(path).open("rb") as script:
+            first = script.readline(4096).decode(errors="replace").split()
+    except OSError:
+        return None
+    if first[:1] == ["#!/usr/bin/env"]:
+        named = (word for word in first[1:] if word.startswith("python"))
+        return shutil.which(next(named, ""))
+    if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
+        return first[0][2:]
+    return None
 
 
 def _absolute(path: str) -> str:
@@ -116,13 +164,16 @@ LLAMA_CPP_PYTHON = Program(
 _TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
 TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM, of_engine=True)
 TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM, of_engine=True)
-TENSORRT_LLM_PYTHON = Program("tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True)
+TENSORRT_LLM_PYTHON = Program(
+    "tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True, runs=TRTLLM_BENCH
+)
 BENCHMARK_SERVING = Program(
     "benchmark_serving",
     "python",
     _TENSORRT_LLM,
     ("-m", "tensorrt_llm.serve.scripts.benchmark_serving"),
     of_engine=True,
+    runs=TRTLLM_SERVE,
 )
 TRTLLM_LAUNCH = Program(
     "trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM, of_engine=True
@@ -131,4 +182,5 @@ VLLM = Program("vllm", "vllm", "vLLM: `pip install vllm` in an environment of it
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")
 SBATCH = Program("sbatch", "sbatch", "Slurm")
+NVIDIA_SMI = Program("nvidia-smi", "nvidia-smi", "NVIDIA's driver")
 DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")

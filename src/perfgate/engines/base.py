@@ -71,6 +71,17 @@ class Engine(ABC):
             RunError: the container that it is in cannot be had.
         """
 
+    def uncovered(self, version: str) -> str | None:  # noqa: ARG002
+        """What is not known of a release, and what is done instead; None: all is known.
+
+        Args:
+            version: as a person gives it, or the program tells it.
+
+        Raises:
+            InputError: it is no release of the engine, or none that commands can be made for.
+        """
+        return None
+
     @abstractmethod
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it."""

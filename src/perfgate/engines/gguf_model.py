@@ -121,8 +121,8 @@ def _folder_seen_by(interpreter: tuple[str, ...], package: str) -> Path:
     folder = answer.stdout.strip()
     if not folder:
         raise MissingProgram(
-            f"the model's package {package} is not installed for {interpreter[0]}; "
-            "it comes with `make setup-local`"
+            f"the model's package {package} is not installed for {interpreter[0]}",
+            hint="it comes with `make setup-local`",
         )
     return Path(folder)
 

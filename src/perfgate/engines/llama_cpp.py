@@ -67,8 +67,9 @@ class LlamaCpp(Engine):
             said = done.stderr.strip().splitlines()[-1:] or ["nothing"]
             python = locations.find(LLAMA_CPP_PYTHON)[0]
             raise MissingProgram(
-                f"{python} cannot run llama.cpp: {said[0]}; install it "
-                f"with `make setup-local`, or name its path in {LLAMA_CPP_PYTHON.variable}"
+                f"{python} cannot run llama.cpp: {said[0]}",
+                hint="install it with `make setup-local`, or name its path in "
+                f"{LLAMA_CPP_PYTHON.variable}",
             )
         version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)

@@ -11,7 +11,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import LM_EVAL
+from perfgate.core.programs import LM_EVAL, interpreter_of
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
@@ -44,10 +44,16 @@ class LmEval(Evaluator):
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
         code = "from importlib.metadata import version; print(version('lm_eval'))"
-        argv = (_interpreter(locations.find(LM_EVAL)[0]), "-c", code)
+        program = locations.find(LM_EVAL)[0]
+        python = interpreter_of(program) or str(Path(program).parent / "python")
+        argv = (python, "-c", code)
         answer = locations.ask(argv, _VERSION_WITHIN_S)
         if not answer.is_good:
-            raise MissingProgram(f"lm_eval does not report its version: {answer.trouble}")
+            raise MissingProgram(
+                f"lm_eval does not report its version: {answer.trouble}",
+                hint=f"it comes with {LM_EVAL.provided_by}; or name a complete installation in "
+                f"{LM_EVAL.variable}",
+            )
         return answer.stdout.strip()
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:
@@ -82,17 +88,6 @@ class LmEval(Evaluator):
     def parse(self, task: AccuracyTask, folder: Path) -> Measurement:
         """See `Evaluator.parse`."""
         return lm_eval_results.parse(task, folder)
-
-
-def _interpreter(program: str) -> str:
-    """The Python that runs `program`: itself, the one its first line names, or the one beside."""
-    if Path(program).name.startswith("python"):
-        return program
-    with Path(program).open("rb") as script:
-        first = script.readline(4096).decode(errors="replace").split()
-    if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
-        return first[0][2:]
-    return str(Path(program).parent / "python")
 
 
 def _model(target: Target, task: AccuracyTask, *, own: bool) -> dict[str, object]:

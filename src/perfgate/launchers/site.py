@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.paths import repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.schema import read_schema
@@ -143,6 +143,15 @@ def load_site(path: Path | None = None) -> Site:
         SeveralInputErrors: all that is wrong with the file.
     """
     file = path or _from_environment()
+    if path is None and file is not None and not file.is_file():
+        missing = InputError(
+            "no such file",
+            field=VARIABLE,
+            found=file,
+            expected="a site file",
+            hint="begin with site.example.yaml, or unset it",
+        )
+        raise SeveralInputErrors([missing])
     if file is None:
         file = repository() / "site.yaml"
         if not file.exists():

@@ -5,6 +5,7 @@ Written by `setup` as ``playbook.json``; read here from the environment that the
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -160,9 +161,11 @@ def _scenario_part(plain: Mapping[str, Any]) -> ScenarioPart:
 
 
 def major_minor(version: str) -> tuple[int, int]:
-    """Major and minor number of a release, e.g. (1, 2) of ``1.2.0rc3``."""
-    first, _, rest = version.partition(".")
-    return int(first), int(rest.partition(".")[0])
+    """Major and minor number of a release, e.g. (1, 2) of ``1.2.0rc3``, (2, 0) of ``2``."""
+    found = re.match(r"v?(\d+)(?:\.(\d+))?", version)
+    if found is None:
+        raise ValueError(f"no release: {version!r}")
+    return int(found[1]), int(found[2] or 0)
 
 
 def announce(program: str) -> None:

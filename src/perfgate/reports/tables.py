@@ -1,19 +1,34 @@
-"""Tables: one renderer for terminals, one for Markdown. Neither cuts or wraps a cell."""
+"""Tables: one renderer for terminals, one for Markdown. No cell is cut, and no number is wrapped.
+
+In a terminal that is narrower than the table, texts are broken between words, or each row becomes a
+block of lines.
+"""
 
 import io
+import os
+import shutil
+import sys
+import textwrap
 from collections.abc import Collection, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 Row = Sequence[str]
 
 _WIDTH = 100_000  # of the console that draws: a table is as wide as its cells
+_MOST_LINES = 3  # of a row, before a block of its own reads better
 
 
 def text_table(
-    columns: Row, rows: Sequence[Row], *, right: Collection[int] = (), ruled: bool = False
+    columns: Row,
+    rows: Sequence[Row],
+    *,
+    right: Collection[int] = (),
+    ruled: bool = False,
+    width: int | None = None,
 ) -> str:
     """A table for a terminal.
 
@@ -22,10 +37,22 @@ def text_table(
         rows: as many cells each.
         right: positions of the columns that are set to the right.
         ruled: with a line below the headings.
+        width: the widest that a line may be; None: as `terminal_width` says.
 
     Raises:
         ValueError: a row is longer or shorter than the headings.
     """
+    lines = _drawn(columns, rows, right, ruled=ruled)
+    widest = width or terminal_width()
+    if widest is not None and rows and _longest(lines) > widest:
+        wrapped = _wrapped(columns, rows, right, widest - _longest(lines))
+        lines = _drawn(columns, wrapped, right, ruled=ruled)
+        if _longest(lines) > widest or len(lines) > _MOST_LINES * len(rows) + 2:
+            lines = _blocks(columns, rows, widest)
+    return "\n".join(lines)
+
+
+def _drawn(columns: Row, rows: Sequence[Row], right: Collection[int], *, ruled: bool) -> list[str]:
     drawn = Table(box=box.SIMPLE_HEAD if ruled else None, show_edge=False, pad_edge=False)
     for place, column in enumerate(columns):
         drawn.add_column(column, justify="right" if place in right else "left", no_wrap=True)
@@ -36,7 +63,74 @@ def text_table(
         file=out, width=_WIDTH, color_system=None, markup=False, emoji=False, highlight=False
     )
     console.print(drawn)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def _wrapped(
+    columns: Row, rows: Sequence[Row], right: Collection[int], more: int
+) -> list[list[str]]:
+    """The rows, with the widest column of texts broken between words so that `more` is saved.
+
+    Args:
+        more: how many characters wider the table may be: below zero.
+    """
+    widths = [
+        0 if place in right else max(cell_len(row[place]) for row in rows)
+        for place in range(len(columns))
+    ]
+    widest = widths.index(max(widths))
+    width = max(1, widths[widest] + more)
+    return [
+        [
+            "\n".join(_folded(cell, width)) if place == widest else cell
+            for place, cell in enumerate(row)
+        ]
+        for row in rows
+    ]
+
+
+def _folded(text: str, width: int, first: str = "", later: str = "") -> list[str]:
+    """The text in lines, broken between words alone: numbers, paths and ids stay whole."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _longest(lines: Sequence[str]) -> int:
+    return max(map(cell_len, lines))
+
+
+def terminal_width() -> int | None:
+    """How wide a line may be: as COLUMNS says, else as wide as the terminal; None elsewhere.
+
+    To its workers pytest-xdist says 80 where there is no terminal at all, so that theirs counts for
+    nothing.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return None
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and int(said) > 0:
+        return int(said)
+    if sys.stdout is None or sys.stdout.closed or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _blocks(columns: Row, rows: Sequence[Row], width: int) -> list[str]:
+    """A block for each row: its first cell, below it the other ones by their headings."""
+    lines: list[str] = []
+    for first, *others in rows:
+        lines += ["", first.strip()] if lines else [first.strip()]
+        for column, cell in zip(columns[1:], others, strict=True):
+            if cell.strip():
+                told = f"{column.strip()}: {' '.join(cell.split())}"
+                lines += _folded(told, width, first="  ", later="    ")
+    return lines
 
 
 def markdown_table(columns: Row, rows: Sequence[Row], *, right: Collection[int] = ()) -> list[str]:

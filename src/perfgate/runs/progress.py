@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from perfgate.core.durable_files import append_line, read_lines
+from perfgate.core.errors import InputError
 
 _LIVE_INTERVAL_S = 1.0
 _PLAIN_INTERVAL_S = 30.0
+_HINT = "delete the file: it is only shown, never read for a verdict"
 
 
 class Progress:
@@ -134,7 +136,7 @@ class ProgressView:
         self._stream = stream or sys.__stderr__ or sys.stderr
         self._live = not self._stream.closed and self._stream.isatty()
         self._state = ProgressState()
-        self._seen = len(read_lines(file)) if from_now else 0
+        self._seen = len(read_lines(file, _HINT)) if from_now else 0
         self._shown_at = time.monotonic()
         self._begun = False
         self._end = threading.Event()
@@ -157,7 +159,11 @@ class ProgressView:
         self._show()
 
     def _show(self) -> None:
-        events = read_lines(self._file)
+        try:
+            events = read_lines(self._file, _HINT)
+        except InputError:
+            self._end.set()  # the run goes on without a view
+            return
         fresh, self._seen = events[self._seen :], len(events)
         news = [line for event in fresh if (line := self._state.feed(event))]
         lines = self._state.lines(time.monotonic())

@@ -19,7 +19,6 @@ from perfgate.core.durable_files import (
     append_line,
     disk_errors_named,
     read_json,
-    read_lines,
     write_json,
     write_text,
 )
@@ -29,6 +28,7 @@ from perfgate.core.program_query import ask_here
 from perfgate.core.secrets import mask_arguments, mask_environment
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
+from perfgate.runs.record_lines import read_records
 
 SCHEMA_VERSION = 2
 _READABLE = (1, 2)  # version 1 had "told" for "observed" in the record of a preflight
@@ -200,8 +200,11 @@ class RunFolder:
         """The records so far that count, all or of one kind; a line cut by a kill is left out.
 
         What a resumed session measures again, or a replaced worker, counts once.
+
+        Raises:
+            InputError: a line is damaged.
         """
-        lines = standing(read_lines(self.path / "records.jsonl"))
+        lines = standing(read_records(self.path / "records.jsonl"))
         return [line for line in lines if kind is None or line.get("record") == kind]
 
     def facts(self) -> dict[str, Any]:

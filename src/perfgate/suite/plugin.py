@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TextIO, cast
@@ -227,6 +227,7 @@ class SuiteSession:
         if self._campaigns is not None or not (selected or self.options.resumes):
             return
         self.options.require_here(selected)
+        self._warn(self.options.warnings(selected))
         try:
             run = self.open_run()
             campaigns = self.options.campaigns(run)
@@ -240,6 +241,13 @@ class SuiteSession:
                 self._refuse()
             raise
         self._campaigns = campaigns
+
+    def _warn(self, lines: Iterable[str]) -> None:
+        """Tell what is worth a look, on the terminal: a warning of Python could be an error."""
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None:
+            for line in lines:
+                terminal.write_line(f"perfgate: warning: {line}", yellow=True)
 
     def _join(self, selected: Mapping[str, Selected]) -> None:
         """Take part as a worker in what the main process admits, or tells the fault of."""
@@ -299,7 +307,11 @@ class SuiteSession:
         if self._unusable is not None:
             raise pytest.UsageError(str(self._unusable))
         found = {item.nodeid: probe for item in session.items if (probe := selected_by(item))}
-        if not found or self.config.option.collectonly:
+        if not found:
+            return
+        if self.config.option.collectonly:
+            with usage_errors():
+                self._warn(self.options.warnings(found))
             return
         with usage_errors():
             if self._worker_input is None:

@@ -8,6 +8,7 @@ from typing import Any
 from perfgate.campaign.campaigns import Campaigns, Selected, probes_of
 from perfgate.campaign.resume import (
     kept_of,
+    require_readable,
     require_same,
     require_same_group,
     require_same_selection,
@@ -99,13 +100,15 @@ def resume(
         arguments: this session's, secrets masked.
 
     Raises:
-        InputError: other tests are selected, or a finished group's build or scenario is another.
+        InputError: other tests are selected, a finished group's build or scenario is another, or
+            its verdict is damaged.
     """
     facts, lines = run.facts(), run.records()
     first = {test for line in lines if line["record"] == "selected" for test in line["tests"]}
     require_same_selection(facts, first, tests)
     scenarios = {one.id: one for found in tests.values() for one in found}
     kept = kept_of(lines)
+    require_readable(kept)
     for name, group in kept.groups.items():
         content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
         require_same_group(group, engine=_build(campaigns, scenarios[name], group), content=content)

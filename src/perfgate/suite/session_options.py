@@ -3,6 +3,7 @@
 Each is read when it is first needed: a session without a test of the suite reads nothing.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -17,9 +18,13 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
+from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.paths import machine_store, scenario_folders
+from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
+from perfgate.machine.preflight.shared_python import shared_python
 from perfgate.plan.registered import registered
+from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.claims import claims_of
@@ -77,9 +82,10 @@ class SessionOptions:
         """The losses that people let through; none in a rehearsal, whose losses are played.
 
         Raises:
-            SeveralInputErrors: the file is not as it should be.
+            SeveralInputErrors: the file is not as it should be, in a rehearsal too.
         """
-        return () if self.rehearses else load_waivers(self._option("--waivers"))
+        found = load_waivers(self._option("--waivers"))
+        return () if self.rehearses else found
 
     @property
     def rehearses(self) -> bool:
@@ -115,8 +121,10 @@ class SessionOptions:
 
         Raises:
             InputError: an option is wrong, or cannot be had together with another.
+            SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = self.budget
+        _ = (self.budget, self.waivers)
+        load_site()
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
@@ -126,6 +134,19 @@ class SessionOptions:
             InputError: a scenario is started on other nodes, too.
         """
         require_here(chain(*needs(selected).values()), self._option, self.machine)
+
+    def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
+        """What is worth a look before the selected tests are run, each in one line.
+
+        Raises:
+            InputError: the release that is asked for is none of an engine under test.
+        """
+        scenarios = chain(*needs(selected).values())
+        found = [*unknown_variables(os.environ)]
+        found += uncovered(scenarios, self._option("--engine-version"))
+        if not self.rehearses and (shared := shared_python()) is not None:
+            found.append(shared)
+        return tuple(found)
 
     def named_by(self, tests: Iterable[str]) -> dict[str, Selected]:
         """The tests of the suite among `tests` → what each is about."""

@@ -16,7 +16,7 @@ from trtllm_scenarios import (
     scenario,
 )
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
 from perfgate.scenarios.scenario import EngineSettings, Smoke
@@ -169,10 +169,16 @@ class TestDataset:
         file = tmp_path / "benchmarks/cpp/prepare_dataset.py"
         file.parent.mkdir(parents=True)
         file.touch()
+        with pytest.raises(MissingProgram, match="python3 has no package tensorrt_llm"):
+            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
+        python = tmp_path / "python"
+        python.write_text("#!/bin/sh\necho 1.0.0\n")
+        python.chmod(0o755)
+        monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", str(python))
         argv = dataset.prepare(
             self.CASE, build("1.0.0"), 1, Locations(source=tmp_path)
         ).command.argv
-        assert argv[1] == str(file)
+        assert argv[:2] == (str(python), str(file))
 
     def test_lengths_are_needed(self) -> None:
         with pytest.raises(InputError, match="synthetic prompts need lengths"):

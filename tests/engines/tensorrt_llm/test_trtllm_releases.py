@@ -13,6 +13,7 @@ from perfgate.engines.tensorrt_llm.releases import (
     read_tables,
     release,
     same_release,
+    uncovered,
 )
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
@@ -237,3 +238,21 @@ def test_every_key_that_is_rendered_is_a_known_one() -> None:
 def test_unknown_keys_are_refused_from_1_0_on() -> None:
     assert release("1.0.0rc3").unknown_yaml == "ignored"
     assert release("1.0.0rc4").unknown_yaml == "refused"
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "1.3.0rc23", "1.3.0rc99", "1.3.7", "1.3.0+abc"])
+def test_a_release_within_the_tables_is_covered(version: str) -> None:
+    assert uncovered(version) is None
+
+
+@pytest.mark.parametrize("version", ["1.4.0rc0", "1.4.0.dev2", "2.0", "99"])
+def test_a_later_release_is_told_with_the_table_that_is_used(version: str) -> None:
+    told = uncovered(version)
+    assert told is not None
+    assert f"TensorRT-LLM {version}: the newest one is used, of {release(version).since} " in told
+
+
+@pytest.mark.parametrize("version", ["zzz", "main", "0.18.0", ""])
+def test_what_no_command_can_be_made_for_is_refused(version: str) -> None:
+    with pytest.raises(InputError):
+        uncovered(version)

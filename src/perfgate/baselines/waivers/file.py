@@ -35,6 +35,15 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
     file = path or default_file()
     if file == default_file() and not file.exists():
         return ()
+    if not file.exists():
+        missing = InputError(
+            "no such file",
+            field="--waivers",
+            found=file,
+            expected="a file of waivers",
+            hint="name another file; without the option the suite's own is read",
+        )
+        raise SeveralInputErrors([missing])
     document, errors = read_document(
         file,
         expected="schema_version and waivers",

@@ -5,6 +5,7 @@ from pathlib import Path
 from perfgate.core.errors import InputError
 from perfgate.core.locations import TENSORRT_LLM_SOURCE, Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.engines.tensorrt_llm.python_package import require_package
 
 IMAGE_SOURCES = Path("/app/tensorrt_llm")  # of the release images: benchmarks, examples
 
@@ -16,7 +17,7 @@ def script(locations: Locations, path: str) -> tuple[str, ...]:
 
     Raises:
         InputError: no checkout is named, or it lacks the file.
-        MissingProgram: no interpreter.
+        MissingProgram: no interpreter, or one without the engine.
     """
     python = locations.find(TENSORRT_LLM_PYTHON)
     if locations.source is None:
@@ -41,4 +42,5 @@ def script(locations: Locations, path: str) -> tuple[str, ...]:
             expected=f"a checkout of the installed release, with {path}",
             hint="check out the tag of the installed release",
         )
+    require_package(TENSORRT_LLM_PYTHON, locations)
     return (*python, str(file))

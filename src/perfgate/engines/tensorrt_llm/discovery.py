@@ -11,6 +11,7 @@ from perfgate.core.program_query import ask_here
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.program_output import LIMIT_S, answer
+from perfgate.engines.tensorrt_llm.python_package import VERSION_CODE
 
 # The release containers set both (docker/Dockerfile.multi).
 VERSION_VARIABLE = "TRT_LLM_VERSION"
@@ -23,7 +24,6 @@ _ANSWER = re.compile(
     r"^\s*(?:trtllm-\w+\s*,?\s*|tensorrt[-_]llm\s*)?(?:version:?\s*)?" + _VERSION + r"\s*$",
     re.IGNORECASE,
 )
-_METADATA = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -42,15 +42,16 @@ def installed(locations: Locations) -> EngineBuild:
     """
     version = (
         version_in(_printed(locations, TRTLLM_BENCH, "--version"))
-        or version_in(_printed(locations, TENSORRT_LLM_PYTHON, "-c", _METADATA))
+        or version_in(_printed(locations, TENSORRT_LLM_PYTHON, "-c", VERSION_CODE))
         or version_in(_variable(locations, VERSION_VARIABLE))
     )
     if version is None:
         raise MissingProgram(
             f"TensorRT-LLM is not installed: neither {TRTLLM_BENCH.executable} nor the package "
-            f"tensorrt_llm reports a version, and {VERSION_VARIABLE} is not set; run inside its "
-            f"release container, name its programs in {TRTLLM_BENCH.variable} and "
-            f"{TENSORRT_LLM_PYTHON.variable}, or give --engine-version"
+            f"tensorrt_llm reports a version, and {VERSION_VARIABLE} is not set",
+            hint="run inside its release container, name its programs in "
+            f"{TRTLLM_BENCH.variable} and {TENSORRT_LLM_PYTHON.variable}, or give "
+            "--engine-version",
         )
     return EngineBuild("tensorrt-llm", version, _commit(locations) or version)
 

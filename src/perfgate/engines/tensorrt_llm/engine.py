@@ -9,6 +9,7 @@ from perfgate.core.measurement import Json
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.tensorrt_llm.releases import uncovered
 from perfgate.engines.tensorrt_llm.words import WORDS
 from perfgate.scenarios.scenario import Scenario
 
@@ -27,6 +28,10 @@ class TensorRTLLM(Engine):
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
         return discovery.installed(locations)
+
+    def uncovered(self, version: str) -> str | None:
+        """See `Engine.uncovered`."""
+        return uncovered(version)
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.

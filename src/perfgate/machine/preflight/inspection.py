@@ -83,7 +83,8 @@ def look(
         InputError: CUDA_VISIBLE_DEVICES or PERFGATE_HOME name what is not there.
     """
     where = where or PreflightTarget()
-    software = judge_software(tools, contained=where.contained)
+    launches = not (where.on_node or where.by_slurm)
+    software = judge_software(tools, contained=where.contained, launches=launches)
     facts = _model_facts(tools)
     need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
     from_hub = (facts or {}).get("source") == "hub"

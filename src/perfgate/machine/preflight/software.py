@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfgate.clients import datasets
-from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.engines.base import Engine
 from perfgate.evaluators import trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
+from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -32,12 +34,15 @@ class SoftwareCheck:
     of_engine: bool = False
 
 
-def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check, ...]:
+def judge_software(
+    tools: Toolchain, *, contained: bool = False, launches: bool = True
+) -> tuple[Check, ...]:
     """All that the scenario needs of software and files.
 
     Args:
         tools: the scenario's.
         contained: the engine's programs are in a container, and cannot be asked here.
+        launches: the scenario's own launch is done from here; else the launcher's nodes are found.
     """
     has_build = contained or _has_build(tools)
 
@@ -52,6 +57,7 @@ def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check,
         if (why := missing(question))
         else asked(question, tools)
         for question in questions_of(tools)
+        if launches or question.name != _LAUNCH
     )
 
 
@@ -76,6 +82,8 @@ def asked(question: SoftwareCheck, tools: Toolchain) -> Check:
         found = f"{place}{error.problem}{extent}"
         expected = error.expected or question.expected
         return Check(question.name, "failed", found, expected, error.hint or "")
+    except MissingProgram as error:
+        return Check(question.name, "failed", _line(error.problem), question.expected, error.hint)
     except PerfgateError as error:
         return Check(question.name, "failed", _line(error), question.expected)
 
@@ -87,6 +95,8 @@ def questions_of(tools: Toolchain) -> tuple[SoftwareCheck, ...]:
         left_out.add("dataset")
     if type(tools.engine).verify is Engine.verify:
         left_out.add("options")
+    if tools.scenario.launch is None:
+        left_out.add(_LAUNCH)
     return tuple(question for question in SOFTWARE if question.name not in left_out)
 
 
@@ -108,11 +118,19 @@ def _dataset(tools: Toolchain) -> str:
     return str(find(tools.locations))
 
 
-def _engine(tools: Toolchain) -> str:
+def _engine(tools: Toolchain) -> str | Finding:
     build = tools.build
     tools.engine.check(tools.scenario, build)
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
-    return f"{build.name} {build.version}{commit}"
+    found = f"{build.name} {build.version}{commit}"
+    unknown = tools.engine.uncovered(build.version)
+    return found if unknown is None else Finding("warning", f"{found}: {unknown}")
+
+
+def _launch(tools: Toolchain) -> str:
+    launch = tools.scenario.launch
+    wrapped(Command(("program",)), tools.scenario, tools.locations)
+    return "none" if launch is None else launch.by
 
 
 def _programs(tools: Toolchain) -> str:
@@ -137,6 +155,7 @@ def _options(tools: Toolchain) -> str:
     return f"those of {len(commands)} commands"
 
 
+_LAUNCH = "launch"
 SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck(
         "engine", "an engine that supports what the scenario needs", _engine, of_engine=True
@@ -149,6 +168,7 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck(
         "options", "every option known to the program", _options, of_build=True, of_engine=True
     ),
+    SoftwareCheck(_LAUNCH, "the programs that start it on its nodes", _launch),
 )
 
 

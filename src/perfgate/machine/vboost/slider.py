@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.program_query import NoStatus, ask_here
-from perfgate.core.programs import Program
+from perfgate.core.programs import NVIDIA_SMI
 from perfgate.machine.preflight.inspection import FAILURE
 
-NVIDIA_SMI = Program("nvidia-smi", "nvidia-smi", "NVIDIA's driver")
 CALL_S = 30.0
 # A line of `nvidia-smi boost-slider -l`: the GPU's number, the slider, highest and present level.
 _LEVEL = re.compile(r"^\D*(\d+)\D+?\bvboost\b\D+(\d+)\D+(\d+)\D*$", re.IGNORECASE)

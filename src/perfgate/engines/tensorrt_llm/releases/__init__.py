@@ -16,7 +16,15 @@ from packaging.version import InvalidVersion, Version
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.releases.table import Release
 
-__all__ = ["Release", "all_releases", "parse", "read_tables", "release", "same_release"]
+__all__ = [
+    "Release",
+    "all_releases",
+    "parse",
+    "read_tables",
+    "release",
+    "same_release",
+    "uncovered",
+]
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
@@ -80,7 +88,8 @@ def parse(version: str) -> Version:
             field="engine version",
             found=repr(version),
             expected="a release or a candidate, e.g. 1.0.0 or 1.3.0rc7",
-            hint="give it as --engine-version",
+            hint="give the release that the build was branched from as --engine-version, and its "
+            "commit as --engine-commit",
         ) from None
 
 
@@ -110,6 +119,25 @@ def release(version: str) -> Release:
         found=version,
         expected=f"{all_releases()[0].since} or later",
         hint="use a newer container; the documents of the scenarios begin with 0.19",
+    )
+
+
+def uncovered(version: str) -> str | None:
+    """Why no table is known to hold for a release, and which is used; None: one is.
+
+    The newest table holds for the rest of its minor release: a later one may have moved options.
+
+    Raises:
+        InputError: as `release`.
+    """
+    used, newest = release(version), all_releases()[-1]
+    last = Version(newest.since).release[:2]
+    if used.since != newest.since or _base(version).release[:2] <= last:
+        return None
+    return (
+        f"no table of releases covers TensorRT-LLM {version}: the newest one is used, of "
+        f"{newest.since} to {'.'.join(map(str, last))}; every option is asked of the installed "
+        "program before GPU time is spent"
     )
 
 

@@ -1,0 +1,107 @@
+"""Environment variables: the table, the page, and what the code really reads are the same."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from perfgate.core import programs
+from perfgate.core.environment_variables import (
+    VARIABLES,
+    Setter,
+    unknown_variables,
+    variables_set,
+)
+from perfgate.core.programs import PROGRAM_PREFIX, Program
+from perfgate.engines.gguf_model import MODELS
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src" / "perfgate"
+TABLE = SOURCES / "core" / "environment_variables.py"
+NAMES = {one.name for one in VARIABLES if "<" not in one.name}  # the rest are families
+# A name in quotes is read, set or told to a person; one in running text is only spoken of.
+QUOTED = re.compile(r"""["'](PERFGATE_[A-Z0-9_]*[A-Z0-9])["'=]""")
+
+ROW = re.compile(r"\| `(?P<name>\S+)` \| (?P<meaning>.+?)(?: \(\[[^()]+\]\([^()]+\)\))? \|")
+
+
+def page() -> str:
+    return (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+
+
+def test_every_variable_of_the_code_is_in_the_table() -> None:
+    files = [file for file in SOURCES.rglob("*.py") if file != TABLE]
+    read = {name for file in files for name in QUOTED.findall(file.read_text())}
+    assert len(read) > 10
+    assert sorted(read - NAMES) == []
+
+
+def test_every_variable_of_the_table_is_read_somewhere() -> None:
+    texts = [file.read_text() for file in SOURCES.rglob("*.py") if file != TABLE]
+    texts += [file.read_text() for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]
+    models = {model.variable for model in MODELS.values()}
+    unread = {name for name in NAMES - models if not any(f'"{name}' in text for text in texts)}
+    assert unread == set()
+
+
+def test_a_model_that_can_be_named_is_in_the_table() -> None:
+    assert {model.variable for model in MODELS.values()} <= NAMES
+
+
+def test_the_page_has_the_table() -> None:
+    lines = page()[page().index("\n## Environment variables") :].splitlines()
+    # A row may end with the page that says more.
+    found = [ROW.fullmatch(line) for line in lines if line.startswith("| `")]
+    told = [(row["name"], row["meaning"]) for row in found if row is not None]
+    in_order = sorted(VARIABLES, key=lambda one: get_args(Setter).index(one.set_by))
+    assert told == [(one.name, one.meaning) for one in in_order]
+    assert len(found) == len(told)
+
+
+def test_the_page_names_every_program() -> None:
+    known = {one.variable for one in vars(programs).values() if isinstance(one, Program)}
+    text = page()
+    told = text[text.index("`<NAME>` of a program") : text.index("TensorRT-LLM's Python")]
+    assert {PROGRAM_PREFIX + name for name in re.findall(r"`([A-Z_]+)`", told)} == known
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("PERFGATE_MODLES", "; did you mean PERFGATE_MODELS?"),
+        ("PERFGATE_MODEL", "; did you mean PERFGATE_MODELS?"),
+        ("PERFGATE_PROGRAM_TRTLLM_BNCH", "; did you mean PERFGATE_PROGRAM_TRTLLM_BENCH?"),
+        ("PERFGATE_PROGRAM_TRTLLM-SERVE", "; did you mean PERFGATE_PROGRAM_TRTLLM_SERVE?"),
+        ("PERFGATE_QQQQ", ""),
+        ("PERFGATE_", ""),
+    ],
+)
+def test_an_unknown_name_is_told_with_what_may_be_meant(name: str, meant: str) -> None:
+    assert unknown_variables([name]) == (f"{name}: perfgate has no such variable{meant}",)
+
+
+def test_all_known_names_and_those_of_others_are_no_fault() -> None:
+    others = ["PERFGATE_PROGRAM_AIPERF", "PERFGATE_STANDIN_FAULT", "PERFGATES", "HOME"]
+    assert unknown_variables([*NAMES, *others]) == ()
+
+
+def test_the_program_of_an_engine_of_ones_own_is_known() -> None:
+    variable = "PERFGATE_PROGRAM_ENGINE_OF_MINE"
+    assert unknown_variables([variable])
+    assert Program("engine-of-mine", "mine", "me").variable == variable
+    assert unknown_variables([variable]) == ()
+
+
+def test_those_that_are_set_without_their_secrets() -> None:
+    found = variables_set(
+        {
+            "PERFGATE_SITE": "here.yaml",
+            "PERFGATE_API_KEY": "abc",
+            "PERFGATE_PROGRAM_AIPERF": "aiperf --api-key=abc",
+            "HOME": "/root",
+        }
+    )
+    assert found["PERFGATE_SITE"] == "here.yaml"
+    assert set(found) == {"PERFGATE_API_KEY", "PERFGATE_PROGRAM_AIPERF", "PERFGATE_SITE"}
+    assert "abc" not in str(found)
