@@ -17,6 +17,7 @@ from perfgate.core.plain import from_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 from perfgate.verdicts.outcome import Outcome, Subject
 
 Line = Mapping[str, Any]
@@ -111,7 +112,20 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
         observed=from_plain(tuple[Change, ...], line["observed"]),
+        measured=measured_of(line),
+        build=build_of(line),
     )
+
+
+def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:
+    """Every metric that a verdict's record has values of; none in one of before they were kept."""
+    return from_plain(tuple[MeasuredMetric, ...], line.get("measured", ()))
+
+
+def build_of(line: Line) -> MeasuredBuild | None:
+    """The build under test as a verdict's record has it; None where it has none."""
+    plain = line.get("build")
+    return None if plain is None else from_plain(MeasuredBuild, plain)
 
 
 def judgements_of(line: Line) -> tuple[Judgement, ...]:
@@ -161,7 +175,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("synthetic", "a rehearsal, or not"),
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
-        ("injected", "what is changed on purpose"),
+        ("injected", "what is injected"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):
