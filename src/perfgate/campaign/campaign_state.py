@@ -139,7 +139,9 @@ class CampaignState:
             synthetic=self._session.synthetic,
             notes=judged.notes,
             observed=judged.observed,
-            measured=measured_metrics(state.measurements, judged.judgements),
+            measured=measured_metrics(
+                state.measurements, judged.judgements, probe.gating_metrics()
+            ),
         )
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:

@@ -88,24 +88,33 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     """All a person needs to know of one outcome."""
     lines = [f"{outcome.verdict.value}: {outcome.probe.id}"]
     if outcome.injected:
-        lines.append(f"changed on purpose: {', '.join(outcome.injected)}")
+        lines.append(f"injected: {', '.join(outcome.injected)}")
     if outcome.synthetic:
         lines.append("SYNTHETIC: a stand-in made these numbers")
     if outcome.error is not None:
         lines.append(str(outcome.error))
     if outcome.judgements:
-        starts = len(outcome.measurements)
         lines += ["", table(outcome.judgements), ""]
         lines += reasons(outcome.judgements)
-        lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
     elif outcome.reason:
         lines.append(outcome.reason)
     lines += [f"  note: {note}" for note in outcome.notes]
+    lines += _identity(outcome)
     if outcome.folder is not None:
         lines.append(f"artifacts: {outcome.folder}")
     if reproduce:
-        lines.append(f"again: {reproduce}")
+        lines.append(f"rerun: {reproduce}")
     return "\n".join(lines)
+
+
+def _identity(outcome: Outcome) -> Iterator[str]:
+    """What was measured, how often, and what it was compared with."""
+    if outcome.build is not None:
+        yield f"build: {outcome.build.in_words}"
+    if outcome.compared_with:
+        yield f"compared with: {outcome.compared_with}"
+    if outcome.measurements:
+        yield f"fresh starts: {len(outcome.measurements)}"
 
 
 def reasons(judgements: Sequence[Judgement], bullet: str = "") -> Iterator[str]:

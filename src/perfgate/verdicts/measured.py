@@ -38,18 +38,23 @@ class MeasuredMetric:
 
 
 def measured_metrics(
-    measurements: Sequence[Measurement], judgements: Sequence[Judgement] = ()
+    measurements: Sequence[Measurement],
+    judgements: Sequence[Judgement] = (),
+    gating: Sequence[str] = (),
 ) -> tuple[MeasuredMetric, ...]:
-    """Every metric that was measured; those that are judged first, in their order.
+    """Every metric that was measured; those that are judged first, then those that would be.
 
     Args:
         measurements: one per fresh start, in order.
         judgements: what the gate says of some of the metrics; the first of each metric counts.
+        gating: the metrics that the gate judges where there is something to compare with.
     """
     judged: dict[str, Judgement] = {}
     for one in judgements:
         judged.setdefault(one.metric, one)
-    names = dict.fromkeys([*judged, *(name for one in measurements for name in one.metrics)])
+    names = dict.fromkeys(
+        [*judged, *gating, *(name for one in measurements for name in one.metrics)]
+    )
     found = []
     for name in names:
         values = tuple(one.metrics[name] for one in measurements if name in one.metrics)
