@@ -31,7 +31,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test test nightly lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test test nightly lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -96,6 +96,10 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 # Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
 test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
 
+wheel-test: ## the wheel in an environment of its own: a gate repository from nothing to a verdict
+	@echo "== perfgate as people install it"
+	@ci/wheel.sh $(PYTHON)
+
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
@@ -121,7 +125,7 @@ format: $(VENV)/.stamp-dev ## let ruff mend what it can
 bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
 	@$(BIN)/python benchmarks/own_cost.py
 
-detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/detection.md (about 15 min)
+detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 15 min)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
 constraints: ## resolve the newest versions anew into constraints.txt

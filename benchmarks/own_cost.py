@@ -1,4 +1,4 @@
-"""What perfgate itself costs, as ratios measured in one run; Markdown for docs/performance.md.
+"""What perfgate itself costs, as ratios measured in one run, for docs/explanation/performance.md.
 
 Collecting: 1,000 scenarios by the suite, against bare pytest collecting 1,000 parametrised tests
 plus parsing the same YAML. Starting: a session that collects the suite, against bare pytest. Own
@@ -8,6 +8,7 @@ what these programs take alone.
 
 import argparse
 import os
+import resource
 import shutil
 import socket
 import statistics
@@ -36,6 +37,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         collecting(Path(folder) / "collect", repeat)
         starting(Path(folder) / "start", repeat)
+        loading(repeat)
         own_time(Path(folder) / "own", repeat)
     return 0
 
@@ -81,6 +83,25 @@ def starting(folder: Path, repeat: int) -> None:
     )
     own = statistics.median(suite) - statistics.median(plain_pytest)
     row("session start", suite, "bare pytest", plain_pytest, "≤ 2 s", f"{own:.2f} s")
+
+
+def loading(repeat: int) -> None:
+    """What perfgate adds to every session of pytest where it is installed, in CPU time."""
+    mine, theirs = [], []
+    for _ in range(4 * repeat):
+        mine.append(cpu_seconds(sys.executable, "-m", "pytest", "--version"))
+        theirs.append(cpu_seconds(sys.executable, "-m", "pytest", "--version", "-p", "no:perfgate"))
+    own = 1000 * (statistics.median(mine) - statistics.median(theirs))
+    without = "without the plugin"
+    row("pytest --version, CPU", mine, without, theirs, "≤ 30 ms", f"{own:.0f} ms")
+
+
+def cpu_seconds(*argv: str) -> float:
+    """CPU time of a process and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(argv, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def own_time(folder: Path, repeat: int) -> None:
@@ -143,8 +164,6 @@ def checkout(folder: Path) -> None:
     for name in ("scenarios", "baselines"):
         (folder / name).mkdir(parents=True)
     shutil.copy(STANDINS / "standin.yaml", folder / "scenarios")
-    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", folder / "scenarios")
-    shutil.copy(ROOT / "baselines" / "baseline.schema.json", folder / "baselines")
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     plugins = ["perfgate.suite.plugin", "standin"]

@@ -1,4 +1,4 @@
-"""docs/architecture.md: every room in its order, and no module or file that is not there."""
+"""The page of the architecture: every room in its order, no module or file that is not there."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "perfgate"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 ROOMS = PAGE[PAGE.index("\n## Rooms") : PAGE.index("\n### The walk of a scenario")]
 WALKS = PAGE[PAGE.index("\n### The walk of a scenario") : PAGE.index("\n## What happens in")]
 ROWS = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", ROOMS, flags=re.MULTILINE))

@@ -1,1 +1,1 @@
-"""How well the gate detects: its error rates, beside the rules in use today (docs/detection.md)."""
+"""How well the gate detects, beside the rules in use today: docs/explanation/detection.md."""

@@ -1,4 +1,4 @@
-"""Run the study: ``python -m benchmarks.detection``; then docs/detection.md and its plots follow.
+"""Run the study: ``python -m benchmarks.detection``; docs/explanation/detection.md and its plots.
 
 Without ``--otava`` and ``--series`` the stored results of those parts stay as they are.
 """
@@ -24,6 +24,7 @@ from benchmarks.detection import (
     rivals,
 )
 
+_FOLDER = Path("docs", "explanation")
 _CHECKED_PER_CELL = 40
 _CURVE_TRIALS = 20_000
 _OTAVA_TRIALS = 1_000
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--headline", type=int, default=100_000, help="per cell of the aims")
     parser.add_argument("--series", type=Path, help="folder of the labelled series")
     parser.add_argument("--otava", type=Path, help="python of an environment with apache-otava")
-    parser.add_argument("--out", type=Path, default=Path("docs"), help="where detection.md lies")
+    parser.add_argument("--out", type=Path, default=_FOLDER, help="where detection.md lies")
     parser.add_argument("--parts", nargs="+", metavar="PART", help="only these parts")
     parser.add_argument("--page-only", action="store_true", help="only write page and plots anew")
     parser.add_argument("--results", type=Path, default=results.FOLDER, help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""Page: docs/detection.md, whose tables and counted sentences are written from the results.
+"""Page: docs/explanation/detection.md; the results write its tables and counted sentences.
 
 The prose around them is written by hand in the page itself. What stands between
 ``<!-- table: NAME -->`` and ``<!-- end -->`` is replaced.

@@ -1,6 +1,5 @@
 """A suite in a git repository, and an engine that it measures: all of it real but the speed."""
 
-import shutil
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -49,13 +48,9 @@ class Life:
         self.engine = Clone(folder / "engine")
         self.suite = Clone(folder / "checkout")
         self.runs = folder / "runs"
-        for schema in (
-            "scenarios/scenario.schema.json",
-            "baselines/baseline.schema.json",
-            "baselines/anchor.schema.json",
-        ):
-            (self.suite.path / schema).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / schema, self.suite.path / schema)
+        for name in ("scenarios", "baselines"):
+            (self.suite.path / name).mkdir()
+            (self.suite.path / name / ".keep").touch()
         self.commit_suite("an empty suite")
 
     def commit_suite(self, message: str) -> None:

@@ -1,7 +1,6 @@
 """The anchor: pinned by a person, else the last release."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ RETIRED = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
 
 @pytest.fixture
 def store(suite_root: Path) -> Store:
-    shutil.copy(ROOT / "baselines" / "anchor.schema.json", suite_root / "baselines")
     return suite_store()
 
 

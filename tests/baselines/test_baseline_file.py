@@ -218,20 +218,6 @@ class TestOneFile:
         with pytest.raises(InputError, match=r"none\.json: no such baseline"):
             read(store.folder / "none.json")
 
-    def test_the_schema_is_that_of_the_checkout_in_use(
-        self, store: Store, suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path = store.save(baseline())
-        read(path)
-        other = tmp_path / "other"
-        for folder in ("scenarios", "baselines"):
-            (other / folder).mkdir(parents=True)
-        (other / "scenarios" / "scenario.schema.json").touch()
-        (other / "baselines" / "baseline.schema.json").write_text('{"required": ["signed"]}')
-        monkeypatch.setenv("PERFGATE_ROOT", str(other))
-        with pytest.raises(InputError, match="signed: missing"):
-            read(path)
-
 
 class TestEditedByHand:
     @pytest.mark.parametrize(

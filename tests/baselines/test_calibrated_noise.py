@@ -1,7 +1,6 @@
 """Measured noise: what was calibrated is found again, on the machine and for the load it is of."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +34,6 @@ OWN = replace(building.SCENARIO, gate=replace(building.SCENARIO.gate, reference=
 
 @pytest.fixture(autouse=True)
 def checkout(suite_root: Path) -> Path:
-    shutil.copy(ROOT / "baselines" / "noise.schema.json", suite_root / "baselines")
     return suite_root
 
 

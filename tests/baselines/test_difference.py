@@ -1,6 +1,5 @@
 """What moved between two baselines, and over a scenario's history."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,7 +66,6 @@ class TestCompare:
 class TestHistory:
     @pytest.fixture
     def store(self, suite_root: Path) -> Store:
-        shutil.copy(ROOT / "baselines" / "anchor.schema.json", suite_root / "baselines")
         return suite_store()
 
     def of(self, version: str, entries: dict[str, Entry], **changes: object) -> Baseline:

@@ -10,7 +10,7 @@ from benchmarks.detection import page, plots, results
 from benchmarks.detection.markdown import percent, table
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "detection.md"
+PAGE = ROOT / "docs" / "explanation" / "detection.md"
 PLOTS = ("operating", "rules", "series")
 
 
@@ -27,7 +27,7 @@ def test_the_page_shows_every_plot() -> None:
 
 def test_the_committed_plots_are_text_without_a_date() -> None:
     for name in PLOTS:
-        svg = (ROOT / "docs" / "detection" / f"{name}.svg").read_text()
+        svg = (ROOT / "docs" / "explanation" / "detection" / f"{name}.svg").read_text()
         assert "<text" in svg
         assert not re.search(r"<dc:date>|\d{4}-\d{2}-\d{2}T", svg)
         assert len(svg) < 60_000

@@ -106,6 +106,7 @@ class TestRun:
             "make setup",
             "python ci/documented_lines.py",
             f"pytest -m b200 --collect-only --quiet --engine-repo {checkout}",
+            "make wheel-test",
             "make test",
             "make slurm-test",
             "of-the-tests",
@@ -121,6 +122,7 @@ class TestRun:
         assert [line.partition(" took ")[0] for line in told if " took " in line] == [
             "== make local",
             "== make setup and the documented commands",
+            "== make wheel-test",
             "== make test",
             "== make slurm-test",
         ]
@@ -132,8 +134,9 @@ class TestRun:
             ("setup", 2, "make setup and the documented commands"),
             ("python", 3, "make setup and the documented commands"),
             ("pytest", 4, "make setup and the documented commands"),
-            ("test", 5, "make test"),
-            ("slurm-test", 7, "make slurm-test"),
+            ("wheel-test", 5, "make wheel-test"),
+            ("test", 6, "make test"),
+            ("slurm-test", 8, "make slurm-test"),
         ],
     )
     def test_ends_with_the_first_step_that_fails_and_says_which(

@@ -132,14 +132,14 @@ def test_unusable_input_is_2_with_file_and_line_and_no_traceback(suite_root: Pat
     assert "Traceback" not in answer.stderr
 
 
-def test_outside_of_a_checkout_it_says_what_to_do(
+def test_a_wrong_root_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path))
+    monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path / "gone"))
     assert main(["scenarios", "list"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("perfgate: PERFGATE_ROOT: not a perfgate checkout\n")
-    assert f"found: {tmp_path}" in err
+    assert err.startswith("perfgate: PERFGATE_ROOT: no such folder\n")
+    assert f"found: {tmp_path}/gone" in err
 
 
 @pytest.mark.parametrize("many", [1, 300])

@@ -245,10 +245,6 @@ class TestRecordAndPromote:
 
 
 class TestRetireAndAnchor:
-    @pytest.fixture(autouse=True)
-    def _schema(self, suite_root: Path) -> None:
-        shutil.copy(ROOT / "baselines" / "anchor.schema.json", suite_root / "baselines")
-
     def test_retire(self, stores: dict[str, Path], capsys: Capture) -> None:
         words = [str(stores["suite"]), "--by", "Ada", "--reason", "wrong clocks"]
         assert main(["baseline", "retire", *words]) == 0

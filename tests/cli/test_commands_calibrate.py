@@ -96,10 +96,7 @@ class Checkout:
 def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "scenarios").mkdir()
     shutil.copy(STANDINS / "standin.yaml", tmp_path / "scenarios")
-    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", tmp_path / "scenarios")
     (tmp_path / "baselines").mkdir()
-    for schema in ("baseline", "noise", "documented"):
-        shutil.copy(ROOT / "baselines" / f"{schema}.schema.json", tmp_path / "baselines")
     return Checkout(tmp_path)
 
 

@@ -1,7 +1,6 @@
 """`perfgate plan`: what could be shown and what it would cost, without starting anything."""
 
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,9 +33,6 @@ def installed(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without GPUs with the engine on it; nothing may be started."""
     monkeypatch.setattr("perfgate.cli.plan.detect", lambda: MACHINE)
     monkeypatch.setattr(LlamaCpp, "build", lambda self, locations: BUILD)
-    for schema in ("noise", "documented"):
-        source = ROOT / "baselines" / f"{schema}.schema.json"
-        shutil.copy(source, two_scenarios.parent / "baselines")
 
     def nothing(*_: object, **__: object) -> None:
         raise AssertionError("a plan starts nothing")

@@ -41,7 +41,7 @@ class TestList:
             "engine": "llama.cpp",
             "model": "SmolLM2-135M-Instruct",
             "markers": ["h200", "serving"],
-            "document": "docs/architecture.md",
+            "document": "docs/explanation/architecture.md",
             "section": "The embedded default",
         }
 

@@ -1,75 +1,148 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from perfgate.core import paths
 from perfgate.core.errors import InputError
-from perfgate.core.paths import machine_store, repository
+from perfgate.core.paths import (
+    baselines_folder,
+    machine_store,
+    packaged,
+    repository,
+    scenario_folders,
+)
+
+CHECKOUT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PERFGATE_ROOT", raising=False)
-    monkeypatch.delenv("PERFGATE_HOME", raising=False)
+    for name in (paths.ROOT, paths.HOME, paths.SCENARIOS, paths.BASELINES):
+        monkeypatch.delenv(name, raising=False)
 
 
-def checkout(folder: Path) -> Path:
-    (folder / "scenarios").mkdir(parents=True)
-    (folder / "scenarios" / "scenario.schema.json").touch()
+def gate(folder: Path, settings: str = 'perfgate_scenarios = ["packaged", "own"]') -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{settings}\n")
     return folder
 
 
-def test_the_setting_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, here = checkout(tmp_path / "root"), checkout(tmp_path / "here")
-    monkeypatch.chdir(here)
-    monkeypatch.setenv("PERFGATE_ROOT", str(root))
-    assert repository() == root
-    monkeypatch.setenv("PERFGATE_ROOT", "")
-    assert repository() == here
+class TestRepository:
+    def test_the_variable_comes_first(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root, here = tmp_path / "root", gate(tmp_path / "here")
+        root.mkdir()
+        monkeypatch.chdir(here)
+        monkeypatch.setenv("PERFGATE_ROOT", str(root))
+        assert repository() == root
+        monkeypatch.setenv("PERFGATE_ROOT", "")
+        assert repository() == here
+
+    def test_a_wrong_variable_is_no_reason_to_look_elsewhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(gate(tmp_path / "here"))
+        monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path / "gone"))
+        with pytest.raises(InputError, match="PERFGATE_ROOT: no such folder"):
+            repository()
+
+    def test_the_nearest_above_the_working_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outer = gate(tmp_path)
+        inner = gate(outer / "a" / "inner")
+        deep = inner / "b" / "c"
+        deep.mkdir(parents=True)
+        (deep / "pyproject.toml").write_text("[tool.other]\n")
+        monkeypatch.chdir(deep)
+        assert repository() == inner
+        monkeypatch.chdir(outer / "a")
+        assert repository() == outer
+
+    def test_a_broken_file_of_its_own_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(gate(tmp_path, "perfgate_scenarios = ["))
+        with pytest.raises(InputError, match=r"pyproject\.toml: not TOML: Invalid value"):
+            repository()
+
+    def test_a_broken_file_of_another_project_is_none_of_ours(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        inner = tmp_path / "inner"
+        inner.mkdir()
+        gate(tmp_path)
+        (inner / "pyproject.toml").write_text("[tool.")
+        monkeypatch.chdir(inner)
+        assert repository() == tmp_path
+
+    def test_else_the_checkout_that_perfgate_is_installed_from(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert repository() == CHECKOUT
+
+    def test_else_the_working_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        installed = tmp_path / "lib" / "perfgate"
+        (installed / "packaged").mkdir(parents=True)
+        monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
+        assert packaged() == installed / "packaged"
+        assert repository() == tmp_path
+        assert scenario_folders() == (installed / "packaged" / "scenarios",)
 
 
-def test_a_wrong_setting_is_no_reason_to_look_elsewhere(
+class TestScenarioFolders:
+    def test_by_name(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(gate(tmp_path))
+        monkeypatch.setenv("PERFGATE_SCENARIOS", "elsewhere")
+        assert scenario_folders(["one", "packaged"]) == (tmp_path / "one", CHECKOUT / "scenarios")
+
+    def test_by_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(gate(tmp_path))
+        monkeypatch.setenv("PERFGATE_SCENARIOS", os.pathsep.join(("packaged", "/b")))
+        assert scenario_folders() == (CHECKOUT / "scenarios", Path("/b"))
+
+    def test_by_the_settings(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (gate(tmp_path) / "below").mkdir()
+        monkeypatch.chdir(tmp_path / "below")
+        assert scenario_folders() == (CHECKOUT / "scenarios", tmp_path / "own")
+        gate(tmp_path, "perfgate_scenarios = 'a \"b c\"'")
+        assert scenario_folders() == (tmp_path / "a", tmp_path / "b c")
+
+    def test_an_empty_folder_of_its_own_counts_for_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(gate(tmp_path))
+        (tmp_path / "own").mkdir()
+        assert scenario_folders() == (CHECKOUT / "scenarios",)
+        gate(tmp_path, 'perfgate_scenarios = ["own"]')
+        assert scenario_folders() == (tmp_path / "own",)
+
+    def test_without_a_word(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(gate(tmp_path, 'perfgate_baselines = "b"'))
+        assert scenario_folders() == (CHECKOUT / "scenarios",)
+        (tmp_path / "scenarios").mkdir()
+        assert scenario_folders() == (tmp_path / "scenarios",)
+
+
+def test_the_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(gate(tmp_path))
+    assert baselines_folder() == tmp_path / "baselines"
+    gate(tmp_path, 'perfgate_baselines = "elsewhere"')
+    assert baselines_folder() == tmp_path / "elsewhere"
+    monkeypatch.setenv("PERFGATE_BASELINES", "here")
+    assert baselines_folder() == tmp_path / "here"
+
+
+def test_the_machines_store_is_in_the_gate_repository_unless_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(checkout(tmp_path / "here"))
-    monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path))
-    with pytest.raises(InputError, match="PERFGATE_ROOT: not a perfgate checkout"):
-        repository()
-
-
-def test_the_nearest_checkout_above_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outer = checkout(tmp_path)
-    inner = checkout(outer / "a" / "inner")
-    deep = inner / "b" / "c"
-    deep.mkdir(parents=True)
-    monkeypatch.chdir(deep)
-    assert repository() == inner
-    monkeypatch.chdir(outer / "a")
-    assert repository() == outer
-
-
-def test_else_the_checkout_that_perfgate_is_installed_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert repository() == Path(__file__).parents[2]
-
-
-def test_nowhere_is_an_error_that_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(paths, "__file__", str(tmp_path / "lib" / "perfgate" / "paths.py"))
-    with pytest.raises(InputError, match="set PERFGATE_ROOT"):
-        repository()
-
-
-def test_the_machines_store_is_in_the_checkout_unless_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFGATE_ROOT", str(checkout(tmp_path / "root")))
+    monkeypatch.setenv("PERFGATE_ROOT", str(gate(tmp_path / "root")))
     assert machine_store() == tmp_path / "root" / ".perfgate"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFGATE_HOME", "home")

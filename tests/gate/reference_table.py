@@ -133,7 +133,7 @@ def check_reference_table(*, simulate: bool = True) -> list[str]:
         wrong.append("five metrics share the error rate")
     if curve_of_unsteady_points() != INCONCLUSIVE:
         wrong.append("points of one start are one value")
-    # 2.5 % in a simulation of 20,000 (docs/verdicts.md); 4.5 % where nothing has to be confirmed
+    # 2.5 % in a simulation of 20,000 (docs/reference/verdicts.md); 4.5 % without confirmation
     if simulate and not 1.5 <= false_alarms() <= 3.5:
         wrong.append("simulated false alarms")
     return wrong

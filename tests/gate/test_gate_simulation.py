@@ -1,4 +1,4 @@
-"""The error rates that docs/verdicts.md promises, reproduced by simulation with fixed seeds."""
+"""The error rates of docs/reference/verdicts.md, reproduced by simulation with fixed seeds."""
 
 from collections import Counter
 

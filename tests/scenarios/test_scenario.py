@@ -28,7 +28,9 @@ from perfgate.scenarios.scenario import (
 )
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (ROOT / "src/perfgate/scenarios/scenario.schema.json").read_text(encoding="utf-8")
+)
 LOAD = SCENARIO.workload
 assert LOAD is not None
 

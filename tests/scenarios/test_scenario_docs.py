@@ -1,4 +1,4 @@
-"""docs/scenarios.md says what the schema says, and its example is a good file."""
+"""docs/reference/scenarios.md says what the schema says, and its example is a good file."""
 
 import json
 import re
@@ -9,8 +9,10 @@ from perfgate.core.metrics import METRICS
 from perfgate.scenarios.files import load_scenarios
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/scenarios.md").read_text(encoding="utf-8")
-SCHEMA = json.loads((ROOT / "scenarios/scenario.schema.json").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs/reference/scenarios.md").read_text(encoding="utf-8")
+SCHEMA = json.loads(
+    (ROOT / "src/perfgate/scenarios/scenario.schema.json").read_text(encoding="utf-8")
+)
 
 
 def fields(prefix: str, rule: dict[str, Any]) -> dict[str, str]:

@@ -59,7 +59,7 @@ def test_the_hardwares_marker_is_added() -> None:
 
 
 def test_every_gpu_of_the_schema_has_a_marker() -> None:
-    file = Path(__file__).parents[2] / "scenarios/scenario.schema.json"
+    file = Path(__file__).parents[2] / "src/perfgate/scenarios/scenario.schema.json"
     scenario = json.loads(file.read_text(encoding="utf-8"))["$defs"]["scenario"]
     gpus = scenario["properties"]["hardware"]["properties"]["gpu"]["enum"]
     markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in gpus}

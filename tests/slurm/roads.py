@@ -135,11 +135,7 @@ def make_road(folder: Path, cluster: Cluster) -> Road:
     text = (STANDINS / "standin.yaml").read_text()
     fewer = text.replace("reference_starts: 4", "reference_starts: 3")  # each is a job of its own
     (folder / "scenarios" / "standin.yaml").write_text(fewer)
-    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", folder / "scenarios")
-    for schema in (ROOT / "baselines").glob("*.schema.json"):
-        shutil.copy(schema, folder / "baselines")
     shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
-    shutil.copy(ROOT / "waivers.schema.json", folder)
     shutil.copy(ROOT / "pyproject.toml", folder)
     plugins = ["perfgate.suite.plugin", "standin"]
     (folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")

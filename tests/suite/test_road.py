@@ -133,12 +133,8 @@ def make_suite(tmp_path: Path) -> Suite:
     """A checkout of its own in an empty folder."""
     (tmp_path / "scenarios").mkdir()
     shutil.copy(STANDINS / "standin.yaml", tmp_path / "scenarios")
-    shutil.copy(ROOT / "scenarios" / "scenario.schema.json", tmp_path / "scenarios")
     (tmp_path / "baselines").mkdir()
-    for schema in (ROOT / "baselines").glob("*.schema.json"):
-        shutil.copy(schema, tmp_path / "baselines")
     shutil.copytree(ROOT / "perf_tests", tmp_path / "perf_tests")
-    shutil.copy(ROOT / "waivers.schema.json", tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     plugins = ["perfgate.suite.plugin", "standin"]
     (tmp_path / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")

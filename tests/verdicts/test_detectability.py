@@ -155,7 +155,7 @@ def test_a_reference_still_to_be_measured_is_planned_with_the_prior() -> None:
     own = scenario(noise="measured", reference="self", reference_starts=5)
     found = one(own, Reference(), most=4)
     assert (found.against, found.n_base, found.problem) == ("itself", 5, None)
-    # docs/verdicts.md: 4.27 s for five reference starts and at most four new ones, s = 8 %
+    # docs/reference/verdicts.md: 4.27 s for five reference starts, at most four new ones, s = 8 %
     assert found.band == pytest.approx(-math.expm1(-4.27 * 0.08), abs=1e-3)
 
 

@@ -3,7 +3,7 @@
 One file a commit, ``<store>/<hardware>/<scenario>/<engine-commit>.json``, so that branches merge
 without conflict. The suite's own store is `baselines/`; a machine's own numbers live in a second,
 git-ignored store of the same format. A baseline moves only when a person promotes it. How one
-lives, from record to retire: docs/baselines.md
+lives, from record to retire: docs/how-to/baselines.md
 """
 
 from perfgate.baselines.anchor import Anchor

@@ -12,7 +12,7 @@ from perfgate.engines.base import EngineBuild
 # accepted; it became better. Anything but "none" starts a new level.
 Change = Literal["first", "none", "regression", "improvement"]
 
-# Runs of a baseline that a measurement is compared with, at most (docs/baselines.md).
+# Runs of a baseline that a measurement is compared with, at most (docs/how-to/baselines.md).
 MOST_RUNS = 30
 
 NOBODY = "nobody yet"  # who has accepted a candidate

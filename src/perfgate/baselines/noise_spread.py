@@ -1,8 +1,8 @@
 """Noise spread: noise between fresh starts and within one, from repeated measurements of one build.
 
 Pure. Everything is on the log scale (0.005 = 0.5 %), where it does not matter whether larger values
-are better. The rule that uses the result: docs/verdicts.md, "The rule for performance"; the
-estimate: docs/calibrate.md.
+are better. The rule that uses the result: docs/reference/verdicts.md, "The rule for
+performance"; the estimate: docs/how-to/calibrate.md.
 """
 
 import math

@@ -11,7 +11,7 @@ from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, write
 from perfgate.core.errors import InputError
-from perfgate.core.paths import machine_store, repository
+from perfgate.core.paths import baselines_folder, machine_store
 from perfgate.engines.base import EngineBuild
 
 
@@ -154,7 +154,7 @@ def _is_baseline(path: Path) -> bool:
 
 def suite_store() -> Store:
     """The committed store."""
-    return Store(repository() / "baselines")
+    return Store(baselines_folder())
 
 
 def candidate_store() -> Store:

@@ -13,7 +13,6 @@ from typing import Any
 
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
-from perfgate.core.paths import repository
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
 
@@ -26,7 +25,7 @@ def read_stored(
     Args:
         path: the file.
         what: what it is, for messages.
-        schema: name of its schema, a file of `baselines/`.
+        schema: name of its schema, a file beside this one.
         versions: the schema versions that can be read.
         hint: how to mend a damaged one.
 
@@ -46,7 +45,7 @@ def read_stored(
             expected=" or ".join(map(str, versions)),
             hint="update perfgate" if is_newer else hint,
         )
-    read_schema(repository() / "baselines" / schema).require(path, plain, hint)
+    read_schema(Path(__file__).with_name(schema)).require(path, plain, hint)
     return dict(plain)
 
 

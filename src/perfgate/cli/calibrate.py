@@ -2,7 +2,7 @@
 
 Starts the engine anew several times, measures each point of the sweep on each start, and estimates
 the noise between starts and within one. The gate then uses it instead of the prior of the metric's
-family. A person commits the file. docs/calibrate.md
+family. A person commits the file. docs/how-to/calibrate.md
 """
 
 import argparse

@@ -5,7 +5,7 @@ A is the reference, B the new one. Each is a run folder, a baseline file, a resu
 
 Exit status: 0 all passed; 1 a regression; 2 wrong usage or unusable input; 10 undecided; 11 a probe
 of one side failed; 12 something or all could not be compared; 13 numbers of stand-ins, no
-regression. docs/compare.md
+regression. docs/reference/compare.md
 """
 
 import argparse

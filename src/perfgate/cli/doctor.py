@@ -2,7 +2,7 @@
 
 With --scenario: whether it is fit for that one; every check, what it found, how to mend it.
 
-Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/preflight.md
+Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/how-to/preflight.md
 """
 
 import argparse

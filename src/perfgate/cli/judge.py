@@ -5,7 +5,7 @@ input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", 
 "max_runs", "questions"; each is answered by one JSON line, at once.
 
 Exit status: 0 every verdict is PASS or IMPROVEMENT; 2 something could not be judged; else 1 a
-REGRESSION, or 10 an INCONCLUSIVE. docs/judge.md
+REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
 """
 
 import argparse

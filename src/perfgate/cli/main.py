@@ -15,6 +15,7 @@ from perfgate.core.errors import PerfgateError
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
 # only the chosen one is imported, so that --help is quick.
 COMMANDS = {
+    "init": "lay out a gate repository, for baselines and scenarios of your own",
     "scenarios": "list, show and validate scenarios; their commands",
     "plan": "what a gate could show and what it would cost, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
@@ -36,7 +37,7 @@ the suite itself is run with pytest:
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
 parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
 2 wrong usage or unusable input; judge, compare and plan also have some of those of a pytest run:
-docs/verdicts.md
+docs/reference/verdicts.md
 """
 
 

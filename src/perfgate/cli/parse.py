@@ -1,6 +1,7 @@
 """`perfgate parse`: what the output of a benchmark says, as JSON; why, if it says nothing usable.
 
-Exit status: 0 every file holds a result, 1 at least one does not, 2 wrong usage. docs/parse.md
+Exit status: 0 every file holds a result, 1 at least one does not, 2 wrong usage.
+docs/reference/parse.md
 """
 
 import argparse

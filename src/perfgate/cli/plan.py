@@ -2,7 +2,7 @@
 
 For each gating metric: what it would be compared with, its noise, its band, and the smallest loss
 that 1, 2, … fresh starts find; then the expected engine starts and hours. A band that the allowed
-starts cannot resolve is an error. docs/plan.md
+starts cannot resolve is an error. docs/reference/plan.md
 
 exit status: 0 done; 2 a band below the noise floor, or unusable input; 12 with --gate: something
 would get no verdict

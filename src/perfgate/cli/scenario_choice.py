@@ -2,11 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
+from perfgate.core.paths import scenario_folders
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.scenarios.exploration import EXPLORE, explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
@@ -15,8 +14,14 @@ from perfgate.scenarios.selection import markers_of, pick, select
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    """The folder that `load` reads."""
-    parser.add_argument("--scenarios", type=Path, help="folder of scenario files")
+    """The folders that `load` reads."""
+    parser.add_argument(
+        "--scenarios",
+        action="append",
+        metavar="FOLDER",
+        help="folder of scenario files; packaged: those that perfgate brings along; may be given "
+        "again (default: what docs/reference/settings.md says)",
+    )
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
@@ -39,13 +44,13 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
     add_folder(parser)
 
 
-def load(folder: Path | None) -> LoadedSuite:
-    """The scenarios and claims of `folder`, or the suite's.
+def load(folders: Sequence[str] | None) -> LoadedSuite:
+    """The scenarios and claims of `folders`, or the suite's.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
-    return load_suite(folder or repository() / "scenarios")
+    return load_suite(scenario_folders(folders))
 
 
 def selected(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:

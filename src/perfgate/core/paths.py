@@ -1,49 +1,152 @@
-"""Where the suite's folders are: scenarios, baselines, fixtures, and the machine's own store."""
+"""Where the suite's folders are: what perfgate brings along, and the gate repository.
+
+A gate repository is a person's own: baselines, scenarios, waivers, the facts of a site. `perfgate
+init` lays one out; docs/reference/settings.md has the table of what names its folders.
+"""
 
 import os
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.errors import InputError
 
+ROOT = "PERFGATE_ROOT"
+HOME = "PERFGATE_HOME"
+SCENARIOS = "PERFGATE_SCENARIOS"
+BASELINES = "PERFGATE_BASELINES"
+
+INI_SCENARIOS = "perfgate_scenarios"
+INI_BASELINES = "perfgate_baselines"
+
+PACKAGED = "packaged"  # among scenario folders: those that perfgate brings along
+
+
+def packaged() -> Path:
+    """The folder of what perfgate brings along: `scenarios/`, `baselines/`, `perf_tests/`, ….
+
+    That of an installed package, else the checkout that perfgate was installed from.
+    """
+    installed = Path(__file__).resolve().parents[1] / "packaged"
+    return installed if installed.is_dir() else Path(__file__).resolve().parents[3]
+
 
 def repository() -> Path:
-    """The folder that holds `scenarios/`, `baselines/` and `fixtures/`.
+    """The gate repository: the folder that holds a person's `baselines/`, `waivers.yaml`, ….
 
-    `PERFGATE_ROOT` if set, else the nearest such folder above the working directory, else the
-    checkout that perfgate was installed from.
+    `PERFGATE_ROOT` if set, else the nearest folder from the working directory upwards whose
+    `pyproject.toml` has settings of perfgate, else the checkout that perfgate was installed from,
+    else the working directory.
 
     Raises:
-        InputError: there is none.
+        InputError: `PERFGATE_ROOT` is no folder, or a `pyproject.toml` on the way is not TOML.
     """
-    setting = os.environ.get("PERFGATE_ROOT")
+    setting = os.environ.get(ROOT)
     if setting:
         root = Path(setting).resolve()
-        if not _is_repository(root):
+        if not root.is_dir():
             raise InputError(
-                "not a perfgate checkout",
-                field="PERFGATE_ROOT",
+                "no such folder",
+                field=ROOT,
                 found=root,
-                expected="a folder with scenarios/scenario.schema.json",
+                expected="a gate repository, as perfgate init lays one out",
             )
         return root
     here = Path.cwd()
-    checkout = Path(__file__).resolve().parents[3]
-    for folder in (here, *here.parents, checkout):
-        if _is_repository(folder):
-            return folder
-    raise InputError(
-        "no perfgate checkout here",
-        found=here,
-        expected="a working directory inside a folder with scenarios/scenario.schema.json",
-        hint="change into the checkout, or set PERFGATE_ROOT to it",
-    )
+    above = (folder for folder in (here, *here.parents) if _settings(folder))
+    brought = packaged()
+    checkout = brought if (brought / "pyproject.toml").is_file() else here
+    return next(above, checkout)
 
 
-def _is_repository(folder: Path) -> bool:
-    return (folder / "scenarios" / "scenario.schema.json").is_file()
+def scenario_folders(named: Iterable[str] | None = None) -> tuple[Path, ...]:
+    """The files and folders of the scenarios, as they are named.
+
+    Args:
+        named: names to use instead of the settings', relative to the working directory. The word
+            ``packaged`` stands for the folder that perfgate brings along.
+
+    Without `named` they are those of `PERFGATE_SCENARIOS` (separated as in PATH), else of
+    `perfgate_scenarios` in the gate repository's `pyproject.toml`, else its `scenarios/`, else the
+    packaged ones. A gate repository has none of its own at first: a folder of the settings that
+    holds no file counts for nothing beside another.
+    """
+    if named is not None:
+        return _folders(named, Path.cwd())
+    setting = os.environ.get(SCENARIOS)
+    root = Path.cwd() if setting else repository()
+    names = setting.split(os.pathsep) if setting else setting_of(root, INI_SCENARIOS)
+    found = _folders(names or ["scenarios" if (root / "scenarios").is_dir() else PACKAGED], root)
+    return tuple(one for one in found if not _is_empty(one)) or found
+
+
+def baselines_folder() -> Path:
+    """The folder of the baselines that people accepted.
+
+    `PERFGATE_BASELINES` if set, else `perfgate_baselines` of the gate repository's
+    `pyproject.toml`, else its `baselines/`.
+    """
+    setting = os.environ.get(BASELINES)
+    if setting:
+        return Path(setting).absolute()
+    root = repository()
+    return root / (setting_of(root, INI_BASELINES) or ["baselines"])[0]
 
 
 def machine_store() -> Path:
     """The git-ignored folder of what belongs to this machine alone: baselines, caches, locks."""
-    setting = os.environ.get("PERFGATE_HOME")
+    setting = os.environ.get(HOME)
     return Path(setting).resolve() if setting else repository() / ".perfgate"
+
+
+def _folders(names: Iterable[str], start: Path) -> tuple[Path, ...]:
+    brought = packaged() / "scenarios"
+    return tuple(brought if name == PACKAGED else start / name for name in names if name)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(one.suffix in (".yaml", ".yml") for one in folder.rglob("*"))
+
+
+def setting_of(folder: Path, name: str) -> list[str]:
+    """The words of a setting of perfgate in the folder's ``pyproject.toml``; empty: not set.
+
+    A list as it is, a text as a shell splits it, as pytest reads them.
+
+    Raises:
+        InputError: the file is not TOML.
+    """
+    found = _settings(folder).get(name, [])
+    return shlex.split(found) if isinstance(found, str) else [str(word) for word in found]
+
+
+def _settings(folder: Path) -> Mapping[str, Any]:
+    """The settings of perfgate in the folder's ``pyproject.toml``; empty: it has none."""
+    file = folder / "pyproject.toml"
+    try:
+        seen = file.stat()
+    except OSError:
+        return {}
+    return _read(file, seen.st_mtime_ns, seen.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return {}  # another project's: ours could be read
+    if "perfgate_" not in text:
+        return {}
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"not TOML: {error}", file=file, expected="settings of pytest and perfgate"
+        ) from error
+    pytest_settings = tool.get("pytest", {})
+    found = {**pytest_settings.get("ini_options", {}), **pytest_settings}
+    return {name: value for name, value in found.items() if name.startswith("perfgate_")}

@@ -11,7 +11,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.paths import repository
+from perfgate.core.paths import packaged, repository
 from perfgate.core.programs import LM_EVAL
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
@@ -26,14 +26,13 @@ OWN_MAX_RETRIES = 2
 _VERSION_WITHIN_S = 60
 
 
-def own_tasks() -> Path:
-    """The folder of the tasks that perfgate brings along."""
-    return repository() / "fixtures" / "lm_eval_tasks"
+def own_tasks(task: AccuracyTask) -> Path | None:
+    """The folder of tasks that has this one, with its data; None: it is lm_eval's own.
 
-
-def is_own(task: AccuracyTask) -> bool:
-    """Whether perfgate brings the task along, with its data."""
-    return (own_tasks() / task.task).is_dir()
+    That of the gate repository comes first, then the one that perfgate brings along.
+    """
+    folders = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    return next((folder for folder in folders if (folder / task.task).is_dir()), None)
 
 
 @evaluator("lm_eval")
@@ -65,7 +64,8 @@ class LmEval(Evaluator):
         Raises:
             InputError: an extra field of the requests that lm_eval's command line cannot carry.
         """
-        own = is_own(task)
+        tasks = own_tasks(task)
+        own = tasks is not None
         results = folder if target.locations.on_paper else folder.resolve()
         # lm_eval puts what it does not know among these into the body of every request.
         body: dict[str, object] = {"temperature": task.temperature}
@@ -76,8 +76,8 @@ class LmEval(Evaluator):
         argv += ["--tasks", task.task, "--batch_size", str(task.batch_size)]
         argv += ["--gen_kwargs", _pairs(body), "--num_fewshot", str(task.fewshot)]
         argv += ["--model_args", _pairs(_model(target, task, own=own))]
-        if own:
-            argv += ["--include_path", str(own_tasks()), "--seed", "0"]
+        if tasks is not None:
+            argv += ["--include_path", str(tasks), "--seed", "0"]
         if task.limit is not None:
             argv += ["--limit", str(task.limit)]
         argv += ["--log_samples", "--output_path", str(results)]

@@ -2,7 +2,7 @@
 
 Paired answers, where both builds answered the same questions, are judged by the questions that
 changed sides; scores without answers by binomial intervals. Scores and margins are fractions: 0.02
-is two points. Formulas and error rates: docs/verdicts.md, "Accuracy".
+is two points. Formulas and error rates: docs/reference/verdicts.md, "Accuracy".
 """
 
 import math

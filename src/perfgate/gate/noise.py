@@ -2,7 +2,7 @@
 
 All values and sigmas are on the log scale of `perfgate.gate.scale` (0.005 = 0.5 %). One value is
 one fresh start of the engine: repetitions on one server share that start's luck and are averaged
-before they come here. Formulas: docs/verdicts.md, "The rule for performance".
+before they come here. Formulas: docs/reference/verdicts.md, "The rule for performance".
 """
 
 import math
@@ -29,10 +29,10 @@ MISSED = 0.05
 # Below five values median and MAD say nothing of outliers.
 _FEWEST_TO_WINSORISE = 5
 
-# Scenarios with `noise: measured` (docs/verdicts.md, "A machine that measures itself"). Simulated
-# for true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics judged
-# together: an unchanged build passes in > 99 % and is called a regression in < 0.5 %; twice the
-# band is found in > 99 %, a loss of just the band in 73 to 100 %.
+# Scenarios with `noise: measured` (docs/reference/verdicts.md, "A machine that measures itself").
+# Simulated for true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics
+# judged together: an unchanged build passes in > 99 % and is called a regression in < 0.5 %; twice
+# the band is found in > 99 %, a loss of just the band in 73 to 100 %.
 WEAK_SIGMA = 0.08
 WEAK_DOF = 4
 MEASURED_ALPHA = 0.001

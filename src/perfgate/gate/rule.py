@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from perfgate.core.errors import InputError
 
 # From here on a pipeline's false alarms add up: at a band of four sigma, 120 tests at alpha 0.025
-# raise one in 7 % of the pipelines, at 0.005 in 1 % (docs/verdicts.md).
+# raise one in 7 % of the pipelines, at 0.005 in 1 % (docs/reference/verdicts.md).
 _MANY_TESTS = 20
 _ALPHA_OF_MANY_TESTS = 0.005
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Error rates and effort of the gate (docs/verdicts.md, "The rule for performance").
+    """Error rates and effort of the gate (docs/reference/verdicts.md, "The rule for performance").
 
     Attributes:
         alpha: one-sided error rate, per look, of calling a loss real.

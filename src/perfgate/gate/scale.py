@@ -2,7 +2,8 @@
 
 ``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller ones are, so
 that a positive difference is always a loss and noise in per cent is the same at every level
-(docs/verdicts.md, "The rule for performance"). Differences and margins on this scale have no unit.
+(docs/reference/verdicts.md, "The rule for performance"). Differences and margins on this
+scale have no unit.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Sequential test: the rule itself, on the log scale of `perfgate.gate.scale`.
 
 Every further fresh start of the new build is one more look at its runs. The rule, its error rates
-and the reasons for its order: docs/verdicts.md, "The rule for performance".
+and the reasons for its order: docs/reference/verdicts.md, "The rule for performance".
 """
 
 from collections.abc import Sequence

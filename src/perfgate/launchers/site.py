@@ -1,7 +1,7 @@
 """Site: what is true of a place and not of a scenario: hosts, partition, container, limits.
 
 Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
-defaults below hold. docs/slurm.md, docs/docker.md and docs/mpirun.md tell the fields.
+defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md.
 """
 
 import os
@@ -70,7 +70,7 @@ class SlurmSite:
 
 @dataclass(frozen=True)
 class DockerSite:
-    """How the engine's programs are run in containers; docs/docker.md.
+    """How the engine's programs are run in containers; docs/how-to/docker.md.
 
     Attributes:
         image: image of every scenario; None: the release image of the engine's version, or the
@@ -100,7 +100,7 @@ class DockerSite:
 
 @dataclass(frozen=True)
 class MpirunSite:
-    """How Open MPI reaches the nodes; docs/mpirun.md.
+    """How Open MPI reaches the nodes; docs/how-to/mpirun.md.
 
     Attributes:
         hosts: the nodes in order, the server's first; empty: those of PERFGATE_HOSTS.

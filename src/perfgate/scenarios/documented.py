@@ -12,7 +12,7 @@ from typing import Any
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.paths import repository
+from perfgate.core.paths import baselines_folder, packaged
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
@@ -47,13 +47,17 @@ class Documented:
     values: Mapping[str, DocumentedValue]
 
 
-def folder() -> Path:
-    """Where the suite keeps them.
+FOLDER = "documented"  # within a folder of baselines
 
-    Raises:
-        InputError: there is no perfgate checkout here.
-    """
-    return repository() / "baselines" / "documented"
+
+def _file(scenario: Scenario) -> Path:
+    """The gate repository's; of a packaged scenario else the packaged one."""
+    own = baselines_folder() / FOLDER / f"{scenario.id}.json"
+    brought = packaged()
+    is_packaged = scenario.file is not None and scenario.file.is_relative_to(brought / "scenarios")
+    if own.is_file() or not is_packaged:
+        return own
+    return brought / "baselines" / FOLDER / own.name
 
 
 def documented_values(scenario: Scenario, place: Path | None = None) -> Documented | None:
@@ -61,17 +65,17 @@ def documented_values(scenario: Scenario, place: Path | None = None) -> Document
 
     Args:
         scenario: the scenario.
-        place: folder of the files; None: the suite's.
+        place: folder of the files; None: the gate repository's, else the packaged one.
 
     Raises:
         InputError: the file is not JSON.
         SeveralInputErrors: it is not as its schema says, or does not fit the scenario.
     """
-    file = (place or folder()) / f"{scenario.id}.json"
+    file = _file(scenario) if place is None else place / f"{scenario.id}.json"
     if not file.is_file():
         return None
     plain = read_json(file, what="file of documented values", hint="restore it from git")
-    schema = read_schema(repository() / "baselines" / "documented.schema.json")
+    schema = read_schema(Path(__file__).with_name("documented.schema.json"))
     problems = schema.problems(plain) or list(_misfits(plain, scenario))
     if problems:
         raise SeveralInputErrors([in_json(problem, file, plain) for problem in problems])

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.measurement import Json
-from perfgate.core.paths import repository
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.schema import Schema, Validator
 
@@ -73,5 +72,5 @@ class ScenarioSchema(Schema):
 @cache
 def scenario_schema(file: Path | None = None) -> ScenarioSchema:
     """The schema in `file`, by default the suite's own."""
-    path = file or repository() / "scenarios" / "scenario.schema.json"
+    path = file or Path(__file__).with_name("scenario.schema.json")
     return ScenarioSchema(json.loads(path.read_text(encoding="utf-8")))

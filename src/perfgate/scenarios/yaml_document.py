@@ -80,7 +80,7 @@ class _Refused(Exception):
 def read_document(
     file: Path,
     expected: str = "schema_version and scenarios",
-    hint: str = "write a scenario (docs/scenarios.md), or delete the file",
+    hint: str = "write a scenario (docs/reference/scenarios.md), or delete the file",
 ) -> tuple[Document | None, list[InputError]]:
     """Read `file`: the document, or None if nothing can be made of it, and all that is wrong.
 

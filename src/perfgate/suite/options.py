@@ -13,11 +13,24 @@ from typing import Any
 
 import pytest
 
-_FOLDERS = ("--run-dir", "--scenarios", "--resume", "--engine-repo", "--waivers")
+_FOLDERS = (
+    "--run-dir",
+    "--scenarios",
+    "--baselines",
+    "--resume",
+    "--engine-repo",
+    "--waivers",
+)
+_INI = {
+    "perfgate_scenarios": "folders of scenario files; packaged: those that perfgate brings along",
+    "perfgate_baselines": "folder of the accepted baselines",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
+    for name, help_line in _INI.items():
+        parser.addini(name, help_line, type="args", default=[])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -66,7 +79,9 @@ _HELP = {
     "runs/; scenarios that were finished are not measured again",
     "--budget": "the time that the session may take (4h, 90m, 2h30m, 3600s): what would not be "
     "done in the time left is not begun, and told",
-    "--scenarios": "folder of scenario files (default: scenarios)",
+    "--scenarios": "folder of scenario files; packaged: those that perfgate brings along; may be "
+    "given again (default: docs/reference/settings.md)",
+    "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
     "--lease-wait": "how long a start waits for GPUs, or the CPU, that others use "
     "(default: 8 hours)",
     "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
@@ -100,7 +115,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--run-dir", type=Path)
     add("--resume", type=Path, metavar="RUN")
     add("--budget", metavar="TIME")
-    add("--scenarios", type=Path)
+    add("--scenarios", action="append", metavar="FOLDER")
+    add("--baselines", type=Path, metavar="FOLDER")
     add("--lease-wait", type=float, metavar="SECONDS")
     add("--share-cpu", action="store_true")
     add("--vboost", type=level_of, metavar="LEVEL")

@@ -23,6 +23,7 @@ from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.selection import all_markers
+from perfgate.suite.folders import settle_folders
 from perfgate.suite.parametrize import (
     CLAIM_MARKER,
     PARAMETERS,
@@ -46,6 +47,7 @@ SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    settle_folders(config)
     session = config.stash[SESSION] = SuiteSession(config)
     config.pluginmanager.register(session, "perfgate-session")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):

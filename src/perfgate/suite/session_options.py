@@ -17,7 +17,7 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
-from perfgate.core.paths import machine_store, repository
+from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.machine.hardware import Machine, detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
@@ -154,4 +154,4 @@ class SessionOptions:
 
     @cached_property
     def _loaded(self) -> LoadedSuite:
-        return load_suite(self._option("--scenarios") or repository() / "scenarios")
+        return load_suite(scenario_folders())

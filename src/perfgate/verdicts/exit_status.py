@@ -1,4 +1,4 @@
-"""Exit statuses of a run, and which of them a set of verdicts gives (docs/verdicts.md).
+"""Exit statuses of a run, and which of them a set of verdicts gives (docs/reference/verdicts.md).
 
 pytest keeps its own: 2 interrupted, 3 internal error, 4 usage error, 5 nothing collected.
 """

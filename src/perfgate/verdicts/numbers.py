@@ -1,7 +1,8 @@
 """Numbers from anywhere, put to the gate one test at a time. Pure.
 
 The rule is `perfgate.gate`'s; here values without a history get a band and a verdict. How a
-question is written as a line is the business of `perfgate.verdicts.number_lines`. docs/judge.md
+question is written as a line is the business of `perfgate.verdicts.number_lines`.
+docs/reference/judge.md
 """
 
 from collections.abc import Sequence
@@ -130,7 +131,7 @@ def _require_shares(name: str, values: Sequence[float]) -> None:
 
 
 def answer(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as the answer to a line: exactly the keys that docs/judge.md names.
+    """A judgement as the answer to a line: exactly the keys that docs/reference/judge.md names.
 
     Notes follow the reason in brackets, so that the one sentence says all there is to say.
     """

@@ -19,11 +19,7 @@ _LAST_DAY = re.compile(r"waivers\[[0-9]+\]\.last_day")
 
 
 def default_file() -> Path:
-    """The suite's own list.
-
-    Raises:
-        InputError: there is no perfgate checkout here.
-    """
+    """The gate repository's own list."""
     return repository() / "waivers.yaml"
 
 
@@ -35,7 +31,6 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
 
     Raises:
         SeveralInputErrors: all that is wrong with the file.
-        InputError: there is no perfgate checkout here.
     """
     file = path or default_file()
     if file == default_file() and not file.exists():
@@ -43,7 +38,8 @@ def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:
     document, errors = read_document(
         file,
         expected="schema_version and waivers",
-        hint="write schema_version: 1 and waivers: [] (docs/waivers.md), or restore it from git",
+        hint="write schema_version: 1 and waivers: [] (docs/how-to/waivers.md), "
+        "or restore it from git",
     )
     if document is None:
         raise SeveralInputErrors(errors)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any
 
-from perfgate.core.paths import repository
 from perfgate.scenarios.metric_rules import unknown_metric
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import Document
 
+SCHEMA = Path(__file__).with_name("waivers.schema.json")
 _WHAT = ("scenario", "metric", "hardware", "probe")  # what a waiver is for
 
 
@@ -17,10 +18,10 @@ def broken_waiver_rules(document: Document) -> list[Problem]:
     """All that is wrong with the file's value; at each place, what is told first.
 
     Raises:
-        InputError: there is no perfgate checkout here, or its schema is damaged.
+        InputError: the schema is damaged.
     """
     value = document.value
-    schema = read_schema(repository() / "waivers.schema.json", described=True)
+    schema = read_schema(SCHEMA, described=True)
     found = {problem.path: problem for problem in schema.problems(value)}
     waivers = value.get("waivers") if isinstance(value, dict) else None
     given: list[Any] = waivers if isinstance(waivers, list) else []

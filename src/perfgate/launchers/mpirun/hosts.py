@@ -28,7 +28,7 @@ _BUSY = (
     "wait until they are done, name more hosts in site.yaml, or raise its pending_limit_s of mpirun"
 )
 _SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every host "
-_SAME_PATH += "(docs/mpirun.md)"
+_SAME_PATH += "(docs/how-to/mpirun.md)"
 
 
 @dataclass

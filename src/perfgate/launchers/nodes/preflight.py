@@ -24,7 +24,7 @@ from perfgate.scenarios.scenario import Scenario
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
 SCENARIO = "scenario.yaml"
 SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every node "
-SAME_PATH += "(docs/slurm.md, docs/mpirun.md)"
+SAME_PATH += "(docs/how-to/slurm.md, docs/how-to/mpirun.md)"
 _ANSWERED = (0, 1)  # no check failed, one did
 
 

@@ -1,7 +1,7 @@
 """Preflight: is this machine fit for a scenario? Asked before GPU time is spent; starts no engine.
 
 Probes read facts (`gpu_probe`, `host_probe`, `reachability`), rules judge them (`gpu_rules`,
-`host_rules`), `inspection` puts both together. docs/preflight.md has a table of all checks.
+`host_rules`), `inspection` puts both together. docs/how-to/preflight.md has a table of all checks.
 """
 
 from perfgate.machine.preflight.check import Check

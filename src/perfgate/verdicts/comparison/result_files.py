@@ -101,7 +101,7 @@ def _parsed(file: Path, *, alone: bool) -> Measurement:
         file=file,
         line=place,
         found=f"{parsed.failure}: {text}" if parsed.failure else None,
-        expected="a run, a baseline, or a whole result of a program that docs/parse.md names",
+        expected="a run, a baseline, or a whole result of a program in docs/reference/parse.md",
         hint=parsed.hint
         if alone
         else f"{parsed.hint or 'look at the file'}; a folder must hold nothing but results",

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# perfgate as people have it who install it: the wheel in an environment of its own, a gate repository
+# outside the checkout, a rehearsal, a first run, a promoted baseline, a verdict, a regression.
+# usage: ci/wheel.sh [PYTHON]    (default: python3)
+# The engine is a stand-in, whose speed is made up: it is a gate repository's own engine here.
+set -euo pipefail
+python=${1:-python3}
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+expect() {  # STATUS COMMAND... : show the command, run it, and compare its exit status
+  local expected=$1 status=0
+  shift
+  echo "\$ $*"
+  "$@" </dev/null || status=$?
+  if [ $status -ne "$expected" ]; then
+    echo "== FAILED: exit status $status, expected $expected: $*" >&2
+    exit 1
+  fi
+  echo "== exit status $status"
+}
+
+echo "== a wheel, and an environment that holds nothing else: $("$python" --version)"
+"$python" -m venv "$work/env"
+"$work/env/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$work/dist" "$checkout"
+"$work/env/bin/python" -m pip install --quiet --constraint "$checkout/constraints.txt" "$work"/dist/*.whl
+PATH=$work/env/bin:$PATH
+unset PYTHONPATH "${!PERFGATE_@}"
+cp -r "$checkout/tests/standins" "$work/engines"
+
+cd "$work"
+expect 0 perfgate init gate
+cd gate
+expect 0 perfgate init .
+expect 0 perfgate scenarios list -m b200
+expect 0 pytest -m b200 --collect-only --quiet
+expect 13 pytest -m "b200 and throughput" --rehearse --engine-version 1.0.0
+#expect 12 pytest -m b200
+
+echo "== an engine and a scenario of one's own"
+export PYTHONPATH=$work/engines PERFGATE_STANDIN_COUNTER=$work/starts
+sed -e 's/reference: self/reference: stored/; s/reference_starts: 4/reference_starts: 1/' \
+  -e 's/noise: measured/bands: {output_throughput: 0.25}/' "$work/engines/standin.yaml" > scenarios/standin.yaml
+echo 'pytest_plugins = ["perfgate.suite.plugin", "standin"]' > conftest.py
+tests=(perf_tests/test_serving.py perf_tests/test_sweep.py -m standin)
+#expect 12 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/unjudged
+expect 0 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/first
+expect 0 perfgate baseline record runs/first
+expect 0 perfgate baseline promote .perfgate/candidates/cpu/standin-serve/aaa.json --by Ada --reason "the first"
+expect 0 perfgate baseline list
+expect 0 pytest "${tests[@]}" --engine-commit bbb --gate --run-dir runs/second
+expect 1 pytest "${tests[@]}" --engine-commit ccc --gate --inject engine.settings.cpu_threads=1
+test -s baselines/cpu/standin-serve/aaa.json
+test -s runs/second/summary.md

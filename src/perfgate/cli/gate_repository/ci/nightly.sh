@@ -1,0 +1,8 @@
+#!/bin/sh
+# The nightly gate: measure what MARKERS select, judge it, and end in perfgate's exit status.
+# usage: ci/nightly.sh [MARKERS [OPTION...]]    e.g. ci/nightly.sh "b200 and throughput" --launcher slurm
+set -eu
+cd "$(dirname "$0")/.."
+markers=${1:-b200}
+[ $# -eq 0 ] || shift
+exec pytest -m "$markers" --gate --run-dir "runs/nightly-$(date +%Y%m%d-%H%M%S)" "$@"

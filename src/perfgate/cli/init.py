@@ -1,0 +1,95 @@
+"""Lay out a gate repository: the folder that holds a team's baselines, scenarios and site.
+
+What is there already is left as it is; run again after an update of perfgate, it adds what is new
+and names what differs.
+"""
+
+import argparse
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError
+from perfgate.core.paths import INI_SCENARIOS, packaged, setting_of
+from perfgate.scenarios.documented import FOLDER as DOCUMENTED
+
+_TEMPLATE = Path(__file__).with_name("gate_repository")
+_NAMED = {"gitignore": ".gitignore"}
+# Taken as perfgate brings them along; documented values stay with the packaged scenarios.
+_TAKEN = ("perf_tests", "baselines", "waivers.yaml", "conftest.py")
+_EMPTY = ("scenarios/.gitkeep", "fixtures/lm_eval_tasks/.gitkeep")
+_IGNORED = ("__pycache__",)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of a gate repository: its path in there, what it holds, whether it is a program."""
+
+    path: str
+    text: str
+    is_program: bool = False
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    command.add_argument("folder", type=Path, help="the folder; made if it is not there")
+    add_format(command)
+    command.set_defaults(execute=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    if folder.exists() and not folder.is_dir():
+        raise InputError("not a folder", field="FOLDER", found=folder, expected="a folder")
+    try:
+        states = [(one.path, _put(folder, one)) for one in _files()]
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}", file=Path(error.filename or folder)
+        ) from error
+    is_complete = bool(setting_of(folder, INI_SCENARIOS))
+    if arguments.format == "json":
+        print_json({"folder": str(folder), "files": dict(states), "complete": is_complete})
+        return 0 if is_complete else 1
+    print_table(("file", "state"), states)
+    if not is_complete:
+        print(f"\n{folder / 'pyproject.toml'} was there already. Add to it:\n")
+        print((_TEMPLATE / "pyproject.toml").read_text(encoding="utf-8"))
+        return 1
+    print(f"\nnext: cd {folder} && perfgate doctor")
+    return 0
+
+
+def _files() -> Iterator[_File]:
+    for source in sorted(_TEMPLATE.rglob("*")):
+        if source.is_file():
+            path = source.relative_to(_TEMPLATE).as_posix()
+            yield _file(_NAMED.get(path, path), source)
+    for name in _TAKEN:
+        root = packaged() / name
+        for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
+            path = source.relative_to(packaged())
+            if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(path.parts):
+                yield _file(path.as_posix(), source)
+    for path in _EMPTY:
+        yield _File(path, "")
+
+
+def _file(path: str, source: Path) -> _File:
+    is_program = bool(source.stat().st_mode & stat.S_IXUSR) or path.endswith(".sh")
+    return _File(path, source.read_text(encoding="utf-8"), is_program)
+
+
+def _put(folder: Path, one: _File) -> str:
+    """Write a file that is not there yet; the word for what was found."""
+    path = folder / one.path
+    if path.is_symlink() or path.exists():
+        same = path.is_file() and path.read_bytes() == one.text.encode()
+        return "as it was" if same else "differs: left as it is"
+    write_text(path, one.text)
+    if one.is_program:
+        path.chmod(0o755)
+    return "written"

@@ -1,0 +1,114 @@
+"""A gate repository from nothing, in a folder that has files already, where none can be."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from perfgate.cli.main import main
+from perfgate.core.paths import packaged, repository, scenario_folders
+
+Capture = pytest.CaptureFixture[str]
+
+# What the project's owner gives every gate repository.
+LAYOUT = {
+    *("pyproject.toml", "conftest.py", "site.yaml", "waivers.yaml"),
+    *("perf_tests", "baselines", "fixtures", "ci", "scenarios"),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PERFGATE_ROOT", "PERFGATE_SCENARIOS", "PERFGATE_BASELINES"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    gate = tmp_path / "deep" / "gate"
+    assert main(["init", str(gate)]) == 0
+    out = capsys.readouterr().out
+    assert out.rstrip().endswith(f"next: cd {gate} && perfgate doctor")
+    assert {path.name for path in gate.iterdir()} >= LAYOUT
+    assert os.access(gate / "ci" / "nightly.sh", os.X_OK)
+    monkeypatch.chdir(gate / "perf_tests")
+    assert repository() == gate
+    assert scenario_folders() == (packaged() / "scenarios",)
+    (gate / "scenarios" / "own.yaml").touch()
+    assert scenario_folders() == (packaged() / "scenarios", gate / "scenarios")
+
+
+def test_it_holds_every_test_of_the_suite_and_no_documented_value(tmp_path: Path) -> None:
+    main(["init", str(tmp_path)])
+    tests = {path.name for path in (packaged() / "perf_tests").glob("*.py")}
+    assert {path.name for path in (tmp_path / "perf_tests").iterdir()} == tests
+    assert list((tmp_path / "baselines").rglob("*.json"))
+    assert not (tmp_path / "baselines" / "documented").exists()
+
+
+def test_again_it_changes_nothing_and_adds_what_is_missing(tmp_path: Path, capsys: Capture) -> None:
+    main(["init", str(tmp_path)])
+    (tmp_path / "site.yaml").write_text("schema_version: 1\nslurm: {partition: gpu}\n")
+    (tmp_path / "perf_tests" / "test_sweep.py").unlink()
+    before = files(tmp_path)
+    capsys.readouterr()
+    assert main(["init", str(tmp_path), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)["files"]
+    assert told.pop("site.yaml") == "differs: left as it is"
+    assert told.pop("perf_tests/test_sweep.py") == "written"
+    assert set(told.values()) == {"as it was"}
+    after = files(tmp_path)
+    del after["perf_tests/test_sweep.py"]
+    assert after == before
+
+
+def test_a_project_of_its_own_is_told_what_to_add(tmp_path: Path, capsys: Capture) -> None:
+    mine = tmp_path / "pyproject.toml"
+    mine.write_text("[project]\nname = 'mine'\n")
+    assert main(["init", str(tmp_path)]) == 1
+    assert mine.read_text() == "[project]\nname = 'mine'\n"
+    added = capsys.readouterr().out.partition("Add to it:\n")[2]
+    mine.write_text(mine.read_text() + added)
+    assert main(["init", str(tmp_path)]) == 0
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "waivers.yaml").symlink_to(tmp_path / "elsewhere")
+    main(["init", str(tmp_path / "gate")])
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_what_cannot_be_a_folder(tmp_path: Path, capsys: Capture, name: str) -> None:
+    (tmp_path / "file").touch()
+    assert main(["init", str(tmp_path / name)]) == 2
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
+    main(["init", str(tmp_path / "gate")])
+    pytest_here = tmp_path / "bin" / "pytest"
+    pytest_here.parent.mkdir()
+    pytest_here.write_text('#!/bin/sh\npwd; printf "%s\\n" "$@"; exit 10\n')
+    pytest_here.chmod(0o755)
+    done = subprocess.run(
+        [tmp_path / "gate" / "ci" / "nightly.sh", "b200 and throughput", "--launcher", "slurm"],
+        env={"PATH": f"{pytest_here.parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 10
+    where, *words = done.stdout.splitlines()
+    assert where == str(tmp_path / "gate")
+    assert words[:3] == ["-m", "b200 and throughput", "--gate"]
+    assert words[3] == "--run-dir"
+    assert words[5:] == ["--launcher", "slurm"]

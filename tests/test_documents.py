@@ -1,0 +1,69 @@
+"""The documents: one index of all pages, no link, anchor or path that leads nowhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+INDEX = ROOT / "docs" / "index.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
+# What names a page to people: messages, schemas, comments in files that they edit.
+NAMING = [
+    file
+    for pattern in ("src/**/*.*", "scenarios/**/*.*", "baselines/*.json", "*.*", "Makefile")
+    for file in ROOT.glob(pattern)
+    if file.suffix in ("", ".py", ".toml", ".yaml", ".json")
+    and file.is_file()
+    and not file.name.startswith(".")
+]
+
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|svg)")
+
+
+def prose(file: Path) -> str:
+    return _FENCE.sub("", file.read_text(encoding="utf-8"))
+
+
+def links(file: Path) -> list[tuple[str, Path, str]]:
+    """The relative links of a document: as written, the file meant, the anchor."""
+    found = []
+    for link in _LINK.findall(prose(file)):
+        if "://" not in link:
+            path, _, anchor = link.partition("#")
+            found.append((link, (file.parent / path).resolve() if path else file, anchor))
+    return found
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(file), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_links_every_page() -> None:
+    linked = {path for _, path, _ in links(INDEX)}
+    assert [str(page) for page in PAGES if page not in linked | {INDEX}] == []
+
+
+def test_the_readme_links_the_index() -> None:
+    assert INDEX in {path for _, path, _ in links(ROOT / "README.md")}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_link_and_anchor_leads_somewhere(document: Path) -> None:
+    lost = [
+        link
+        for link, path, anchor in links(document)
+        if not path.exists() or (anchor and anchor not in anchors(path))
+    ]
+    assert lost == []
+
+
+def test_every_page_that_code_and_data_name_is_there() -> None:
+    named = [(file, name) for file in NAMING for name in _NAMED.findall(file.read_text("utf-8"))]
+    assert named
+    assert [(str(file), name) for file, name in named if not (ROOT / name).exists()] == []
