@@ -43,7 +43,7 @@ def words(line: str) -> str:
 
 def test_a_first_run_shows_the_main_numbers_and_how_many_more_there_are() -> None:
     title, columns, first, second, more = measured_lines(recorded(first_run()))
-    assert title.startswith("measured (n: fresh starts; value: their geometric mean, ")
+    assert title == "measured, geometric mean of n fresh starts, of an accuracy the mean:"
     assert columns.split() == ["probe", "metric", "value", "unit", "n"]
     assert words(first) == "small-serve-c4 output_throughput 43,146 tokens/s 1"
     assert words(second) == "small-serve-c4 ttft_mean_ms 250 ms 1"

@@ -87,7 +87,7 @@ def test_every_measured_metric_is_there_judged_or_not() -> None:
     text = summary(FACTS, recorded(outcome()), ExitStatus.REGRESSION)
     lines = section(text, "REGRESSION: `small-serve-c4`")
     assert lines[-5:] == ["Measured:", *MEASURED]
-    assert "\nOf measured values, n: fresh starts; value: their geometric mean, " in text
+    assert "\nMeasured values: geometric mean of n fresh starts, of an accuracy the mean; " in text
     observed = (Change("ttft_mean_ms", 200.0, 300.0, 0.5, (0.4, 0.6), 2, 0.01),)
     text = summary(FACTS, recorded(outcome(observed=observed)), ExitStatus.REGRESSION)
     assert "| ttft_mean_ms [ms] | 300 | 2 | +50.0 % | +40.0 … +60.0 % |" in text

@@ -14,12 +14,10 @@ from perfgate.verdicts.measured import MeasuredMetric
 
 Record = Mapping[str, Any]
 
-COLUMNS = ("metric", "value", "n", "change", "interval")
-NUMBERS = range(1, 5)  # the columns that are set to the right
-MEANING = (
-    "n: fresh starts; value: their geometric mean, of an accuracy the mean; of a judged metric "
-    "the starts that the gate used"
-)
+MEASURED = ("metric", "value", "n", "change", "interval")
+MEASURED_NUMBERS = range(1, 5)  # the columns that are set to the right
+MEANING = "geometric mean of n fresh starts, of an accuracy the mean"
+OF_JUDGED = "of a judged metric the starts that the gate used"
 
 _MAIN = 2  # metrics of a probe that the terminal shows where fewer are judged
 _SCREEN = 24  # rows that a terminal shows at once, beside what else a run says
@@ -29,7 +27,7 @@ _FEW = 5  # a longer list is a table, or is in summary.md
 def measured_rows(
     measured: Sequence[MeasuredMetric], changes: Sequence[Judgement | Change]
 ) -> list[tuple[str, ...]]:
-    """One row per metric, as `COLUMNS`.
+    """One row per metric, as `MEASURED`.
 
     Args:
         measured: the metrics.
@@ -76,7 +74,7 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
         ]
     shown = rows[:_SCREEN]
     if shown:
-        yield f"measured ({MEANING}):"
+        yield f"measured, {MEANING}:"
         columns = ("probe", "metric", "value", "unit", "n")
         yield from text_table(columns, shown, right=(2, 4)).splitlines()
     if values > len(shown):

@@ -8,15 +8,16 @@ from perfgate.campaign.resume import build_of, judgements_of, measured_of, resum
 from perfgate.core.plain import from_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
-from perfgate.reports.measured_text import COLUMNS as MEASURED
 from perfgate.reports.measured_text import (
     MEANING,
+    MEASURED,
+    MEASURED_NUMBERS,
+    OF_JUDGED,
     WORSE_COLUMNS,
     WORSE_NUMBERS,
     measured_rows,
     worse_rows,
 )
-from perfgate.reports.measured_text import NUMBERS as MEASURED_NUMBERS
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
@@ -95,7 +96,11 @@ def _head(
         + ("" if facts.get("vboost") is None else f" with vboost {facts['vboost']}")
         + f". Started {facts['started']}.",
         "",
-        *([f"Of measured values, {MEANING}.", ""] if any(map(measured_of, verdicts)) else []),
+        *(
+            [f"Measured values: {MEANING}; {OF_JUDGED}.", ""]
+            if any(map(measured_of, verdicts))
+            else []
+        ),
     ]
 
 

@@ -40,7 +40,11 @@ from perfgate.suite.xdist import XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
 
-pytest_plugins = ("perfgate.suite.fixtures",)
+pytest_plugins = (
+    "perfgate.suite.fixtures",
+    "perfgate.suite.benchmark_entries",
+    "perfgate.suite.junit",
+)
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
