@@ -100,7 +100,7 @@ class TestRecord:
         assert candidate_store().list() == []
 
     @pytest.mark.parametrize("marks", [{"injected": ["a=1"]}, {"synthetic": True}])
-    def test_numbers_changed_on_purpose_or_made_up_never(
+    def test_numbers_of_injected_settings_or_made_up_never(
         self, run: RunFolder, marks: dict[str, object]
     ) -> None:
         measure(run, **marks)
@@ -108,7 +108,7 @@ class TestRecord:
         with pytest.raises(InputError) as caught:
             record_candidates([run.path])
         assert caught.value.found == (
-            "small-serve: c4: its numbers were changed on purpose or are synthetic"
+            "small-serve: c4: settings were injected, or its numbers are synthetic"
         )
         assert candidate_store().list() == []
 

@@ -181,7 +181,7 @@ def _take(found: _Found, taken: _Taken) -> None:
     found.hardware = line["hardware"]
     disturbed = line.get("disturbed", [])
     if line["injected"] or line["synthetic"]:
-        found.unused[label].add("its numbers were changed on purpose or are synthetic")
+        found.unused[label].add("settings were injected, or its numbers are synthetic")
     elif line["machine_bound"]:
         found.own.add(label)
     elif disturbed:
