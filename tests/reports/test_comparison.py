@@ -46,8 +46,8 @@ class TestText:
         assert f"output_throughput: {judgement.reason}" in lines
         assert (
             lines.count(
-                "warning: 1 metric not judged, but marked 'reported, a loss': of such losses nine "
-                "in ten are real on average"
+                "warning: 1 reported metric marked 'reported, a loss': of such losses nine in "
+                "ten are real on average"
             )
             == 1
         )

@@ -65,6 +65,11 @@ def test_accuracy_moves_in_points() -> None:
     )
 
 
+def test_nothing_is_no_loss_of_nothing() -> None:
+    (row,) = rows([judgement(change=-0.0001, interval=(-0.0002, 0.01))])
+    assert row[3:5] == ("+0.0 %", "+0.0 … +1.0 %")
+
+
 def test_what_should_fall_has_a_band_upwards() -> None:
     (row,) = rows([judgement(metric="tpot_mean_ms", change=0.031, interval=(0.02, 0.042))])
     assert row[0] == "tpot_mean_ms [ms]"

@@ -138,8 +138,8 @@ def _sentences(probe: ProbeComparison) -> Iterator[str]:
         yield from (f"note on {one.metric}: {note}" for note in one.notes)
     if probe.warned:
         yield (
-            f"warning: {counted(len(probe.warned), 'metric')} not judged, but marked "
-            f"{_WARNED!r}: of such losses nine in ten are real on average"
+            f"warning: {counted(len(probe.warned), 'reported metric')} marked {_WARNED!r}: "
+            "of such losses nine in ten are real on average"
         )
     yield from (f"warning: {one}" for one in probe.warnings)
     yield from (f"meant to differ: {one}" for one in probe.across)

@@ -21,7 +21,7 @@ def interval(one: Judgement | Change) -> str:
     if one.interval is None:
         return "-"
     low, high = one.interval
-    return f"{100 * low:+.1f} … {signed(one.metric, high)}"
+    return f"{_points(low)} … {signed(one.metric, high)}"
 
 
 def band(judgement: Judgement) -> str:
@@ -34,7 +34,11 @@ def band(judgement: Judgement) -> str:
 
 def signed(metric: str, value: float | None) -> str:
     """A change as a signed percentage; of an accuracy as points."""
-    return "-" if value is None else f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
+    return "-" if value is None else f"{_points(value)} {_unit(metric)}"
+
+
+def _points(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # never -0.0
 
 
 def _unit(metric: str) -> str:
