@@ -80,6 +80,7 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
     assert variables["PERFGATE_ROOT"] == str(suite.folder)
     assert variables["PERFGATE_PROGRAM_SECRET_TOKEN"] == "***"
     assert sorted(words[start + 2 :]) == sorted(SHAPED)
+    assert "PERFGATE_SCENARIOS" not in variables  # the option says it
     assert "'/models of mine'" in line
     bare = {name: value for name, value in suite.environment.items() if name not in variables}
     again = subprocess.run(

@@ -147,6 +147,7 @@ def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None
     undecided = sweep_outcome(SWEEP, outcome, lambda: answers[0], lambda _: False, lambda: means)
     assert undecided.verdict == Verdict.INCONCLUSIVE
     assert [one.n for one in undecided.measured] == [3]
+    assert len(undecided.measurements) == 3
 
 
 def test_a_point_that_failed_fails_the_curve_with_its_cause() -> None:
