@@ -1,5 +1,6 @@
 """The rerun line: everything that shaped a test's numbers, as a shell takes it."""
 
+import json
 import shlex
 import subprocess
 import sys
@@ -69,8 +70,11 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
     monkeypatch.setenv("PERFGATE_MODELS", "/models of mine")
     monkeypatch.setenv("PERFGATE_PROGRAM_SECRET_TOKEN", "do-not-tell")
     suite = make_suite(tmp_path)
-    done = suite.run("perf_tests/test_accuracy.py", *SHAPED, fault="no-result")
+    nothing = ("--benchmark-json", "benchmark.json")
+    done = suite.run("perf_tests/test_accuracy.py", *SHAPED, *nothing, fault="no-result")
     assert done.status == 11, done.output
+    # Nothing was measured: the file is there, and says so.
+    assert json.loads((suite.folder / "benchmark.json").read_text())["benchmarks"] == []
     (line,) = [one for one in done.output.splitlines() if one.startswith("rerun: ")]
     assert "do-not-tell" not in done.output
     words = shlex.split(line.removeprefix("rerun: "))

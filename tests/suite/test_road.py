@@ -347,7 +347,8 @@ def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file
         path.parent.mkdir(parents=True)
         shutil.copy(with_baseline.folder / "baselines/cpu/standin-serve/1.0.json", path)
     path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 99'))
-    done = with_baseline.run(test, "--junitxml=junit.xml")
+    files = ("--junitxml=junit.xml", "--benchmark-json=benchmark.json")
+    done = with_baseline.run(test, *files)
     assert done.status == 11, done.output
     suite, tests = junit(with_baseline)
     assert suite.get("failures") == "0"
@@ -356,6 +357,8 @@ def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file
         error = one.find("error")
         assert error is not None
         assert error.get("type") == "perfgate.ERROR"
+    plain = json.loads((with_baseline.folder / "benchmark.json").read_text())
+    assert all(one["extra_info"]["verdict"] == "ERROR" for one in plain["benchmarks"])
     assert set(done.verdicts.values()) == {"ERROR"}
     assert done.output.count("baseline of an unknown schema version") >= len(done.verdicts)
     assert str(path) in done.output

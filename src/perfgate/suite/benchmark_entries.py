@@ -26,7 +26,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")
     run = session.config.stash[SESSION].run
     if benchmarks is not None and run is not None and not hasattr(session.config, "workerinput"):
-        benchmarks.benchmarks += entries(run.records("verdict"))
+        benchmarks.benchmarks += [*entries(run.records("verdict"))] or [NoEntry()]
     return (yield)
 
 
@@ -41,6 +41,19 @@ def entries(verdicts: Sequence[Record]) -> list["MetricEntry"]:
         judged = {one.metric: one for one in reversed(judgements_of(line))}
         found += [MetricEntry(line, one, judged.get(one.metric)) for one in measured_of(line)]
     return found
+
+
+class NoEntry:
+    """In place of entries where nothing was measured: a file without any is written.
+
+    Without it pytest-benchmark warns, which can end the session, and leaves an empty file. What has
+    an error it leaves out.
+    """
+
+    has_error = True
+
+    def __bool__(self) -> bool:
+        return False
 
 
 class MetricEntry:

@@ -297,7 +297,10 @@ class SuiteSession:
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self,
+        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
+    ) -> None:
         if self.run is None or self._worker_input is not None:
             return
         say = terminalreporter.write_line
