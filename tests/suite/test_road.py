@@ -149,7 +149,7 @@ def make_suite(tmp_path: Path) -> Suite:
 def without_baseline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
     """Accuracy, measured where there is nothing to compare with."""
     made = make_suite(tmp_path_factory.mktemp("accepted"))
-    return made, made.run("perf_tests/test_accuracy.py", "--junitxml=junit.xml")
+    return made, made.run("perf_tests/test_accuracy.py", "--record", "--junitxml=junit.xml")
 
 
 @pytest.fixture(scope="module")
@@ -323,13 +323,48 @@ def test_a_first_run_shows_its_numbers_everywhere(
     assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
 
 
-def test_without_a_baseline_nothing_is_claimed_and_the_gate_fails(
-    without_baseline: tuple[Suite, Finished], suite: Suite
+def test_a_run_that_is_to_record_may_have_nothing_to_be_judged_by(
+    without_baseline: tuple[Suite, Finished],
 ) -> None:
     _, done = without_baseline
     assert (done.status, done.verdicts) == (0, {"sums": "NO_BASELINE"}), done.output
-    done = suite.run("perf_tests/test_accuracy.py", "--gate")
+    assert "nothing was judged, so nothing is claimed" in done.output
+
+
+@pytest.mark.parametrize("options", [(), ("--gate",), ("-n", "2")])
+def test_without_a_baseline_nothing_is_claimed_and_nothing_is_green(
+    suite: Suite, options: tuple[str, ...]
+) -> None:
+    done = suite.run("perf_tests/test_accuracy.py", *options)
+    assert (done.status, done.verdicts) == (12, {"sums": "NO_BASELINE"}), done.output
+    assert "--record" in done.output
+
+
+def test_what_was_judged_makes_a_run_green_and_the_rest_is_told(suite: Suite) -> None:
+    done = suite.run("perf_tests", "-k", "sums or c1")
+    assert done.verdicts == {"c1": "PASS", "sums": "NO_BASELINE"}, done.output
+    assert done.status == 0, done.output
+    assert "1 of 2 selected tests got no verdict" in done.output
+
+
+@pytest.mark.parametrize("other", ["--gate", "--rehearse", "--rehearse-fault=oom"])
+def test_what_only_records_is_neither_a_gate_nor_a_rehearsal(suite: Suite, other: str) -> None:
+    done = suite.run("--record", other)
+    assert done.status == 4, done.output
+    assert f"found: {other.partition('-fault')[0]} beside it" in done.output
+    assert not done.folder.exists()
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2"), ("--gate",), ("--record",)])
+def test_a_selection_without_a_test_is_not_green(suite: Suite, options: tuple[str, ...]) -> None:
+    done = suite.run("-k", "nothing", *options)
     assert done.status == 12, done.output
+    assert "exit status 12" in done.output
+
+
+def test_what_is_only_collected_ends_as_pytest_ends_it(suite: Suite) -> None:
+    assert suite.run("--collect-only", "-k", "nothing").status == 5
+    assert suite.run("--collect-only", "-k", "c1").status == 0
 
 
 @pytest.mark.parametrize(
@@ -380,18 +415,18 @@ def test_what_this_machine_lacks_is_skipped_with_the_reason_and_fails_the_gate(
         )
     )
     done = suite.run("-rs")
-    assert done.status == 0, done.output
+    assert done.status == 12, done.output
     assert "needs 8×B200, found none" in done.output
+    assert "nothing was measured, so nothing is claimed" in done.output
     assert len(done.records("skipped")) == 4
-    assert suite.run("--gate").status == 12
+    assert suite.run("--record").status == suite.run("--gate").status == 12
 
 
 def test_a_missing_program_is_skipped_with_the_way_to_get_it(suite: Suite) -> None:
     suite.edit(lambda text: text.replace("name: stand-in", "name: missing"))
     done = suite.run("-rs")
-    assert done.status == 0
+    assert done.status == 12
     assert "PERFGATE_PROGRAM_MISSING" in done.output
-    assert suite.run("--gate").status == 12
 
 
 def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -> None:
@@ -476,6 +511,8 @@ def test_a_session_without_tests_of_the_suite_leaves_no_trace(suite: Suite) -> N
     done = suite.run("test_other.py")
     assert done.status == 0
     assert not (suite.folder / "run").exists()
+    for workers in ((), ("-n", "2")):
+        assert suite.run("test_other.py", "-k", "nothing", *workers).status == 5
 
 
 def _wait_for(path: Path) -> None:

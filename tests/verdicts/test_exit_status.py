@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from perfgate.gate.verdict import Verdict
-from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning
+from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning, worst
 
 PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR = (
     Verdict.PASS,
@@ -15,18 +15,24 @@ PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR 
     Verdict.ERROR,
 )
 
-# One verdict alone: its status without and with --gate.
-ALONE: dict[Verdict | None, tuple[int, int]] = {
-    PASS: (0, 0),
-    IMPROVEMENT: (0, 0),
-    REGRESSION: (1, 1),
-    INCONCLUSIVE: (10, 10),
-    ERROR: (11, 11),
-    NO_BASELINE: (0, 12),
-    NOT_COMPARABLE: (0, 12),
-    None: (0, 12),
+# One verdict alone: its status of a plain run, with --gate, and with --record.
+ALONE: dict[Verdict | None, tuple[int, int, int]] = {
+    PASS: (0, 0, 0),
+    IMPROVEMENT: (0, 0, 0),
+    REGRESSION: (1, 1, 1),
+    INCONCLUSIVE: (10, 10, 10),
+    ERROR: (11, 11, 11),
+    NO_BASELINE: (12, 12, 0),
+    NOT_COMPARABLE: (12, 12, 0),
+    None: (12, 12, 12),
 }
 FROM_WORST = (1, 11, 12, 10, 0)
+PLAIN, GATE, RECORD = range(3)
+OPTIONS: list[dict[str, bool]] = [
+    {"gate": False},
+    {"gate": True},
+    {"gate": False, "record": True},
+]
 
 
 def test_the_numbers_are_a_promise_to_scripts() -> None:
@@ -38,6 +44,8 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
         "NOT_JUDGED": 12,
         "REHEARSED": 13,
         "WAIVERS": 14,
+        "INTERNAL_ERROR": 15,
+        "UNWRITABLE": 16,
     }
 
 
@@ -50,18 +58,26 @@ def test_the_table_has_every_verdict() -> None:
     assert set(ALONE) == {*Verdict, None}
 
 
-@pytest.mark.parametrize("gate", [False, True])
+@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
 @pytest.mark.parametrize("verdict", ALONE)
-def test_one_verdict_alone(verdict: Verdict | None, gate: bool) -> None:
-    assert exit_status([verdict], gate=gate) == ALONE[verdict][gate]
+def test_one_verdict_alone(verdict: Verdict | None, mode: int) -> None:
+    assert exit_status([verdict], **OPTIONS[mode]) == ALONE[verdict][mode]
 
 
-@pytest.mark.parametrize("gate", [False, True])
+@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
 @pytest.mark.parametrize("verdicts", list(product(ALONE, repeat=2)))
-def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], gate: bool) -> None:
-    statuses = {ALONE[verdict][gate] for verdict in verdicts}
-    worst = next(status for status in FROM_WORST if status in statuses)
-    assert exit_status(iter(verdicts), gate=gate) == worst
+def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], mode: int) -> None:
+    statuses = {ALONE[verdict][mode] for verdict in verdicts}
+    if mode != GATE and len(statuses) > 1:
+        statuses -= {12}  # only --gate asks that every test is judged
+    expected = next(status for status in FROM_WORST if status in statuses)
+    assert exit_status(iter(verdicts), **OPTIONS[mode]) == expected
+
+
+@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
+def test_a_run_that_measured_nothing_is_never_green(mode: int) -> None:
+    for verdicts in ([], [None], [None] * 3):
+        assert exit_status(verdicts, **OPTIONS[mode]) == ExitStatus.NOT_JUDGED
 
 
 def test_a_waiver_that_does_not_hold_fails_a_run_of_passes() -> None:
@@ -69,13 +85,9 @@ def test_a_waiver_that_does_not_hold_fails_a_run_of_passes() -> None:
         return exit_status(verdicts, gate=gate, waivers_hold=False)
 
     assert status(Verdict.PASS) == status(None, gate=True) == ExitStatus.WAIVERS
-    assert status(Verdict.INCONCLUSIVE) == ExitStatus.WAIVERS
+    assert status(None) == status(Verdict.INCONCLUSIVE) == ExitStatus.WAIVERS
     assert status(Verdict.REGRESSION) == ExitStatus.REGRESSION
     assert status(Verdict.ERROR) == ExitStatus.ERROR
-
-
-def test_nothing_selected_is_no_release() -> None:
-    assert exit_status([], gate=True) == ExitStatus.NOT_JUDGED
 
 
 @pytest.mark.parametrize("gate", [False, True])
@@ -85,7 +97,14 @@ def test_a_rehearsal_never_ends_in_0(gate: bool) -> None:
     assert exit_status([Verdict.PASS], gate=gate, rehearsed=True) == ExitStatus.REHEARSED
     assert exit_status([None, None], gate=gate, rehearsed=True) == ExitStatus.NOT_JUDGED
     assert exit_status([Verdict.REGRESSION], gate=gate, rehearsed=True) == ExitStatus.REGRESSION
-    assert exit_status([], gate=False) == ExitStatus.PASSED
+    assert exit_status([Verdict.NO_BASELINE], gate=False, rehearsed=True) == ExitStatus.REHEARSED
+
+
+def test_the_order_of_the_statuses() -> None:
+    order = [1, 15, 11, 14, 12, 10, 16, 13, 0]
+    assert sorted(order) == sorted(ExitStatus)
+    for place, status in enumerate(order):
+        assert worst(map(ExitStatus, reversed(order[place:]))) == status
 
 
 def test_every_status_has_its_own_meaning() -> None:
@@ -95,6 +114,13 @@ def test_every_status_has_its_own_meaning() -> None:
 def test_a_status_of_zero_does_not_hide_what_was_not_judged() -> None:
     passed = ExitStatus.PASSED
     assert meaning(passed, [Verdict.PASS]) == "every judged scenario passed"
-    assert meaning(passed, [None, Verdict.NO_BASELINE]).startswith("nothing was judged")
+    assert "nothing was judged" in meaning(passed, [None, Verdict.NO_BASELINE])
     assert "1 of 2 selected tests got no verdict" in meaning(passed, [Verdict.PASS, None])
     assert meaning(ExitStatus.REGRESSION, [None]) == meaning(ExitStatus.REGRESSION)
+
+
+def test_a_run_without_a_verdict_says_what_it_lacks() -> None:
+    unjudged = ExitStatus.NOT_JUDGED
+    assert meaning(unjudged, [None]).startswith("nothing was measured")
+    assert "--record" in meaning(unjudged, [None, Verdict.NO_BASELINE])
+    assert meaning(unjudged, [Verdict.PASS, None]) == meaning(unjudged)

@@ -9,13 +9,12 @@ REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from perfgate.cli.output import add_format, print_json
+from perfgate.cli.output import add_format, json_text, print_json
 from perfgate.core.errors import InputError
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import table
@@ -120,12 +119,12 @@ def _judge_lines(arguments: argparse.Namespace) -> int:
                 field=option,
                 expected=f"--metric beside {option}, or the field {name} in each line of input",
             )
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         print("perfgate judge: JSON lines from the keyboard, to its end (Ctrl-D)", file=sys.stderr)
     verdicts = []
-    for one in _answers(sys.stdin.buffer):
+    for one in _answers(_input_lines()):
         # At once: who asks may wait for this answer before asking on.
-        print(json.dumps(one, ensure_ascii=False, allow_nan=False), flush=True)
+        print(json_text(one), flush=True)
         verdicts.append(str(one.get("verdict", "")))
     if not verdicts:
         raise InputError(
@@ -135,6 +134,20 @@ def _judge_lines(arguments: argparse.Namespace) -> int:
             hint="look at the program that should have written it, or give --metric",
         )
     return _status(verdicts)
+
+
+def _input_lines() -> Iterator[bytes]:
+    """The lines of standard input, as they come.
+
+    Raises:
+        InputError: it is closed, or cannot be read.
+    """
+    if sys.stdin is None:
+        raise InputError("it is closed", file=_INPUT, hint="give --metric, or JSON lines")
+    try:
+        yield from sys.stdin.buffer
+    except OSError as error:
+        raise InputError("it cannot be read", file=_INPUT, found=error.strerror) from error
 
 
 def _answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:

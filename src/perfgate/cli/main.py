@@ -5,12 +5,14 @@ Measuring is pytest's work (`pytest -m local`); of these commands only `calibrat
 
 import argparse
 import importlib
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
-from perfgate.core.errors import PerfgateError
+from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.output_stream import standard_streams
+from perfgate.verdicts.exit_status import ExitStatus
 
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
 # only the chosen one is imported, so that --help is quick.
@@ -27,6 +29,7 @@ COMMANDS = {
 }
 
 WRONG_USAGE = 2
+INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
 
 _EPILOG = """\
 the suite itself is run with pytest:
@@ -36,8 +39,10 @@ the suite itself is run with pytest:
 
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
 parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
-2 wrong usage or unusable input; judge, compare and plan also have some of those of a pytest run:
-docs/reference/verdicts.md
+2 wrong usage or unusable input; 15 perfgate itself failed: a bug, nothing is claimed; 16 standard
+output, or a file, could not be written: it is closed or full; 130 interrupted. judge and compare
+also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and plan
+12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
 """
 
 
@@ -63,20 +68,59 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command; returns its exit status.
+
+    Raises:
+        SystemExit: with the status that argparse gives to a help or to wrong usage.
+    """
     words = sys.argv[1:] if argv is None else argv
-    arguments = parser(words).parse_args(words)
+    leaving: SystemExit | None = None
+    with standard_streams() as streams:
+        try:
+            status = _status(words)
+        except SystemExit as error:  # argparse, after a help or wrong usage
+            leaving = error
+        if failure := streams.failure():
+            print(f"perfgate: standard output cannot be written: {failure}", file=sys.stderr)
+            return ExitStatus.UNWRITABLE
+    if leaving is not None:
+        raise leaving
+    return status
+
+
+def _status(words: Sequence[str]) -> int:
+    """Run one command; what becomes of an error, whichever it is, is no verdict's status."""
     try:
+        arguments = parser(words).parse_args(words)
         status: int = arguments.execute(arguments)
-        sys.stdout.flush()
     except PerfgateError as error:
         print(f"perfgate: {error}", file=sys.stderr)
+        full = isinstance(error, RunError) and error.failure == "disk_full"
+        return ExitStatus.UNWRITABLE if full else WRONG_USAGE
+    except OSError as error:
+        if error.filename is None:
+            return _internal_error(error)
+        # Not foreseen where it happened, but no bug: a right, a device, a path.
+        print(f"perfgate: {error.filename}: {error.strerror}", file=sys.stderr)
         return WRONG_USAGE
-    except BrokenPipeError:
-        # The reader has seen enough, as `| head` does; the interpreter flushes again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except KeyboardInterrupt:
+        print("\nperfgate: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception as error:
+        return _internal_error(error)
     return status
+
+
+def _internal_error(error: Exception) -> int:
+    """Say that perfgate has a bug, and where; to be called while `error` is handled."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    print(
+        f"perfgate: internal error: {what}; this is a bug of perfgate, nothing is claimed; "
+        "the traceback follows",
+        file=sys.stderr,
+    )
+    traceback.print_exception(error)
+    return ExitStatus.INTERNAL_ERROR
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,20 @@ def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> No
 
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_text(value, indent=2))
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """JSON that standard output can take: with JSON's own escapes if its encoding lacks something.
+
+    An escape of another kind would be another text to who reads the JSON, or no JSON at all.
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    return text
 
 
 def print_table(

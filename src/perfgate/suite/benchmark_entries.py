@@ -26,7 +26,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")
     run = session.config.stash[SESSION].run
     if benchmarks is not None and run is not None and not hasattr(session.config, "workerinput"):
-        benchmarks.benchmarks += [*entries(run.records("verdict"))] or [NoEntry()]
+        found: list[object] = [*entries(run.records("verdict"))]
+        benchmarks.benchmarks += found or [NoEntry()]
     return (yield)
 
 

@@ -6,8 +6,7 @@ alone. The suite's own conftest names the plugin that does the work.
 """
 
 import argparse
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +32,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(name, help_line, type="args", default=[])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
     """Begin again if pytest took an option's value for the place of the tests.
 
     It looks for its settings before it loads any plugin. A folder that stands by itself after an
     option that it does not know yet is to it where the tests are: their settings would be another
-    project's (pytest 9.2, `Config.parse`).
+    project's (pytest 9.2, `Config.parse`). Before anything is captured: the capture of a session
+    that is given up would write to a standard output that may be closed.
     """
     given = [str(word) for word in early_config.invocation_params.args]
     words = joined(given)
-    if words == given:
-        return
-    capture = early_config.pluginmanager.getplugin("capturemanager")
-    with contextlib.nullcontext() if capture is None else capture.global_and_fixture_disabled():
+    if words != given:
         raise SystemExit(pytest.main(words, early_config.invocation_params.plugins))
+    return (yield)
 
 
 def joined(args: Sequence[str]) -> list[str]:
@@ -74,6 +72,8 @@ def level_of(text: str) -> int:
 
 _HELP = {
     "--gate": "a release depends on this run: a selected scenario without a verdict fails it",
+    "--record": "a run that records what later ones are compared with: a test that was measured "
+    "and cannot be judged yet is fine",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
     "--resume": "go on with a run that was killed or broken off: its folder, or its name under "
     "runs/; scenarios that were finished are not measured again",
@@ -112,6 +112,7 @@ def add_options(group: pytest.OptionGroup) -> None:
         group.addoption(name, help=_HELP[name], **settings)
 
     add("--gate", action="store_true")
+    add("--record", action="store_true")
     add("--run-dir", type=Path)
     add("--resume", type=Path, metavar="RUN")
     add("--budget", metavar="TIME")

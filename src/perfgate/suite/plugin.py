@@ -8,15 +8,18 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TextIO, cast
 
 import pytest
 
 from perfgate.campaign.campaigns import Campaigns, Selected
-from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.output_stream import OutputStream, standard_streams
 from perfgate.core.secrets import mask_arguments
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
@@ -24,6 +27,7 @@ from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.selection import all_markers
 from perfgate.suite.folders import settle_folders
+from perfgate.suite.own_errors import is_ours
 from perfgate.suite.parametrize import (
     CLAIM_MARKER,
     PARAMETERS,
@@ -36,8 +40,8 @@ from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.usage_errors import usage_errors
-from perfgate.suite.xdist import XdistHooks
-from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.suite.xdist import DESELECTED, XdistHooks
+from perfgate.verdicts.exit_status import ExitStatus, worst
 from perfgate.verdicts.outcome import Outcome
 
 pytest_plugins = (
@@ -48,17 +52,48 @@ pytest_plugins = (
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
+_NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
+_BUG = "perfgate_bug"  # attribute of a test's report, which a worker's report keeps
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     settle_folders(config)
     session = config.stash[SESSION] = SuiteSession(config)
+    with usage_errors():
+        session.require_sense()
     config.pluginmanager.register(session, "perfgate-session")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
         with usage_errors():
             session.register_markers()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Keep what happens to the session, or to its output, from looking like a verdict.
+
+    What escapes from pytest ends Python in status 1, which means a regression.
+    """
+    if hasattr(config, "workerinput"):
+        return (yield)
+    try:
+        with standard_streams() as streams:
+            try:
+                status = yield
+            except pytest.UsageError:
+                raise
+            except Exception as error:
+                status = config.stash[SESSION].status_after(error, streams.err)
+            if failure := streams.failure():
+                streams.err.write(f"perfgate: standard output cannot be written: {failure}\n")
+                if status in (ExitStatus.PASSED, ExitStatus.REHEARSED):
+                    status = ExitStatus.UNWRITABLE
+    except pytest.UsageError:
+        sys.stderr = cast(TextIO, streams.err)  # where pytest tells it
+        raise
+    return status
 
 
 class SuiteSession:
@@ -74,7 +109,9 @@ class SuiteSession:
         self._view: ProgressView | None = None
         self._status: ExitStatus | None = None
         self._failed: set[str] = set()
-        self._unwritten: RunError | None = None
+        self._with_bug: set[str] = set()
+        self.deselected = False
+        self._unwritten: Exception | None = None
         self._unusable: PerfgateError | None = None
         self.rehearsal = RehearsalSeam()
         # Output is not captured yet: this is the terminal's own error stream.
@@ -112,6 +149,38 @@ class SuiteSession:
         self.open_run().record("verdict", {"test": node, **outcome.as_record()})
         self.campaigns.ended(node, measured=True)
 
+    def require_sense(self) -> None:
+        """Check the options that say what status 0 means.
+
+        Raises:
+            InputError: they contradict each other.
+        """
+        option = self.config.getoption
+        if option("--record") and (option("--gate") or self.options.rehearses):
+            other = "--gate" if option("--gate") else "--rehearse"
+            raise InputError(
+                "a run that records what later ones are compared with is no gate, and no rehearsal",
+                field="--record",
+                found=f"{other} beside it",
+                expected="one of both",
+            )
+
+    def status_after(self, error: Exception, stream: OutputStream) -> int:
+        """The status of a session that ended in an error of perfgate, or of pytest or a plugin.
+
+        Args:
+            error: what escaped from pytest.
+            stream: where it is told.
+        """
+        whose = (
+            "perfgate: internal error" if is_ours(error) else "perfgate: pytest or a plugin failed"
+        )
+        stream.write(f"{whose}: {type(error).__name__}: {error}; the traceback follows\n")
+        stream.write("".join(traceback.format_exception(error)))
+        if self._status == ExitStatus.REGRESSION:
+            return self._status
+        return ExitStatus.INTERNAL_ERROR if is_ours(error) else pytest.ExitCode.INTERNAL_ERROR
+
     # What the rest is made of. --------------------------------------------------------------
 
     @property
@@ -136,7 +205,8 @@ class SuiteSession:
                 option = self.config.getoption
                 self.options.require_possible()
                 self.run = opened(option, self.config.rootpath, self.options.machine)
-                stream = os.fdopen(os.dup(self._terminal), "w")
+                number = os.dup(self._terminal)
+                stream = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
                 self.config.add_cleanup(stream.close)
                 progress = self.run.path / "progress.jsonl"
                 self._view = ProgressView(progress, stream, from_now=self.options.resumes)
@@ -223,6 +293,11 @@ class SuiteSession:
             items[:] = [item for item in items if item not in empty]
             self.config.hook.pytest_deselected(items=empty)
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Learn that tests of the suite were there, and none of these was selected."""
+        if any(selected_by(item) or has_nothing(item) for item in items):
+            self.deselected = True
+
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn what was selected; open the run folder if anything was."""
         if self._unusable is not None:
@@ -252,17 +327,39 @@ class SuiteSession:
             signal.signal(signal.SIGTERM, interrupt)
             self.config.add_cleanup(restore)
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Mark the report of a test that ended in a bug of perfgate."""
+        report = yield
+        if report.failed and call.excinfo is not None and is_ours(call.excinfo.value):
+            setattr(report, _BUG, True)
+        return report
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._failed.add(report.nodeid)
+        if getattr(report, _BUG, False):
+            self._with_bug.add(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._failed.add(report.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Sum the run up, and end with the status that its verdicts give."""
-        if self._worker_input is not None or self.run is None:
+        if self._worker_input is not None:
+            self.config.workeroutput[DESELECTED] = self.deselected  # type: ignore[attr-defined]
             return
         if self._view is not None:
             self._view.stop()
+        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.deselected
+        if nothing and not self.config.option.collectonly:
+            session.exitstatus = self._status = ExitStatus.NOT_JUDGED
+        if self.run is None:
+            return
         named = self.options.resumes or self.config.getoption("--run-dir") is not None
         if not named and not self.run.records():
             # Made for workers that then found no test of the suite.
@@ -275,11 +372,11 @@ class SuiteSession:
             if counts:
                 self._end(self.run)
             self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
-        except RunError as error:  # the disk is full; else pytest would end as with a regression
+        except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             self._unwritten = error
-            if counts and self._status != ExitStatus.REGRESSION:
-                self._status = ExitStatus.ERROR
-        if counts and self._failed <= selected:
+            if counts:
+                self._status = worst([self._status or ExitStatus.ERROR, ExitStatus.UNWRITABLE])
+        if counts:
             session.exitstatus = self._status or exitstatus
 
     def _end(self, run: RunFolder) -> None:
@@ -287,10 +384,12 @@ class SuiteSession:
         end = conclude(
             run.records(),
             self._failed,
+            self._with_bug,
             scenarios=self.options.all_scenarios,
             waivers=self.options.waivers,
             today=run.day(),
             gate=self.config.getoption("--gate"),
+            record=self.config.getoption("--record"),
             rehearsed=self.options.rehearses,
         )
         self._status = end.status
@@ -301,9 +400,12 @@ class SuiteSession:
         self,
         terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
     ) -> None:
+        say = terminalreporter.write_line
+        if self._worker_input is None and self.run is None and self._status is not None:
+            terminalreporter.section("perfgate")
+            say(f"exit status {self._status.value}: {_NOTHING_SELECTED}", red=True)
         if self.run is None or self._worker_input is not None:
             return
-        say = terminalreporter.write_line
         terminalreporter.section("perfgate")
         if self.options.rehearses:
             say(
@@ -312,7 +414,7 @@ class SuiteSession:
         for text, green in terminal_lines(self.run.records(), self._status):
             say(text, green=green)
         if self._unwritten is not None:
-            say(f"summary.md could not be written: {self._unwritten}", red=True)
+            say(f"the run could not be summed up: {self._unwritten}", red=True)
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:

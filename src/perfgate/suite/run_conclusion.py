@@ -9,10 +9,12 @@ from perfgate.baselines.waivers import Waiver, WaiverFault, faults, known_of
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.exit_status import ExitStatus, exit_status
+from perfgate.verdicts.exit_status import ExitStatus, exit_status, worst
 from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
 
 Record = Mapping[str, Any]
+
+_FAILING = frozenset({Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ERROR})
 
 
 @dataclass(frozen=True)
@@ -31,22 +33,26 @@ class RunConclusion:
 def conclude(
     records: Sequence[Record],
     failed: Collection[str],
+    with_bug: Collection[str] = (),
     *,
     scenarios: Sequence[Scenario],
     waivers: Sequence[Waiver] = (),
     today: date,
     gate: bool,
+    record: bool = False,
     rehearsed: bool,
 ) -> RunConclusion:
     """Sum a run up.
 
     Args:
         records: all of the run's records.
-        failed: ids of the tests that pytest saw fail.
+        failed: ids of the tests, or files, that pytest saw fail.
+        with_bug: ids of those that ended in a bug of perfgate.
         scenarios: all of the suite, by which a waiver is known or unknown.
         waivers: the losses that people let through.
         today: the day that waivers are held against.
         gate: whether every selected test must have a verdict.
+        record: whether the run is to record what later ones are compared with.
         rehearsed: whether stand-ins made the numbers.
     """
     selected = {test for line in records if line["record"] == "selected" for test in line["tests"]}
@@ -54,14 +60,19 @@ def conclude(
     verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
     for line in ends:
         verdicts[line["test"]] = Verdict(line["verdict"])
-    for test in selected & set(failed):
-        # It failed without a verdict of its own: a crashed worker, or an error of ours.
-        verdicts[test] = verdicts[test] or Verdict.ERROR
+    for test in failed:
+        # Its verdict did not make it fail: a crashed worker, a full disk, or a test of others.
+        if verdicts.get(test) not in _FAILING:
+            verdicts[test] = Verdict.ERROR
     subjects: list[Probe | SweepProbe] = []
     for scenario in scenarios:
         subjects += [*all_probes(scenario), *sweep_probes(scenario)]
     known = known_of(subjects)
     # What stand-ins played says nothing of a loss that was let through.
     found = () if rehearsed else faults(waivers, ends, known=known, today=today)
-    status = exit_status(verdicts.values(), gate=gate, rehearsed=rehearsed, waivers_hold=not found)
+    status = exit_status(
+        verdicts.values(), gate=gate, record=record, rehearsed=rehearsed, waivers_hold=not found
+    )
+    if with_bug:
+        status = worst([status, ExitStatus.INTERNAL_ERROR])
     return RunConclusion(status, found)

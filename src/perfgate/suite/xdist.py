@@ -16,6 +16,9 @@ from perfgate.suite.usage_errors import usage_errors
 if TYPE_CHECKING:
     from perfgate.suite.plugin import SuiteSession
 
+# What a worker tells at its end: whether tests of the suite were there, but deselected.
+DESELECTED = "perfgate_deselected"
+
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
     """Id of a probe or claim, as it stands between a test's brackets → name of its group.
@@ -89,6 +92,11 @@ class XdistHooks:
         """Admit what was selected, or refuse to, before the first test is given to a worker."""
         with usage_errors():
             self._session.admit(self._session.options.named_by(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object, error: object) -> None:  # noqa: ARG002
+        """Learn from a worker whether tests of the suite were there, but deselected."""
+        self._session.deselected |= getattr(node, "workeroutput", {}).get(DESELECTED, False)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:

@@ -1,0 +1,171 @@
+"""Output streams that cannot fail: standard output and standard error, whatever is behind them.
+
+A reader that has seen enough (`| head`), a full disk and a closed stream raise an error wherever
+something happens to be printed. Here they raise none: what cannot be written is dropped, and the
+stream knows why. Characters that its encoding lacks are written in ASCII.
+"""
+
+import codecs
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, TextIO, cast
+
+IN_ASCII = "perfgate.in_ascii"  # the name of the error handler of encodings
+
+# What perfgate's own texts have beyond ASCII; any other character becomes an escape (\\xe9).
+_ASCII = {
+    "…": "...",
+    "─": "-",
+    "×": "x",
+    "→": "->",
+    "←": "<-",
+    "⇄": "<->",
+    "↑": "^",
+    "±": "+-",
+    "≤": "<=",
+    "≥": ">=",
+    "≈": "~",
+    "–": "-",
+    "—": "-",
+    "·": "*",
+    "°": " deg ",
+    "²": "^2",
+    "√": "sqrt",
+    "α": "alpha",
+    "β": "beta",
+    "δ": "delta",
+    "ν": "nu",
+    "σ": "sigma",
+    "µ": "u",
+}
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    # Escapes are Python's, as files have them: a byte of a file name that is no text is \udcff.
+    found = (_ASCII.get(one) or one.encode("ascii", "backslashreplace").decode() for one in lacking)
+    return "".join(found), error.end
+
+
+codecs.register_error(IN_ASCII, _in_ascii)
+
+
+class OutputStream:
+    """A text stream that writes through to another, and drops what that does not take.
+
+    Whatever it lacks of a text stream (`isatty`, `encoding`, …) is that of the other.
+
+    Args:
+        stream: the other; None where Python was started with it closed.
+        number: its file descriptor, 1 or 2. Once something could not be written, it leads to
+            nowhere: else what is still in its buffers would fail again at the end of Python.
+    """
+
+    def __init__(self, stream: TextIO | None, number: int) -> None:
+        self.failure: OSError | None = None
+        self._number = number
+        self._is_closed = stream is None
+        self._stream = stream or _nowhere()
+        self._errors = self._stream.errors
+        self._reconfigure(IN_ASCII)
+
+    def write(self, text: str) -> int:
+        """Write `text`, or drop it."""
+        if self._is_closed and text:
+            self.failure = OSError(errno.EBADF, "it is closed")
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, or drop it."""
+        self._try(self._stream.flush)
+
+    def restore(self) -> None:
+        """Let the other stream be as it was."""
+        self.flush()
+        self._reconfigure(self._errors)
+
+    def _reconfigure(self, errors: str | None) -> None:
+        if isinstance(self._stream, TextIOWrapper):
+            self._stream.reconfigure(errors=errors)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except (BrokenPipeError, ConnectionResetError):
+            self._lead_nowhere()  # the reader has seen enough; that is no failure
+        except OSError as error:
+            self.failure = error
+            self._lead_nowhere()
+
+    def _lead_nowhere(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._number)
+        os.close(nowhere)
+        with suppress(OSError):
+            self._stream.flush()
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
+
+
+class StandardStreams:
+    """Standard output and standard error of this process, while they cannot fail."""
+
+    def __init__(self) -> None:
+        occupy_standard_descriptors()
+        self._before = sys.stdout, sys.stderr
+        self.out = OutputStream(sys.stdout, 1)
+        self.err = OutputStream(sys.stderr, 2)
+        sys.stdout, sys.stderr = cast(TextIO, self.out), cast(TextIO, self.err)
+
+    def failure(self) -> str:
+        """Why standard output could not be written; empty if it could, or its reader left."""
+        self.out.flush()
+        return "" if self.out.failure is None else str(self.out.failure.strerror)
+
+    def restore(self) -> None:
+        """Put back the streams that were there before; a closed one stays replaced.
+
+        Much code takes for granted that there is one.
+        """
+        self.out.restore()
+        self.err.restore()
+        out, err = self._before
+        sys.stdout = out or sys.stdout
+        sys.stderr = err or sys.stderr
+
+
+def occupy_standard_descriptors() -> None:
+    """Let closed descriptors 0, 1 and 2 lead nowhere.
+
+    Else the next file that is opened gets the number, and what a program prints ends up in it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, number)
+            if nowhere != number:
+                os.close(nowhere)
+
+
+@contextmanager
+def standard_streams() -> Iterator[StandardStreams]:
+    """Standard output and standard error cannot fail while the block runs."""
+    streams = StandardStreams()
+    try:
+        yield streams
+    finally:
+        streams.restore()
