@@ -1,10 +1,13 @@
 """JUnit XML: a regression, an error and an undecided test are three different things in it."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from perfgate.suite.junit import with_verdicts
+from perfgate.suite.junit import pytest_sessionfinish, with_verdicts
 
 OTHER = '<testcase name="other"><failure message="no test of ours">x</failure></testcase>'
 
@@ -62,6 +65,48 @@ def test_what_passed_has_no_element(verdict: str) -> None:
 def test_a_test_that_failed_beside_its_verdict_stays_failed() -> None:
     text = report("PASS", "failure")
     assert with_verdicts(text) == text
+
+
+class Writer:
+    """Takes down what is written on the terminal."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str, **_markup: bool) -> None:
+        self.lines.append(text)
+
+
+def finished(tmp_path: Path, name: str, **more: Any) -> list[str]:
+    """What is said when a session ends whose report has that name."""
+    writer = Writer()
+    config = SimpleNamespace(
+        option=SimpleNamespace(xmlpath=name),
+        invocation_params=SimpleNamespace(dir=tmp_path),
+        get_terminal_writer=lambda: writer,
+        **more,
+    )
+    pytest_sessionfinish(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    return writer.lines
+
+
+def test_the_file_is_rewritten_where_the_session_was_started(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text(report("ERROR", "failure"))
+    assert finished(tmp_path, "junit.xml") == []
+    assert "perfgate.ERROR" in (tmp_path / "junit.xml").read_text()
+
+
+def test_a_worker_leaves_the_file_to_the_main_process(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text(report("ERROR", "failure"))
+    finished(tmp_path, "junit.xml", workerinput={})
+    assert (tmp_path / "junit.xml").read_text() == report("ERROR", "failure")
+
+
+def test_a_file_that_cannot_be_read_back_ends_no_session(tmp_path: Path) -> None:
+    (tmp_path / "junit.xml").write_text("<testsuites>")
+    (told,) = finished(tmp_path, "junit.xml")
+    assert "is left as pytest wrote it" in told
+    assert finished(tmp_path, "/dev/null") == []
 
 
 def test_a_report_of_other_tests_is_left_as_it_is() -> None:

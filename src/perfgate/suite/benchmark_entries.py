@@ -4,6 +4,7 @@ pytest-benchmark times calls; how long a test took is no result here. So its fix
 and the main process adds what the records of the run hold, which workers of pytest-xdist write too.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pytest_benchmark.stats import Stats
 
 from perfgate.campaign.resume import judgements_of, measured_of
+from perfgate.core.errors import PerfgateError
 from perfgate.core.metrics import lookup
 from perfgate.gate.verdict import Judgement
 from perfgate.suite.parametrize import named_in
@@ -26,7 +28,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")
     run = session.config.stash[SESSION].run
     if benchmarks is not None and run is not None and not hasattr(session.config, "workerinput"):
-        found: list[object] = [*entries(run.records("verdict"))]
+        found: list[object] = []
+        with contextlib.suppress(PerfgateError, OSError):  # the end of the session tells of it
+            found += entries(run.records("verdict"))
         benchmarks.benchmarks += found or [NoEntry()]
     return (yield)
 

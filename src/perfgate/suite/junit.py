@@ -6,12 +6,14 @@ own. The file is rewritten and pytest's own plugin left alone, whose inside chan
 release.
 """
 
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from perfgate.core.durable_files import write_text
+from perfgate.core.errors import PerfgateError
 from perfgate.gate.verdict import Verdict
 
 # Verdict → the element; a PASS and an IMPROVEMENT have none.
@@ -31,11 +33,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     path = getattr(session.config.option, "xmlpath", None)
     if path is None or hasattr(session.config, "workerinput"):
         return
-    file = session.config.invocation_params.dir / Path(path).expanduser()
-    if file.is_file():  # and no device or pipe, which nobody can read back
+    named = Path(os.path.expandvars(path)).expanduser()  # as pytest reads it
+    file = session.config.invocation_params.dir / named
+    if not file.is_file():  # a device or pipe, which nobody can read back
+        return
+    try:
         text = file.read_text(encoding="utf-8")
         if (told := with_verdicts(text)) != text:
             write_text(file, told)
+    except (OSError, PerfgateError, ElementTree.ParseError) as error:
+        # Raised here, it would end pytest in status 1, which means a regression.
+        session.config.get_terminal_writer().line(
+            f"perfgate: {file} is left as pytest wrote it, every failed test a <failure>: {error}",
+            red=True,
+        )
 
 
 def with_verdicts(text: str) -> str:
