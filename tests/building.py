@@ -22,6 +22,7 @@ from perfgate.scenarios.scenario import (
     Source,
     Workload,
 )
+from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 SUMS = "accuracy:sums:exact_match:strict-match"
@@ -137,15 +138,23 @@ def lower_accuracy(**changes: Any) -> Judgement:
     return replace(made, **changes)
 
 
+MEASURED = tuple(
+    Measurement({"output_throughput": speed, "ttft_mean_ms": wait})
+    for speed, wait in ((1085.3, 250.0), (1080.1, 360.0))
+)
+
+
 def outcome(**changes: Any) -> Outcome:
     """An outcome of the sweep point c4, a regression."""
     made = Outcome(
         load_probes(SCENARIO)[1],
         Verdict.REGRESSION,
         (judgement(),),
-        (Measurement({"output_throughput": 1082.7}), Measurement({"output_throughput": 1080.1})),
+        MEASURED,
         compared_with="llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
         folder=Path("/runs/one/small-serve/start-2-new/c4"),
+        measured=measured_metrics(MEASURED, (judgement(),)),
+        build=MeasuredBuild("llama.cpp", "1.3.0", "def456"),
     )
     return replace(made, **changes)
 

@@ -100,7 +100,7 @@ class TestRecord:
         assert candidate_store().list() == []
 
     @pytest.mark.parametrize("marks", [{"injected": ["a=1"]}, {"synthetic": True}])
-    def test_numbers_changed_on_purpose_or_made_up_never(
+    def test_numbers_of_injected_settings_or_made_up_never(
         self, run: RunFolder, marks: dict[str, object]
     ) -> None:
         measure(run, **marks)

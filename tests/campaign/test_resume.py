@@ -124,6 +124,13 @@ def test_an_outcome_comes_back_from_its_record(changes: dict[str, Any]) -> None:
     assert replayed(recorded(**changes), before.probe, before.measurements) == before
 
 
+def test_a_record_of_before_all_numbers_were_kept_comes_back_without_them() -> None:
+    line = recorded()
+    del line["measured"], line["build"]
+    found = replayed(line, SUBJECT, ())
+    assert (found.measured, found.build, found.verdict) == ((), None, Verdict.REGRESSION)
+
+
 def test_a_failure_comes_back_with_its_evidence_and_next_step() -> None:
     error = RunError("oom", "the server ended", evidence=("CUDA",), hint="take less")
     found = replayed(recorded(verdict=Verdict.ERROR, judgements=(), error=error), SUBJECT, ())

@@ -68,7 +68,7 @@ class TestOptions:
     ) -> None:
         assert main(options("--new", new)) == status
         out = capsys.readouterr().out
-        assert out.startswith(f"{verdict}: output_throughput changed by ")
+        assert out.startswith(f"{verdict}: output_throughput ")
         assert main(options("--new", new, "--format", "json")) == status
         found = json.loads(capsys.readouterr().out)
         assert set(found) == KEYS
@@ -182,7 +182,7 @@ class TestLines:
     def test_notes_are_part_of_the_reason(self, stream: Stream) -> None:
         _, (found,) = stream(line(baseline=100, new=100))
         assert found["reason"].endswith(
-            "(the band is below the noise floor: 5 fresh starts resolve 2.2%)"
+            "(the band is below the noise floor: 5 fresh starts resolve 2.2 %)"
         )
 
     def test_one_number_is_a_list_of_one(self, stream: Stream) -> None:

@@ -87,16 +87,16 @@ def test_the_bounds_by_hand() -> None:
 def test_the_reasons_have_the_numbers() -> None:
     held = judge_claim("output_throughput", "better", [1030], [1000])
     assert held.reason == (
-        "the claim holds: changed by +3.0%, between +4.6% and +1.4%, so better, after 1 fresh "
-        "start against 1 fresh start"
+        "the claim holds: +3.0 % (interval +1.4…+4.6 %), better; 1 fresh start against 1 fresh "
+        "start"
     )
     broken = judge_claim("tpot_mean_ms", "not_worse", [11], [10], margin=0.05)
     assert broken.reason == (
-        "the claim does not hold: changed by +10.0%, between +8.3% and +11.7%, so worse by more "
-        "than +5.0%, after 1 fresh start against 1 fresh start"
+        "the claim does not hold: +10.0 % (interval +8.3…+11.7 %), worse by more than +5.0 %; "
+        "1 fresh start against 1 fresh start"
     )
     floor = judge_claim("output_speed_per_user", "better", [200], value=250.5)
-    assert floor.reason.startswith("the claim does not hold: changed by -20.2%")
+    assert floor.reason.startswith("the claim does not hold: -20.2 %")
     assert floor.reason.endswith("against the claimed 250.5 tokens/s")
 
 

@@ -144,7 +144,7 @@ def test_real_changes_are_not_refused(metric: str, factor: int) -> None:
 def test_one_start_that_went_wrong_is_no_matter_of_units() -> None:
     judged = judge_performance(SPEED, BASE, [1.0, 1000, 1000, 1000, 1000])
     assert judged.verdict == Verdict.INCONCLUSIVE
-    assert any(note.startswith("fresh start 1 lies -99.9%") for note in judged.notes)
+    assert any(note.startswith("fresh start 1 lies -99.9 %") for note in judged.notes)
 
 
 def test_one_start_that_is_too_good_cannot_lift_the_mean() -> None:

@@ -36,8 +36,8 @@ def test_by_hand() -> None:
     assert judged.band == 0.02
     assert judged.runs_used == 1
     assert judged.reason == (
-        "changed by -0.8 points, at worst -1.5, so not as bad as -2.0: of 1319 questions 20 "
-        "answers lost and 10 gained (p = 0.049) in 1 evaluation"
+        "-0.8 points (interval -1.5…+0.2 points), within the -2.0 points band; of 1319 questions "
+        "20 answers lost and 10 gained (p = 0.049) in 1 evaluation"
     )
 
 
@@ -46,25 +46,33 @@ def test_by_hand() -> None:
     [
         (
             [(35, 20)],
-            "changed by -1.1 points, at worst -2.1, so -2.0 is not excluded, and no loss is real "
-            "at p < 0.01: of 1319 questions 35 answers lost and 20 gained (p = 0.029) in 1 "
-            "evaluation; up to 1 more may decide",
+            "-1.1 points (interval -2.1…+0.2 points): no loss is proved at p < 0.01, and the -2.0 "
+            "points band is not excluded; of 1319 questions 35 answers lost and 20 gained "
+            "(p = 0.029) in 1 evaluation, up to 1 more may decide",
         ),
         (
             [(35, 20), (35, 20)],
-            "changed by -1.1 points, at worst -2.1, so -2.0 is not excluded, and no loss is real "
-            "at p < 0.01: of 1319 questions 70 answers lost and 40 gained (p = 0.029) in 2 "
-            "evaluations; no more are allowed",
+            "-1.1 points (interval -2.1…+0.2 points): no loss is proved at p < 0.01, and the -2.0 "
+            "points band is not excluded; of 1319 questions 70 answers lost and 40 gained "
+            "(p = 0.029) in 2 evaluations, no more are allowed",
         ),
         (
             [(52, 26)],
-            "changed by -2.0 points, at worst -3.1 where -2.0 counts; a loss is real at p < 0.01: "
-            "of 1319 questions 52 answers lost and 26 gained (p = 0.0022) in 1 evaluation",
+            "-2.0 points (interval -3.1…-0.4 points), a real loss that may reach the -2.0 points "
+            "band; a loss is real at p < 0.01; of 1319 questions 52 answers lost and 26 gained "
+            "(p = 0.0022) in 1 evaluation",
+        ),
+        (
+            [(60, 26)],
+            "-2.6 points (interval -3.7…-0.9 points), beyond the -2.0 points band; a loss is real "
+            "at p < 0.01; of 1319 questions 60 answers lost and 26 gained (p = 0.00016) in 1 "
+            "evaluation",
         ),
         (
             [(0, 40), (0, 40)],
-            "changed by +3.0 points, at worst +2.2, where +1.0 counts as a gain; each of the first "
-            "two agrees: of 1319 questions 0 answers lost and 80 gained (p = 1) in 2 evaluations",
+            "+3.0 points (interval +2.2…+4.1 points), beyond the +1.0 points that count as a gain; "
+            "each of the first two evaluations agrees; of 1319 questions 0 answers lost and 80 "
+            "gained (p = 1) in 2 evaluations",
         ),
     ],
 )

@@ -34,7 +34,7 @@ def test_one_run_by_hand() -> None:
     assert not judged.needs_more_runs
     assert judged.notes == ("small loss within the band",)
     assert judged.reason == (
-        "changed by -1.00%, at worst -1.98%, so not as bad as -2.00%, after 1 fresh start against "
+        "-1.00 % (interval -1.98…-0.01 %), within the -2.00 % band; 1 fresh start against "
         "5 baseline runs"
     )
 
@@ -48,8 +48,17 @@ def test_lower_is_better_by_hand() -> None:
     assert judged.interval == pytest.approx((0.0271691, 0.0428663), abs=1e-6)
     assert judged.runs_used == 2
     assert judged.reason == (
-        "changed by +3.5%, at best +2.7% and perhaps +4.3% where +2.0% counts; the runs after the "
-        "first alone confirm a loss, after 2 fresh starts against 5 baseline runs"
+        "+3.5 % (interval +2.7…+4.3 %), beyond the +2.0 % band; confirmed by the later starts "
+        "alone; 2 fresh starts against 5 baseline runs"
+    )
+
+
+def test_a_loss_that_is_real_and_smaller_than_the_band_says_so() -> None:
+    judged = judge_performance("output_throughput", FLAT, [985, 984])
+    assert judged.verdict == Verdict.REGRESSION
+    assert judged.reason == (
+        "-1.6 % (interval -2.3…-0.8 %), a real loss that may reach the -2.0 % band; confirmed by "
+        "the later starts alone; 2 fresh starts against 5 baseline runs"
     )
 
 
@@ -93,7 +102,7 @@ def test_a_loss_must_show_in_all_runs_together_too() -> None:
     # has L = 0.0006, both together L = -0.0043.
     judged = judge_performance("output_throughput", FLAT, [1004, 989.55], band=0.005)
     assert judged.verdict == Verdict.INCONCLUSIVE
-    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 1.0%",)
+    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 1.0 %",)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +120,8 @@ def test_an_improvement_explains_itself() -> None:
     judged = judge_performance("output_throughput", FLAT, [1015, 1014])
     # d = -0.0143957 (+1.45 %), U = d + 0.0075832; half the margin is 0.0101014
     assert judged.reason == (
-        "changed by +1.4%, at worst +0.7%, where +1.0% counts as a gain; each of the first two "
-        "agrees, after 2 fresh starts against 5 baseline runs"
+        "+1.4 % (interval +0.7…+2.2 %), beyond the +1.0 % that counts as a gain; each of the "
+        "first two starts agrees; 2 fresh starts against 5 baseline runs"
     )
     assert judged.against == "baseline"
 
@@ -124,14 +133,14 @@ def test_an_improvement_explains_itself() -> None:
         pytest.param([985, 1001], (), id="two, 3.8 sigma apart"),
         pytest.param(
             [960, 998],
-            ("fresh start 2 lies +4.0% (9.2 sigma) from fresh start 1; both are used",),
+            ("fresh start 2 lies +4.0 % (9.2 sigma) from fresh start 1; both are used",),
             id="two, far apart",
         ),
         pytest.param(
             [960, 1003, 1003],
             (
                 "small loss within the band",
-                "fresh start 1 lies -4.3% (10.4 sigma) from the median of the other 2; it is used "
+                "fresh start 1 lies -4.3 % (10.4 sigma) from the median of the other 2; it is used "
                 "like them",
             ),
             id="one of three",
@@ -148,7 +157,7 @@ def test_an_improvement_explains_itself() -> None:
         ),
         pytest.param(
             [960, 998, 980],
-            ("the 3 fresh starts lie up to 3.8% (9.2 sigma) apart; all are used",),
+            ("the 3 fresh starts lie up to 3.8 % (9.2 sigma) apart; all are used",),
             id="no two agree",
         ),
     ],
@@ -165,7 +174,7 @@ def test_a_far_start_is_told_in_the_metrics_own_direction_and_used() -> None:
     assert judged.runs_used == 5
     assert judged.measured == pytest.approx((12 * 10.05**4) ** 0.2)
     assert judged.notes[-1] == (
-        "fresh start 1 lies +19.4% (42.0 sigma) from the median of the other 4; it is used like "
+        "fresh start 1 lies +19.4 % (42.0 sigma) from the median of the other 4; it is used like "
         "them"
     )
 
@@ -188,8 +197,8 @@ def test_measured_is_the_mean_of_the_runs_used() -> None:
 def test_undecided_says_what_may_still_happen() -> None:
     first = judge_performance("output_throughput", FLAT, [985], rule=Rule(max_runs=2))
     assert first.reason == (
-        "changed by -1.5%, between -0.5% and -2.5%: a loss is likely but not confirmed, yet -2.0% "
-        "is not excluded, after 1 fresh start against 5 baseline runs; up to 1 more may decide"
+        "-1.5 % (interval -2.5…-0.5 %): a loss is likely but not confirmed, and the -2.0 % band is "
+        "not excluded; 1 fresh start against 5 baseline runs, up to 1 more may decide"
     )
     last = judge_performance("output_throughput", FLAT, [960, 998], rule=Rule(max_runs=2))
     assert not last.needs_more_runs
@@ -202,7 +211,7 @@ def test_a_baseline_of_one_run_relies_on_the_prior() -> None:
     assert judged.verdict == Verdict.PASS
     reach = 2.228139 * 0.005 * math.sqrt(2)
     assert judged.interval == pytest.approx((math.expm1(-reach), math.expm1(reach)), abs=1e-7)
-    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 2.2%",)
+    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 2.2 %",)
 
 
 def test_outlying_baseline_values_are_pulled_in_and_told() -> None:
@@ -335,8 +344,8 @@ def test_measured_noise_widens_the_band_and_says_so() -> None:
     assert judged.verdict == Verdict.PASS
     assert judged.band == pytest.approx(1 - math.exp(-0.24136), abs=1e-5)
     assert judged.notes == (
-        "band widened from 2.0% to 21.4%: what this machine's noise of 5.7% a run lets the gate "
-        "resolve",
+        "band widened from 2.0 % to 21.4 %, the smallest detectable with this machine's noise of "
+        "5.7 % per start",
     )
 
 
@@ -380,7 +389,15 @@ def test_against_a_documented_value(
     )
     assert "the documented value of 100 tokens/s" in judged.reason
     assert judged.against == "documented"
-    assert judged.reason.startswith("below the documented value") == (verdict == Verdict.REGRESSION)
+    worse = judged.reason.startswith("worse than the documented value: ")
+    assert worse == (verdict == Verdict.REGRESSION)
+
+
+def test_a_latency_above_the_documented_one_is_worse_and_not_below_it() -> None:
+    judged = judge_documented("tpot_mean_ms", 10.0, [13.0, 13.1])
+    assert judged.verdict == Verdict.REGRESSION
+    assert judged.reason.startswith("worse than the documented value: +30.5 % (interval ")
+    assert "below" not in judged.reason
 
 
 def test_a_documented_value_with_its_bounds_by_hand() -> None:
@@ -396,5 +413,5 @@ def test_a_documented_value_with_its_bounds_by_hand() -> None:
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
     judged = judge_documented("output_throughput", 100, [100], tolerance=0.05)
     assert judged.band == pytest.approx(0.10)
-    assert any("raised from 5.0% to 10%" in note for note in judged.notes)
+    assert any("raised from 5.0 % to 10 %" in note for note in judged.notes)
     assert judge_documented("output_throughput", 100, [100], 0.2).band == pytest.approx(0.2)

@@ -47,7 +47,7 @@ def test_the_anchor_has_one_and_a_half_bands_and_says_so() -> None:
     assert (near.against, far.against) == ("baseline", "anchor")
     assert near.band == pytest.approx(0.02)
     assert far.band == pytest.approx(0.03, abs=0.001)
-    assert far.reason.startswith("since the last release: changed by")
+    assert far.reason.startswith("since the last release: +0.0 % (interval ")
 
 
 def test_what_is_observed_spoils_no_verdict() -> None:
@@ -84,4 +84,4 @@ def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:
     test = AccuracyTest(SCORE, 0.03, ({}, ()), scores, measured, against="documented")
     told = test.judge(Rule())
     assert (told.verdict, told.band, told.against) == (Verdict.REGRESSION, 0.03, "documented")
-    assert told.reason.startswith("below the documented value: changed by -95.0 points")
+    assert told.reason.startswith("worse than the documented value: -95.0 points")

@@ -131,7 +131,7 @@ def test_a_decision_stands_whatever_is_measured_after_it(
     judged = judge_performance(metric, baseline, new, rule=rule)
     if judged.needs_more_runs or judged.verdict in (Verdict.PASS, Verdict.IMPROVEMENT):
         return
-    for extra in (1.0, 2000.0):
+    for extra in (max(baseline) / 50, min(baseline) * 50):  # still in the same unit
         later = judge_performance(metric, baseline, [*new, extra], rule=rule)
         assert later.verdict == judged.verdict
         assert later.runs_used == judged.runs_used
@@ -322,10 +322,8 @@ def test_every_judgement_explains_itself_with_its_numbers(
 ) -> None:
     judged = judge_performance(metric, baseline, new, rule=rule)
     starts = "fresh start" if judged.runs_used == 1 else "fresh starts"
-    assert judged.reason.startswith("changed by ")
-    assert f"after {judged.runs_used} {starts} against {len(baseline)} baseline run" in (
-        judged.reason
-    )
+    assert judged.reason.startswith(("+", "-"))
+    assert f"; {judged.runs_used} {starts} against {len(baseline)} baseline run" in (judged.reason)
     assert judged.reason.count("%") >= 3
     assert "\n" not in judged.reason
     assert all("\n" not in note for note in judged.notes)

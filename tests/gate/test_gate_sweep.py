@@ -60,25 +60,24 @@ def test_values_and_reason_by_hand() -> None:
     assert judged.measured == pytest.approx(1000 * math.exp(-loss))
     assert judged.change == pytest.approx(math.expm1(-loss))
     assert judged.reason == (
-        "mean over 3 points: changed by -2.0%, at best -1.3% and perhaps -2.8% where -2.0% "
-        "counts; the runs after the first alone confirm a loss, after 2 fresh starts against 5 "
-        "baseline runs"
+        "mean over 3 points: -2.0 % (interval -2.8…-1.3 %), beyond the -2.0 % band; confirmed by "
+        "the later starts alone; 2 fresh starts against 5 baseline runs"
     )
-    assert judged.notes == ("point 1 of 3 lost most: -4.0%",)
+    assert judged.notes == ("point 1 of 3 lost most: -4.0 %",)
 
 
 def test_the_point_that_lost_most_is_that_of_the_starts_used() -> None:
     after_the_decision = start(1, 1, 0.01)
     judged = judge_sweep("output_throughput", BASE, [start(0.9, 1, 1)] * 2 + [after_the_decision])
     assert (judged.verdict, judged.runs_used) == (Verdict.REGRESSION, 2)
-    assert judged.notes == ("point 1 of 3 lost most: -10.0%",)
+    assert judged.notes == ("point 1 of 3 lost most: -10.0 %",)
 
 
 def test_lower_is_better_too() -> None:
     judged = judge_sweep("tpot_median_ms", BASE, [start(1, 1, 1.09)] * 2)
     assert judged.verdict == Verdict.REGRESSION
     assert judged.change == pytest.approx(1.09 ** (1 / 3) - 1)
-    assert judged.notes == ("point 3 of 3 lost most: +9.0%",)
+    assert judged.notes == ("point 3 of 3 lost most: +9.0 %",)
 
 
 def test_a_sweep_of_one_point_is_that_point() -> None:

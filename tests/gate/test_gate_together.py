@@ -37,7 +37,7 @@ def test_nearly_all_of_at_least_four(lost: int, stayed: int, suspected: bool) ->
 
 def test_the_sentence_has_counts_range_median_and_the_next_step() -> None:
     assert moved_together(moves(5, 1)) == (
-        "5 of 6 scenarios got worse at once, by 4.0% to 4.4% (median 4.2%, the worst metric of "
+        "5 of 6 scenarios got worse at once, by 4.0 % to 4.4 % (median 4.2 %, the worst metric of "
         "each): this may be the host and not the build; look at its clocks and its neighbours, "
         "and measure the baseline's commit on it; the verdicts stand"
     )
@@ -53,7 +53,7 @@ def test_a_scenario_counts_once_with_its_worst_metric() -> None:
             Moved(f"s{number}", "ttft_median_ms", 0.5, False),
         )
     ]
-    assert "4 of 4 scenarios got worse at once, by 8.0% to 8.0%" in moved_together(both)
+    assert "4 of 4 scenarios got worse at once, by 8.0 % to 8.0 %" in moved_together(both)
     one_scenario = [Moved("s", f"metric {number}", -0.1, True) for number in range(9)]
     assert moved_together(one_scenario) == ""
 

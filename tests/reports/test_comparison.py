@@ -46,8 +46,8 @@ class TestText:
         assert f"output_throughput: {judgement.reason}" in lines
         assert (
             lines.count(
-                "warning: not judged, but of these losses nine in ten are real on average: "
-                "ttft_p99_ms +80.0 %"
+                "warning: 1 reported metric marked 'reported, a loss': of such losses nine in "
+                "ten are real on average"
             )
             == 1
         )

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
@@ -64,6 +65,11 @@ def test_accuracy_moves_in_points() -> None:
     )
 
 
+def test_nothing_is_no_loss_of_nothing() -> None:
+    (row,) = rows([judgement(change=-0.0001, interval=(-0.0002, 0.01))])
+    assert row[3:5] == ("+0.0 %", "+0.0 … +1.0 %")
+
+
 def test_what_should_fall_has_a_band_upwards() -> None:
     (row,) = rows([judgement(metric="tpot_mean_ms", change=0.031, interval=(0.02, 0.042))])
     assert row[0] == "tpot_mean_ms [ms]"
@@ -102,12 +108,13 @@ def test_an_outcome_says_what_why_where_and_how_again() -> None:
     lines = text.splitlines()
     assert lines[0] == "REGRESSION: small-serve-c4"
     assert table([judgement()]) in text
-    assert lines[-4:] == [
+    assert lines[-6:] == [
         "output_throughput: 12.3 % lower, which is more than the band of 2.0 %",
-        "fresh starts: 2; compared with llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, "
-        "5 fresh starts",
+        "build: llama.cpp 1.3.0, commit def456",
+        "compared with: llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
+        "fresh starts: 2",
         "artifacts: /runs/one/small-serve/start-2-new/c4",
-        "again: pytest 'perf_tests/test_serving.py::test_it[c4]'",
+        "rerun: pytest 'perf_tests/test_serving.py::test_it[c4]'",
     ]
 
 
@@ -120,12 +127,14 @@ def test_notes_follow_the_reasons() -> None:
 
 def test_an_error_has_evidence_and_next_step_and_no_table() -> None:
     error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
-    text = render(outcome(verdict=Verdict.ERROR, judgements=(), error=error))
+    failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error, measurements=())
+    text = render(replace(failed, compared_with=""))
     assert text.splitlines() == [
         "ERROR: small-serve-c4",
         "oom: the server ended",
         "  | CUDA out of memory",
         f"  next step: {FAILURES['oom'].next_step}",
+        "build: llama.cpp 1.3.0, commit def456",
         "artifacts: /runs/one/small-serve/start-2-new/c4",
     ]
 
@@ -133,14 +142,22 @@ def test_an_error_has_evidence_and_next_step_and_no_table() -> None:
 def test_without_numbers_the_reason_stands_alone() -> None:
     bare: tuple[Judgement, ...] = ()
     text = render(
-        outcome(verdict=Verdict.NO_BASELINE, judgements=bare, reason="none yet", folder=None)
+        outcome(
+            verdict=Verdict.NO_BASELINE,
+            judgements=bare,
+            reason="none yet",
+            folder=None,
+            compared_with="no baseline",
+            build=None,
+            measurements=(),
+        )
     )
-    assert text == "NO_BASELINE: small-serve-c4\nnone yet"
+    assert text == "NO_BASELINE: small-serve-c4\nnone yet\ncompared with: no baseline"
 
 
-def test_what_was_changed_on_purpose_or_made_up_is_said_first() -> None:
+def test_what_was_injected_or_made_up_is_said_first() -> None:
     text = render(outcome(injected=("engine.settings.cpu_threads=1", "a=2"), synthetic=True))
     assert text.splitlines()[1:3] == [
-        "changed on purpose: engine.settings.cpu_threads=1, a=2",
+        "injected: engine.settings.cpu_threads=1, a=2",
         "SYNTHETIC: a stand-in made these numbers",
     ]

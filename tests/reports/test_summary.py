@@ -8,8 +8,10 @@ from building import SCENARIO, group_record, judgement, lower_accuracy, machine,
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
+from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.summary import summary
+from perfgate.reports.terminal import terminal_lines
 from perfgate.scenarios.probe import accuracy_probes
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
@@ -66,10 +68,70 @@ def test_a_regression_has_its_table_reasons_and_baseline() -> None:
         "| tpot_mean_ms [ms] | 1234 | 1083 | +10.0 % | -14.0 … -10.5 % | +2.0 % | REGRESSION |",
     ]
     assert lines[4].startswith("- output_throughput: 12.3 % lower")
-    assert lines[-1] == (
-        "2 fresh starts, compared with llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, "
-        "5 fresh starts."
+    assert lines[6:9] == [
+        "- build: llama.cpp 1.3.0, commit def456",
+        "- compared with: llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
+        "- fresh starts: 2",
+    ]
+
+
+MEASURED = [
+    "| metric | value | n | change | interval |",
+    "|---|--:|--:|--:|--:|",
+    "| output_throughput [tokens/s] | 1083 | 2 | -12.3 % | -14.0 … -10.5 % |",
+    "| ttft_mean_ms [ms] | 300 | 2 | - | - |",
+]
+
+
+def test_every_measured_metric_is_there_judged_or_not() -> None:
+    text = summary(FACTS, recorded(outcome()), ExitStatus.REGRESSION)
+    lines = section(text, "REGRESSION: `small-serve-c4`")
+    assert lines[-5:] == ["Measured:", *MEASURED]
+    assert "\nMeasured values: geometric mean of n fresh starts, of an accuracy the mean; " in text
+    observed = (Change("ttft_mean_ms", 200.0, 300.0, 0.5, (0.4, 0.6), 2, 0.01),)
+    text = summary(FACTS, recorded(outcome(observed=observed)), ExitStatus.REGRESSION)
+    assert "| ttft_mean_ms [ms] | 300 | 2 | +50.0 % | +40.0 … +60.0 % |" in text
+
+
+def test_a_run_without_a_baseline_shows_its_numbers_too() -> None:
+    bare = outcome(
+        verdict=Verdict.NO_BASELINE,
+        judgements=(),
+        reason="there is no baseline yet",
+        compared_with="no baseline",
+        synthetic=True,
     )
+    text = summary(FACTS, recorded(bare), ExitStatus.PASSED)
+    assert section(text, "synthetic NO_BASELINE: `small-serve-c4`") == [
+        "there is no baseline yet",
+        "- build: llama.cpp 1.3.0, commit def456",
+        "- compared with: no baseline",
+        "- fresh starts: 2",
+        "Synthetic values:",
+        *(line.replace("-12.3 %", "-").replace("-14.0 … -10.5 %", "-") for line in MEASURED),
+    ]
+
+
+def test_a_record_of_before_the_numbers_were_kept_is_still_summed_up() -> None:
+    (record,) = recorded(outcome())
+    del record["measured"], record["build"]
+    text = summary(FACTS, [record], ExitStatus.REGRESSION)
+    assert "- fresh starts: 2" in section(text, "REGRESSION: `small-serve-c4`")
+    assert "Measured" not in text
+    assert list(terminal_lines([record], ExitStatus.REGRESSION))
+
+
+def test_what_probably_got_worse_is_a_table_of_all() -> None:
+    observed = tuple(
+        Change(f"{name}_ms", 10.0, 12.0, 0.2, (0.1, 0.3), 1, 1e-6)
+        for name in ("ttft_mean", "ttft_p90", "ttft_p99", "itl_mean", "itl_p90", "itl_p99")
+    )
+    text = summary(FACTS, recorded(outcome(observed=observed)), ExitStatus.REGRESSION)
+    title = "Probably worse, though no verdict depends on it (one in ten by chance)"
+    lines = section(text, title)
+    assert lines[0] == "| probe | metric | baseline | measured | change |"
+    assert lines[2] == "| small-serve-c4 | ttft_mean_ms [ms] | 10 | 12 | +20.0 % |"
+    assert len(lines) == 8
 
 
 def test_notes_are_kept() -> None:
@@ -82,15 +144,15 @@ def test_notes_are_kept() -> None:
 def test_every_table_row_has_as_many_cells_as_columns() -> None:
     text = summary(FACTS, recorded(outcome(judgements=(judgement(), lower_accuracy()))), None)
     table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(table) == 4
-    assert {line.count("|") for line in table} == {8}
+    assert len(table) == 8
+    assert [line.count("|") for line in table] == [8] * 4 + [6] * 4
 
 
 def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
     error = RunError("oom", "the server ended", evidence=("| CUDA *out* of memory", "Traceback"))
     failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error)
     lines = section(summary(FACTS, recorded(failed), ExitStatus.ERROR), "ERROR: `small-serve-c4`")
-    assert lines == [
+    assert lines[:4] == [
         "oom: the server ended",
         "    | CUDA *out* of memory",
         "    Traceback",
@@ -99,7 +161,15 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
 
 
 def test_no_numbers_have_a_reason() -> None:
-    bare = outcome(verdict=Verdict.NO_BASELINE, judgements=(), reason="there is no baseline yet")
+    bare = outcome(
+        verdict=Verdict.NO_BASELINE,
+        judgements=(),
+        reason="there is no baseline yet",
+        measurements=(),
+        measured=(),
+        build=None,
+        compared_with="",
+    )
     text = summary(FACTS, recorded(bare), ExitStatus.PASSED)
     assert section(text, "NO_BASELINE: `small-serve-c4`") == ["there is no baseline yet"]
 
@@ -134,9 +204,9 @@ def test_a_reason_of_several_lines_stays_in_its_place() -> None:
     ]
 
 
-def test_changed_on_purpose_is_said() -> None:
+def test_what_was_injected_is_said() -> None:
     text = summary(FACTS, recorded(outcome(injected=("a=1", "b=2"))), ExitStatus.REGRESSION)
-    assert section(text, "REGRESSION: `small-serve-c4`")[0] == "Changed on purpose: a=1, b=2."
+    assert section(text, "REGRESSION: `small-serve-c4`")[0] == "Injected: a=1, b=2."
 
 
 def test_synthetic_is_said_before_any_number() -> None:

@@ -9,7 +9,7 @@ from building import SCENARIO, group_record, judgement, outcome
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.terminal import terminal_lines
-from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
+from perfgate.reports.whole_run import probably_worse, starts, suspicion, waived, waiver_faults
 from perfgate.scenarios.probe import load_probes
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.outcome import Outcome
@@ -34,9 +34,28 @@ def moved(metric: str, p_value: float) -> Change:
 def test_of_many_metrics_beside_the_gate_only_the_unlikely_ones_are_warned_of() -> None:
     chance = tuple(moved("itl_p99_ms", p / 20) for p in range(1, 20))
     records = recorded(outcome(observed=(*chance, moved("ttft_p99_ms", 1e-6))))
-    assert warnings(records) == ["small-serve-c4: ttft_p99_ms +20.0 %"]
-    assert warnings(recorded(outcome(observed=chance))) == []
-    assert warnings(recorded(outcome())) == []
+    ((name, worse),) = probably_worse(records)
+    assert (name, worse.metric, worse.change) == ("small-serve-c4", "ttft_p99_ms", 0.2)
+    assert probably_worse(recorded(outcome(observed=chance))) == []
+    assert probably_worse(recorded(outcome())) == []
+
+
+def test_of_many_that_got_worse_the_terminal_shows_the_five_likeliest() -> None:
+    many = tuple(moved(f"ttft_p9{n}_ms", 1e-6) for n in (0, 5, 9) for _ in range(14))
+    surest = moved("duration_s", 1e-9)
+    lines = [
+        text
+        for text, _ in terminal_lines(
+            recorded(outcome(observed=(*many, surest), synthetic=True)), None
+        )
+    ]
+    title = "probably worse, though no verdict depends on it (one in ten by chance):"
+    start = lines.index(title)
+    assert lines[start + 1].split() == ["probe", "metric", "baseline", "measured", "change"]
+    first = "synthetic small-serve-c4 duration_s [s] 10 12 +20.0 %"
+    assert " ".join(lines[start + 2].split()) == first
+    assert lines[start + 7] == "and 38 more in summary.md"
+    assert len(lines) == start + 8
 
 
 def test_a_waived_loss_is_listed_with_its_waiver() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -148,7 +149,7 @@ def make_suite(tmp_path: Path) -> Suite:
 def without_baseline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
     """Accuracy, measured where there is nothing to compare with."""
     made = make_suite(tmp_path_factory.mktemp("accepted"))
-    return made, made.run("perf_tests/test_accuracy.py", "--record")
+    return made, made.run("perf_tests/test_accuracy.py", "--record", "--junitxml=junit.xml")
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +188,12 @@ def copied(suite: Suite, folder: Path) -> Suite:
     return Suite(folder)
 
 
+def junit(suite: Suite) -> tuple[ElementTree.Element, dict[str, ElementTree.Element]]:
+    """The element of all tests in a session's JUnit XML, and name → that of one test."""
+    (whole,) = ElementTree.parse(suite.folder / "junit.xml").getroot()  # noqa: S314 (pytest's own)
+    return whole, {str(one.get("name")): one for one in whole.iter("testcase")}
+
+
 def accept(suite: Suite, run: Finished) -> None:
     """Make the accuracy of a run the baseline."""
     assert run.verdicts == {"sums": "NO_BASELINE"}
@@ -221,10 +228,14 @@ def test_an_unchanged_build_passes_and_every_record_is_there(
     facts = json.loads((done.folder / "run.json").read_text())
     assert facts["machine"]["cores"] >= 1
     plain = json.loads((checkout.folder / "benchmark.json").read_text())
-    names = {one["name"]: one["extra_info"] for one in plain["benchmarks"]}
-    info = names["test_serving[standin-serve-c2]"]
-    assert info["verdict"] == "PASS"
-    assert info["metrics"][0]["output_throughput"] > 0
+    entries = {one["name"]: one for one in plain["benchmarks"]}
+    entry = entries["test_serving[standin-serve-c2] output_throughput"]
+    assert (entry["extra_info"]["verdict"], entry["extra_info"]["unit"]) == ("PASS", "tokens/s")
+    assert entry["stats"]["data"] == [
+        line["metrics"]["output_throughput"]
+        for line in done.records("measurement")
+        if (line["probe"], line["role"]) == ("c2", "new")
+    ]
     assert checkout.wait_until_empty() == []
 
 
@@ -245,13 +256,28 @@ def test_one_start_serves_all_probes_that_need_it(unchanged: tuple[Suite, Finish
 def test_a_slowed_build_is_a_regression_against_the_stored_reference(
     unchanged: tuple[Suite, Finished], tmp_path: Path
 ) -> None:
-    done = copied(unchanged[0], tmp_path).run("--inject", "engine.settings.cpu_threads=1")
+    checkout = copied(unchanged[0], tmp_path)
+    files = ("--junitxml=junit.xml", "--benchmark-json=benchmark.json")
+    done = checkout.run("--inject", "engine.settings.cpu_threads=1", "-n", "2", *files)
     assert done.status == 1, done.output
     assert done.verdicts == {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}
     assert {line["role"] for line in done.records("measurement")} == {"new"}
-    for expected in ("baseline", "measured", "-50", "artifacts:", "again: pytest "):
+    for expected in ("baseline", "measured", "-50", "artifacts:", "rerun: "):
         assert expected in done.output
-    assert "changed on purpose: engine.settings.cpu_threads=1" in done.output
+    assert "injected: engine.settings.cpu_threads=1" in done.output
+    suite, tests = junit(checkout)
+    assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("3", "0", "0")
+    failure = tests["test_serving[standin-serve-c1]"].find("failure")
+    assert failure is not None
+    assert failure.get("type") == "perfgate.REGRESSION"
+    assert str(failure.get("message")).startswith("REGRESSION: output_throughput -5")
+    names = {one.get("name") for one in tests["test_serving[standin-serve-c1]"].iter("property")}
+    assert {"metric.output_throughput.change", "metric.server_cpu_s_per_1k_tokens.n"} <= names
+    # Workers measured; the main process wrote the file.
+    entries = json.loads((checkout.folder / "benchmark.json").read_text())["benchmarks"]
+    of_sweep = [one["stats"]["data"] for one in entries if "sweep" in one["name"]]
+    assert [len(data) for data in of_sweep] == [2]
+    assert 0 < of_sweep[0][0] < 150
 
 
 def test_worse_answers_are_a_regression_though_speed_is_fine(
@@ -273,7 +299,28 @@ def test_a_changed_build_never_becomes_a_baseline(answers_worse: tuple[Suite, Fi
         timeout=60,
     )
     assert refused.returncode == 2
-    assert "injected" in refused.stderr
+    assert "settings were injected" in refused.stderr
+
+
+def test_a_first_run_shows_its_numbers_everywhere(
+    without_baseline: tuple[Suite, Finished],
+) -> None:
+    checkout, done = without_baseline
+    assert f"{METRIC}   0.75  fraction  1" in done.output
+    assert "build: stand-in 1.0" in done.output
+    assert "compared with: no baseline" in done.output
+    summary = (done.folder / "summary.md").read_text()
+    assert f"| {METRIC} [fraction] | 0.75 | 1 | - | - |" in summary
+    assert "- build: stand-in 1.0" in summary
+    suite, tests = junit(checkout)
+    test = tests["test_accuracy[standin-serve-sums]"]
+    told = {one.get("name"): one.get("value") for one in test.iter("property")}
+    assert told[f"metric.{METRIC}"] == "0.75"
+    assert told["engine_version"] == "1.0"
+    skipped = test.find("skipped")
+    assert skipped is not None
+    assert skipped.get("type") == "perfgate.NO_BASELINE"
+    assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
 
 
 def test_a_run_that_is_to_record_may_have_nothing_to_be_judged_by(
@@ -335,8 +382,18 @@ def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file
         path.parent.mkdir(parents=True)
         shutil.copy(with_baseline.folder / "baselines/cpu/standin-serve/1.0.json", path)
     path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 99'))
-    done = with_baseline.run(test)
+    files = ("--junitxml=junit.xml", "--benchmark-json=benchmark.json")
+    done = with_baseline.run(test, *files)
     assert done.status == 11, done.output
+    suite, tests = junit(with_baseline)
+    assert suite.get("failures") == "0"
+    assert suite.get("errors") == str(len(tests))
+    for one in tests.values():
+        error = one.find("error")
+        assert error is not None
+        assert error.get("type") == "perfgate.ERROR"
+    plain = json.loads((with_baseline.folder / "benchmark.json").read_text())
+    assert all(one["extra_info"]["verdict"] == "ERROR" for one in plain["benchmarks"])
     assert set(done.verdicts.values()) == {"ERROR"}
     assert done.output.count("baseline of an unknown schema version") >= len(done.verdicts)
     assert str(path) in done.output
@@ -375,7 +432,7 @@ def test_a_missing_program_is_skipped_with_the_way_to_get_it(suite: Suite) -> No
 def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -> None:
     suite.edit(lambda text: text.replace("fewshot: 0}", "fewshot: 0, limit: 50}"))
     accept(suite, suite.run("perf_tests/test_accuracy.py"))
-    done = suite.run("perf_tests", "--inject", "accuracy.temperature=9")
+    done = suite.run("perf_tests", "--inject", "accuracy.temperature=9", "--junitxml=junit.xml")
     assert done.status == 1, done.output
     assert done.verdicts == {
         "sums": "REGRESSION",
@@ -386,6 +443,11 @@ def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -
     # Half of the reference's starts come before the build's: the others are saved.
     assert measured.count(("reference", "c1")) == 2
     assert "not measured, BROKEN_OUTPUT in sums" in done.output
+    whole, tests = junit(suite)
+    assert (whole.get("failures"), whole.get("errors"), whole.get("skipped")) == ("1", "0", "3")
+    undecided = tests["test_serving[standin-serve-c1]"].find("skipped")
+    assert undecided is not None
+    assert undecided.get("type") == "perfgate.INCONCLUSIVE"
 
 
 def test_the_machine_is_looked_at_once_before_anything_starts(

@@ -60,7 +60,7 @@ def test_an_accuracy_is_compared_with_the_documented_score_and_its_error() -> No
     assert judged.band == 0.03
     bad = documented_test(STRICT, document, [answered(1150, 1319)], 0.03).judge(Rule())
     assert bad.verdict == Verdict.REGRESSION
-    assert bad.reason.startswith("below the documented value: changed by -7.8 points")
+    assert bad.reason.startswith("worse than the documented value: -7.8 points")
     narrow = replace(document, tolerance=0.01)
     judged = documented_test(STRICT, narrow, [answered(1253, 1319)], 0.03).judge(Rule())
     assert (judged.verdict, judged.band) == (Verdict.INCONCLUSIVE, 0.01)
@@ -92,7 +92,7 @@ def test_the_questions_come_from_the_answers_or_the_facts() -> None:
 def test_the_gap_to_a_document_is_told() -> None:
     measured = building.judgement(measured=43664.0, notes=("a note",))
     told = with_gap(measured, DocumentedValue(43146.2))
-    assert told.notes == ("a note", "documented: 43146.2 tokens/s, now +1.2%")
+    assert told.notes == ("a note", "documented: 43146.2 tokens/s, now +1.2 %")
     assert told.verdict == measured.verdict
     assert with_gap(measured, None) is measured
     score = building.judgement(metric=STRICT, measured=0.95)

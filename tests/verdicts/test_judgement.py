@@ -123,7 +123,7 @@ def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None
     assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
     second = judge(PROBE, Reference(None, documented), new((80, 50), (80, 50)), FACTS, Rule())
     assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
-    assert second.judgements[0].reason.startswith("below the documented value: ")
+    assert second.judgements[0].reason.startswith("worse than the documented value: ")
 
 
 def test_the_worst_of_the_documented_metrics_decides() -> None:
@@ -148,7 +148,7 @@ def test_a_measured_baseline_decides_and_the_document_is_told() -> None:
     assert judged.verdict == Verdict.PASS
     throughput, ttft = judged.judgements
     assert throughput.baseline == pytest.approx(100, rel=0.01)
-    assert "documented: 43146.2 tokens/s, now -99.8%" in throughput.notes
+    assert "documented: 43146.2 tokens/s, now -99.8 %" in throughput.notes
     assert ttft.notes == ()
 
 
@@ -207,7 +207,7 @@ def test_a_loss_that_crept_in_fails_against_the_anchor_alone() -> None:
     assert by_side["output_throughput", "baseline"] == Verdict.PASS
     assert by_side["output_throughput", "anchor"] == Verdict.REGRESSION
     (crept,) = [one for one in judged.judgements if one.verdict == Verdict.REGRESSION]
-    assert crept.reason.startswith("since the last release: changed by -4.3%")
+    assert crept.reason.startswith("since the last release: -4.3 %")
     assert crept.band == pytest.approx(0.03, abs=0.001)  # one and a half bands of 2 %
 
 

@@ -11,6 +11,14 @@ from perfgate.scenarios.probe import accuracy_probes
 def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
     record = json.loads(json.dumps(outcome(injected=("a=1",), notes=("n",)).as_record()))
     (one,) = record.pop("judgements")
+    judged, reported = record.pop("measured")
+    assert (judged["metric"], judged["unit"], judged["values"]) == (
+        "output_throughput",
+        "tokens/s",
+        [1085.3, 1080.1],
+    )
+    assert (reported["metric"], reported["unit"]) == ("ttft_mean_ms", "ms")
+    assert round(reported["value"], 9) == 300
     assert record == {
         "name": "small-serve-c4",
         "scenario": "small-serve",
@@ -25,6 +33,13 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
         "synthetic": False,
         "notes": ["n"],
         "observed": [],
+        "build": {
+            "name": "llama.cpp",
+            "version": "1.3.0",
+            "commit": "def456",
+            "image": "",
+            "digest": "",
+        },
     }
     assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")
     assert (one["baseline"], one["measured"]) == (1234.5, 1082.7)

@@ -68,7 +68,9 @@ def test_a_measured_baseline_wins_and_keeps_the_document_beside_it(suite_root: P
     chosen = references(ONE_POINT, {"output_throughput": DocumentedValue(90.0)})
     comparison = chosen.comparison(probe)
     assert comparison.entry == entries["c4"]
-    assert comparison.description.startswith("llama.cpp 1.2.0 of 2026-11-05, accepted by Ada")
+    assert comparison.description.startswith(
+        "llama.cpp 1.2.0, commit abc123, of 2026-11-05, accepted by Ada"
+    )
     assert set(comparison.documented) == {"output_throughput"}
 
 

@@ -16,7 +16,14 @@ from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy
 from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_outcome, sweep_probes
+from perfgate.verdicts.sweeps import (
+    Point,
+    SweepProbe,
+    curve_measurements,
+    judge_curve,
+    sweep_outcome,
+    sweep_probes,
+)
 
 SCENARIO = replace(building.SCENARIO, gate=GatePolicy(("output_throughput", building.SUMS)))
 SWEEP = SweepProbe(SCENARIO)
@@ -131,17 +138,35 @@ def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None
         asked.append(len(list(probes)))  # type: ignore[call-overload]
         return True
 
-    found = sweep_outcome(SWEEP, outcome, lambda: answers[len(asked)], again)
+    means = [Measurement({"output_throughput": value}) for value in (90.0, 160.0, 1.0)]
+    found = sweep_outcome(SWEEP, outcome, lambda: answers[len(asked)], again, lambda: means)
     assert (asked, found.verdict, len(found.measurements)) == ([2], Verdict.PASS, 2)
+    (measured,) = found.measured
+    assert (measured.values, round(measured.value, 9)) == ((90.0, 160.0), 120.0)
     assert found.compared_with.endswith("5 fresh starts; the mean over 2 points")
-    undecided = sweep_outcome(SWEEP, outcome, lambda: answers[0], lambda _: False)
+    undecided = sweep_outcome(SWEEP, outcome, lambda: answers[0], lambda _: False, lambda: means)
     assert undecided.verdict == Verdict.INCONCLUSIVE
+    assert [one.n for one in undecided.measured] == [3]
+    assert len(undecided.measurements) == 3
 
 
 def test_a_point_that_failed_fails_the_curve_with_its_cause() -> None:
     error = RunError("oom", "out of memory")
     failed = building.outcome(verdict=Verdict.ERROR, error=error, judgements=(), folder=Path("/r"))
     found = sweep_outcome(
-        SWEEP, lambda _: failed, lambda: ProbeJudgement(Verdict.PASS), lambda _: False
+        SWEEP,
+        lambda _: failed,
+        lambda: ProbeJudgement(Verdict.PASS),
+        lambda _: False,
+        lambda: [],
     )
     assert (found.verdict, found.error) == (Verdict.ERROR, error)
+
+
+def test_a_curve_is_measured_by_the_starts_that_measured_every_point() -> None:
+    points = [
+        point(C1, STEADY, {1: 90.0, 2: 100.0, 4: 90.0}),
+        point(C4, STEADY, {1: 160.0, 4: 40.0}),
+    ]
+    found = curve_measurements(SWEEP, points)
+    assert [round(one.metrics["output_throughput"], 9) for one in found] == [120.0, 60.0]

@@ -31,6 +31,7 @@ from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
+from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Machine
@@ -41,6 +42,7 @@ from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.measured import measured_build
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe
@@ -92,7 +94,8 @@ class Campaign:
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""
         self._run_once()
-        return self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
+        found = self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
+        return replace(found, build=measured_build(self.tools.build, found.measurements))
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
@@ -100,6 +103,10 @@ class Campaign:
         judged = self._found.curve(sweep)
         told = self._beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, told)) if told else judged
+
+    def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
+        """The whole sweep, as measured so far: its means, one per complete fresh start."""
+        return self._found.curve_measurements(sweep)
 
     def measure_again(self, probes: Sequence[Probe]) -> bool:
         """One more fresh start for `probes`, for a claim or a curve; False: none is left."""

@@ -15,6 +15,7 @@ from perfgate.campaign.probe_state import (
 )
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
+from perfgate.core.measurement import Measurement
 from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.rule import Rule
@@ -23,9 +24,10 @@ from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.judgement import judge, with_waivers
+from perfgate.verdicts.measured import measured_metrics
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
-from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve
+from perfgate.verdicts.sweeps import Point, SweepProbe, curve_measurements, judge_curve
 
 
 class CampaignState:
@@ -137,6 +139,9 @@ class CampaignState:
             synthetic=self._session.synthetic,
             notes=judged.notes,
             observed=judged.observed,
+            measured=measured_metrics(
+                state.measurements, judged.judgements, probe.gating_metrics()
+            ),
         )
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
@@ -144,14 +149,21 @@ class CampaignState:
         fault = self._broken_answers()
         if any(self.states[probe].is_dropped for probe in sweep.probes):
             return not_worth_measuring(fault)
+        judged = judge_curve(sweep, self._points(sweep), self.rule)
+        return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
+
+    def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
+        """The means over all points of the sweep, one per fresh start that measured every point."""
+        return curve_measurements(sweep, self._points(sweep))
+
+    def _points(self, sweep: SweepProbe) -> list[Point]:
         points = []
         for probe in sweep.probes:
             state = self.states[probe]
             entry = state.comparison.entry if state.comparison else None
             different = entry.differences(self._references.fingerprint(probe)) if entry else ()
             points.append(Point(probe, entry, different, state.measured))
-        judged = judge_curve(sweep, points, self.rule)
-        return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
+        return points
 
     def _broken_answers(self) -> str:
         """Why the speed of this build says nothing: its answers are broken; empty: they are not."""

@@ -153,7 +153,13 @@ class Campaigns:
             return claim_outcome(one, self._measured, lambda probe: self._again([probe]))
         if isinstance(one, SweepProbe):
             campaign = self._campaign(one.scenario)
-            return sweep_outcome(one, self._measured, lambda: campaign.curve(one), self._again)
+            return sweep_outcome(
+                one,
+                self._measured,
+                lambda: campaign.curve(one),
+                self._again,
+                lambda: campaign.curve_measurements(one),
+            )
         return self._measured(one)
 
     def keeps(self, test: str) -> bool:

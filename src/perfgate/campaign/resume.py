@@ -18,6 +18,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 from perfgate.verdicts.outcome import Outcome, Subject
 
 Line = Mapping[str, Any]
@@ -113,7 +114,27 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
         observed=_read(tuple[Change, ...], line, "observed"),
+        measured=measured_of(line),
+        build=build_of(line),
     )
+
+
+def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:
+    """Every metric that a verdict's record has values of; none in one of before they were kept.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    return _read(tuple[MeasuredMetric, ...], line, "measured") if "measured" in line else ()
+
+
+def build_of(line: Line) -> MeasuredBuild | None:
+    """The build under test as a verdict's record has it; None where it has none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return None if line.get("build") is None else _read(MeasuredBuild, line, "build")
 
 
 def judgements_of(line: Line) -> tuple[Judgement, ...]:
@@ -142,6 +163,7 @@ def require_readable(kept: KeptResults) -> None:
     """
     for line in kept.ends.values():
         _ = (judgements_of(line), _read(tuple[Change, ...], line, "observed"))
+        _ = (measured_of(line), build_of(line))
 
 
 # Whether this session may go on with that run.

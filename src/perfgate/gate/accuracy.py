@@ -13,7 +13,14 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.distributions import beta_share, normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, counted, points, unjudged
+from perfgate.gate.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    points,
+    unjudged,
+    with_interval,
+)
 
 Answers = Mapping[str, bool]
 
@@ -73,7 +80,7 @@ def judge_paired(
         band=margin,
         runs_used=table.runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and table.runs < max_runs,
-        reason=_reason(verdict, table, high, margin, alpha, max_runs),
+        reason=_reason(verdict, table, (low, high), margin, alpha, max_runs),
         notes=tuple(notes),
     )
 
@@ -173,26 +180,34 @@ def _passed(
 
 
 def _reason(
-    verdict: Verdict, table: _Table, high: float, margin: float, alpha: float, max_runs: int
+    verdict: Verdict,
+    table: _Table,
+    bounds: tuple[float, float],
+    margin: float,
+    alpha: float,
+    max_runs: int,
 ) -> str:
-    seen = f"changed by {points(-table.drop)} points, at worst {points(-high)}"
-    band = f"{points(-margin)}"
+    low, high = bounds
+    seen = with_interval(
+        f"{points(-table.drop)} points", f"{points(-high)} points", f"{points(-low)} points"
+    )
+    band = f"the {points(-margin)} points band"
     counts = (
         f"of {table.questions} questions {table.lost} answers lost and {table.gained} gained "
         f"(p = {table.p_value():.2g}) in {counted(table.runs, 'evaluation')}"
     )
     if verdict == Verdict.PASS:
-        return f"{seen}, so not as bad as {band}: {counts}"
+        return f"{seen}, within {band}; {counts}"
     if verdict == Verdict.IMPROVEMENT:
-        gain = f"{50 * margin:+.1f} counts as a gain; each of the first two agrees"
-        return f"{seen}, where {gain}: {counts}"
+        gain = f"beyond the {50 * margin:+.1f} points that count as a gain"
+        return f"{seen}, {gain}; each of the first two evaluations agrees; {counts}"
     if verdict == Verdict.REGRESSION:
-        return f"{seen} where {band} counts; a loss is real at p < {alpha:g}: {counts}"
+        size = "beyond" if table.drop >= margin else "a real loss that may reach"
+        return f"{seen}, {size} {band}; a loss is real at p < {alpha:g}; {counts}"
     left = max_runs - table.runs
     ahead = f"up to {left} more may decide" if left > 0 else "no more are allowed"
     return (
-        f"{seen}, so {band} is not excluded, and no loss is real at p < {alpha:g}: {counts}; "
-        f"{ahead}"
+        f"{seen}: no loss is proved at p < {alpha:g}, and {band} is not excluded; {counts}, {ahead}"
     )
 
 

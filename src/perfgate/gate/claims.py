@@ -38,7 +38,14 @@ from perfgate.gate.performance import performance_metric
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
 from perfgate.gate.sequential_test import BaselineLevel
-from perfgate.gate.verdict import Judgement, Verdict, counted, points
+from perfgate.gate.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    percent,
+    points,
+    with_interval,
+)
 
 Expect = Literal["better", "worse", "not_worse"]
 
@@ -95,7 +102,7 @@ def judge_claim(
     n_other = len(theirs) if value is None else inf
     level = BaselineLevel(found, fmean(theirs), n_other, noise, rule, against, "claim")
     look = level.look(ours)
-    loss = _Loss(look.loss, look.low, look.high, lambda x: f"{scale.change(found, x):+.1%}")
+    loss = _Loss(look.loss, look.low, look.high, lambda x: percent(scale.change(found, x)))
     verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
     return Judgement(
         metric=metric,
@@ -107,7 +114,7 @@ def judge_claim(
         band=band,
         runs_used=look.runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and min(look.runs, n_other) < rule.max_runs,
-        reason=f"{why}, after {counted(len(ours), 'fresh start')} against {against}",
+        reason=f"{why}; {counted(len(ours), 'fresh start')} against {against}",
         notes=notes,
         against="claim",
     )
@@ -219,7 +226,7 @@ def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
         verdict=verdict,
         band=margin,
         needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
-        reason=f"{why}, in {counted(judged.runs_used, 'evaluation')}",
+        reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
         notes=notes,
         against="claim",
     )
@@ -227,9 +234,8 @@ def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
 
 def _decide(expect: Expect, loss: _Loss, margin: float) -> tuple[Verdict, str, tuple[str, ...]]:
     """Verdict, reason and notes; `margin` on the scale of the loss, 0 but for ``not_worse``."""
-    seen = (
-        f"changed by {loss.told(loss.estimate)}, "
-        f"between {loss.told(loss.low)} and {loss.told(loss.high)}"
+    seen = with_interval(
+        loss.told(loss.estimate), *sorted(map(loss.told, (loss.low, loss.high)), key=_number)
     )
     if expect == "worse":
         return Verdict.PASS, seen, (_cost(loss),)
@@ -239,10 +245,14 @@ def _decide(expect: Expect, loss: _Loss, margin: float) -> tuple[Verdict, str, t
         allowed = loss.told(margin)
         wanted, opposite = f"not worse by {allowed}", f"worse by more than {allowed}"
     if loss.high < margin:
-        return Verdict.PASS, f"the claim holds: {seen}, so {wanted}", ()
+        return Verdict.PASS, f"the claim holds: {seen}, {wanted}", ()
     if loss.low > margin:
-        return Verdict.REGRESSION, f"the claim does not hold: {seen}, so {opposite}", ()
+        return Verdict.REGRESSION, f"the claim does not hold: {seen}, {opposite}", ()
     return Verdict.INCONCLUSIVE, f"{seen}: neither {wanted} nor {opposite} is proved", ()
+
+
+def _number(told: str) -> float:
+    return float(told.split()[0])
 
 
 def _cost(loss: _Loss) -> str:

@@ -16,7 +16,7 @@ from perfgate.gate import scale
 from perfgate.gate.noise import Noise
 from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import BaselineLevel, judge
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.gate.verdict import Judgement, Verdict, counted, percent
 
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
 # what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
@@ -109,8 +109,9 @@ def judge_on_scale(
         wide = measured_margin(level, margin)
         if wide > margin:
             notes.append(
-                f"band widened from {declared:.1%} to {scale.band(metric, wide):.1%}: what this "
-                f"machine's noise of {level.noise.sigma:.1%} a run lets the gate resolve"
+                f"band widened from {_share(declared)} to {_share(scale.band(metric, wide))}, the "
+                f"smallest detectable with this machine's noise of {_share(level.noise.sigma)} "
+                "per start"
             )
         margin = wide
     else:
@@ -160,8 +161,9 @@ def judge_documented(
     """Judge new runs against a documented value that comes without a spread.
 
     SE² = s0² (1/n_new + 1) + s_env² with s_env = 3 %: both sigmas are stipulated, so the bounds are
-    normal ones, at 5 % error on each side. Two fresh starts at most. REGRESSION means "below the
-    documented value"; there is no IMPROVEMENT. Keep these verdicts out of measured history.
+    normal ones, at 5 % error on each side. Two fresh starts at most. REGRESSION means "worse
+    than the documented value"; there is no IMPROVEMENT. Keep these verdicts out of measured
+    history.
 
     Args:
         metric: canonical name of a performance metric.
@@ -180,15 +182,15 @@ def judge_documented(
     if tolerance < LEAST_TOLERANCE:
         margin = scale.margin(found, LEAST_TOLERANCE)
         notes.append(
-            f"tolerance raised from {tolerance:.1%} to {LEAST_TOLERANCE:.0%}: less cannot be told "
-            "from the difference between machines"
+            f"tolerance raised from {_share(tolerance)} to {percent(LEAST_TOLERANCE, 0, sign='')}: "
+            "less cannot be told from the difference between machines"
         )
     level = documented_level(found, reference, sigma, max_runs)
     values = scale.badness(found, new, "new")
     scale.check_unit(found, [level.centre], values)
     judged = judge(level, values, margin, [*notes, *_floor_note(level, margin)])
     if judged.verdict == Verdict.REGRESSION:
-        return replace(judged, reason=f"below the documented value: {judged.reason}")
+        return replace(judged, reason=f"worse than the documented value: {judged.reason}")
     if judged.verdict == Verdict.IMPROVEMENT:
         return replace(judged, verdict=Verdict.PASS)
     return judged
@@ -299,4 +301,10 @@ def _floor_note(level: BaselineLevel, margin: float) -> list[str]:
     if margin >= least:
         return []
     band = scale.band(level.metric, least)
-    return [f"the band is below the noise floor: {counted(most, 'fresh start')} resolve {band:.1%}"]
+    return [
+        f"the band is below the noise floor: {counted(most, 'fresh start')} resolve {_share(band)}"
+    ]
+
+
+def _share(share: float) -> str:
+    return percent(share, sign="")

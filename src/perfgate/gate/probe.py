@@ -152,7 +152,7 @@ class AccuracyTest:
             found = judge_unpaired(self.metric, *self.scores, margin=margin)
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
-            reason = f"below the documented value: {reason}"
+            reason = f"worse than the documented value: {reason}"
         notes = (*found.notes, *faults_of(self.metric, *self.measured))
         return replace(found, reason=reason, notes=notes, against=self.against)
 

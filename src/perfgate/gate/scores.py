@@ -10,7 +10,7 @@ from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import Answers, check
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, points
+from perfgate.gate.verdict import Judgement, Verdict, points, with_interval
 
 
 @dataclass(frozen=True)
@@ -121,11 +121,13 @@ def judge_unpaired(
         raise InputError(f"the new score of {metric} lacks its number of questions")
     drop = reference.value - new.value
     low, high = _bounds(reference, new, alpha, beta)
-    verdict, why = Verdict.INCONCLUSIVE, "neither that nor its absence is proved"
+    band = f"the {points(-margin)} points band"
+    verdict, why = Verdict.INCONCLUSIVE, f": no loss is proved, and {band} is not excluded"
     if high < margin:
-        verdict, why = Verdict.PASS, "it is not as bad"
+        verdict, why = Verdict.PASS, f", within {band}"
     elif low > 0:
-        verdict, why = Verdict.REGRESSION, "a loss is real"
+        size = "beyond" if drop >= margin else "a real loss that may reach"
+        verdict, why = Verdict.REGRESSION, f", {size} {band}"
     notes = []
     if reference.questions is None:
         notes.append("against a documented number without a standard error, taken as exact")
@@ -141,13 +143,15 @@ def judge_unpaired(
         band=margin,
         runs_used=1,
         needs_more_runs=False,
-        reason=(
-            f"changed by {points(-drop)} points, between {points(-low)} and "
-            f"{points(-high)} where {points(-margin)} counts, so {why}, on {new.questions:g} "
-            "questions whose answers cannot be paired"
-        ),
+        reason=f"{_seen(drop, low, high)}{why}; {new.questions:g} questions whose answers cannot "
+        "be paired",
         notes=tuple(notes),
     )
+
+
+def _seen(drop: float, low: float, high: float) -> str:
+    change, worst, best = (f"{points(-one)} points" for one in (drop, high, low))
+    return with_interval(change, worst, best)
 
 
 def _bounds(reference: Score, new: Score, alpha: float, beta: float) -> tuple[float, float]:

@@ -19,7 +19,14 @@ from perfgate.gate.noise import (
     t_tail,
 )
 from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Against, Judgement, Verdict, counted
+from perfgate.gate.verdict import (
+    Against,
+    Judgement,
+    Verdict,
+    counted,
+    percent,
+    with_interval,
+)
 
 # A run so many sigma from the others is told. By chance alone 5 in 1,000 pairs differ by as much.
 _FAR_SIGMAS = 4
@@ -182,40 +189,37 @@ def _far_runs(comparison: BaselineLevel, runs: Sequence[float]) -> list[str]:
 
 def _away(comparison: BaselineLevel, distance: float) -> str:
     change = scale.change(comparison.metric, distance)
-    return f"{change:+.1%} ({abs(distance) / comparison.noise.sigma:.1f} sigma)"
+    return f"{percent(change)} ({abs(distance) / comparison.noise.sigma:.1f} sigma)"
 
 
 def _reason(verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float) -> str:
-    bounds = (look.low, look.high, margin)
-    (best, worst, band), digits = _told_apart([scale.change(comparison.metric, x) for x in bounds])
-    change = f"{scale.change(comparison.metric, look.loss):+.{digits}%}"
-    after = f"after {counted(look.runs, 'fresh start')} against {comparison.against}"
+    """One sentence: how far it moved, where the true change lies, and what follows from that."""
+    metric = comparison.metric
+    bounds = sorted(scale.change(metric, x) for x in (look.low, look.high))
+    (low, high, band), digits = _told_apart([*bounds, scale.change(metric, margin)])
+    seen = with_interval(percent(scale.change(metric, look.loss), digits), low, high)
+    after = f"{counted(look.runs, 'fresh start')} against {comparison.against}"
     if verdict == Verdict.IMPROVEMENT:
-        gain = f"{scale.change(comparison.metric, -margin / 2):+.{digits}%}"
+        gain = percent(scale.change(metric, -margin / 2), digits)
         return (
-            f"changed by {change}, at worst {worst}, where {gain} counts as a gain; each of the "
-            f"first two agrees, {after}"
+            f"{seen}, beyond the {gain} that counts as a gain; "
+            f"each of the first two starts agrees; {after}"
         )
     if verdict == Verdict.PASS:
-        return f"changed by {change}, at worst {worst}, so not as bad as {band}, {after}"
+        return f"{seen}, within the {band} band; {after}"
     if verdict == Verdict.REGRESSION:
-        return (
-            f"changed by {change}, at best {best} and perhaps {worst} where {band} counts; the "
-            f"runs after the first alone confirm a loss, {after}"
-        )
+        size = "beyond" if look.loss >= margin else "a real loss that may reach"
+        return f"{seen}, {size} the {band} band; confirmed by the later starts alone; {after}"
     proof = "a loss is likely but not confirmed" if look.low > 0 else "no loss is proved"
     left = comparison.rule.max_runs - look.runs
     ahead = f"up to {left} more may decide" if left else "no more are allowed"
-    return (
-        f"changed by {change}, between {best} and {worst}: {proof}, yet {band} is not excluded, "
-        f"{after}; {ahead}"
-    )
+    return f"{seen}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
 
 
 def _told_apart(shares: Sequence[float]) -> tuple[list[str], int]:
     """Shares as percentages, with as many digits as tell the last one, the band, from the rest."""
     for digits in (1, 2, 3):
-        texts = [f"{share:+.{digits}%}" for share in shares]
+        texts = [percent(share, digits) for share in shares]
         if texts[-1] not in texts[:-1]:
             break
     return texts, digits

@@ -13,7 +13,7 @@ from perfgate.core.metrics import Metric
 from perfgate.gate import scale
 from perfgate.gate.performance import judge_on_scale, performance_metric
 from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.gate.verdict import Judgement, Verdict, counted, percent
 
 
 def judge_sweep(
@@ -119,5 +119,6 @@ def _worst_point(
     ]
     worst = max(range(len(losses)), key=losses.__getitem__)
     return (
-        f"point {worst + 1} of {len(losses)} lost most: {scale.change(metric, losses[worst]):+.1%}"
+        f"point {worst + 1} of {len(losses)} lost most: "
+        f"{percent(scale.change(metric, losses[worst]))}"
     )

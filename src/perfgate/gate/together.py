@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate.gate.noise import median
+from perfgate.gate.verdict import percent
 
 # With fewer scenarios "nearly all" says little; and a change of the engine that touches some of its
 # features leaves at least a fifth of the scenarios alone more often than a slow host does.
@@ -49,9 +50,14 @@ def moved_together(moves: Sequence[Moved]) -> str:
     if len(judged) < _FEWEST_SCENARIOS or len(losses) < _NEARLY_ALL * len(judged):
         return ""
     sizes = list(losses.values())
+    smallest, largest, middle = map(_share, (min(sizes), max(sizes), median(sizes)))
     return (
-        f"{len(losses)} of {len(judged)} scenarios got worse at once, by {min(sizes):.1%} to "
-        f"{max(sizes):.1%} (median {median(sizes):.1%}, the worst metric of each): this may be the "
-        "host and not the build; look at its clocks and its neighbours, and measure the "
-        "baseline's commit on it; the verdicts stand"
+        f"{len(losses)} of {len(judged)} scenarios got worse at once, by {smallest} to {largest} "
+        f"(median {middle}, the worst metric of each): this may be the host and not the build; "
+        "look at its clocks and its neighbours, and measure the baseline's commit on it; the "
+        "verdicts stand"
     )
+
+
+def _share(share: float) -> str:
+    return percent(share, sign="")

@@ -128,6 +128,22 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def percent(share: float, digits: int = 1, *, sign: str = "+") -> str:
+    """A share as a percentage, ``-1.5 %``; never ``-0.0 %``."""
+    told = f"{100 * share:{sign}.{digits}f}"
+    return f"{told.replace('-', sign, 1) if float(told) == 0 else told} %"
+
+
+def with_interval(change: str, low: str, high: str) -> str:
+    """A change and where the true one lies: ``-62.8 % (interval -66.5…-52.2 %)``.
+
+    Args:
+        change, low, high: with their unit, the same for all.
+    """
+    number, space, unit = low.partition(" ")
+    return f"{change} (interval {number if high.endswith(space + unit) else low}…{high})"
+
+
 def points(share: float) -> str:
     """A signed share as points, ``-1.5``; never ``-0.0``."""
     told = f"{100 * share:+.1f}"

@@ -137,14 +137,9 @@ def _sentences(probe: ProbeComparison) -> Iterator[str]:
         yield f"{one.metric}: {one.reason}"
         yield from (f"note on {one.metric}: {note}" for note in one.notes)
     if probe.warned:
-        lost = [
-            f"{one.metric} {100 * one.change:+.1f} %"
-            for one in probe.reported
-            if one.metric in probe.warned
-        ]
         yield (
-            "warning: not judged, but of these losses nine in ten are real on average: "
-            + ", ".join(lost)
+            f"warning: {counted(len(probe.warned), 'reported metric')} marked {_WARNED!r}: "
+            "of such losses nine in ten are real on average"
         )
     yield from (f"warning: {one}" for one in probe.warnings)
     yield from (f"meant to differ: {one}" for one in probe.across)

@@ -21,7 +21,7 @@ def interval(one: Judgement | Change) -> str:
     if one.interval is None:
         return "-"
     low, high = one.interval
-    return f"{100 * low:+.1f} … {signed(one.metric, high)}"
+    return f"{_points(low)} … {signed(one.metric, high)}"
 
 
 def band(judgement: Judgement) -> str:
@@ -34,7 +34,11 @@ def band(judgement: Judgement) -> str:
 
 def signed(metric: str, value: float | None) -> str:
     """A change as a signed percentage; of an accuracy as points."""
-    return "-" if value is None else f"{round(100 * value, 1) + 0.0:+.1f} {_unit(metric)}"
+    return "-" if value is None else f"{_points(value)} {_unit(metric)}"
+
+
+def _points(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # never -0.0
 
 
 def _unit(metric: str) -> str:
@@ -88,24 +92,33 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     """All a person needs to know of one outcome."""
     lines = [f"{outcome.verdict.value}: {outcome.probe.id}"]
     if outcome.injected:
-        lines.append(f"changed on purpose: {', '.join(outcome.injected)}")
+        lines.append(f"injected: {', '.join(outcome.injected)}")
     if outcome.synthetic:
         lines.append("SYNTHETIC: a stand-in made these numbers")
     if outcome.error is not None:
         lines.append(str(outcome.error))
     if outcome.judgements:
-        starts = len(outcome.measurements)
         lines += ["", table(outcome.judgements), ""]
         lines += reasons(outcome.judgements)
-        lines.append(f"fresh starts: {starts}; compared with {outcome.compared_with}")
     elif outcome.reason:
         lines.append(outcome.reason)
     lines += [f"  note: {note}" for note in outcome.notes]
+    lines += _identity(outcome)
     if outcome.folder is not None:
         lines.append(f"artifacts: {outcome.folder}")
     if reproduce:
-        lines.append(f"again: {reproduce}")
+        lines.append(f"rerun: {reproduce}")
     return "\n".join(lines)
+
+
+def _identity(outcome: Outcome) -> Iterator[str]:
+    """What was measured, how often, and what it was compared with."""
+    if outcome.build is not None:
+        yield f"build: {outcome.build.in_words}"
+    if outcome.compared_with:
+        yield f"compared with: {outcome.compared_with}"
+    if outcome.measurements:
+        yield f"fresh starts: {len(outcome.measurements)}"
 
 
 def reasons(judgements: Sequence[Judgement], bullet: str = "") -> Iterator[str]:

@@ -4,20 +4,33 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import judgements_of, resuming_call
-from perfgate.gate.verdict import Verdict, counted
+from perfgate.campaign.resume import build_of, judgements_of, measured_of, resuming_call
+from perfgate.core.plain import from_plain
+from perfgate.gate.performance import Change
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.measured_text import (
+    MEANING,
+    MEASURED,
+    MEASURED_NUMBERS,
+    OF_JUDGED,
+    WORSE_COLUMNS,
+    WORSE_NUMBERS,
+    measured_rows,
+    worse_rows,
+)
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
+    WORSE,
     group_rows,
     not_for_time,
+    probably_worse,
     resumptions,
     starts,
     suspicion,
     waived,
     waiver_faults,
-    warnings,
 )
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -39,7 +52,7 @@ def summary(
         *_paragraphs(resumptions(records), starts(records), suspicion(records)),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
-        *_listed("Probably worse, though nothing depends on it", warnings(records)),
+        *_worse(records),
     ]
     for record in verdicts:
         lines += _verdict(record)
@@ -83,6 +96,11 @@ def _head(
         + ("" if facts.get("vboost") is None else f" with vboost {facts['vboost']}")
         + f". Started {facts['started']}.",
         "",
+        *(
+            [f"Measured values: {MEANING}; {OF_JUDGED}.", ""]
+            if any(map(measured_of, verdicts))
+            else []
+        ),
     ]
 
 
@@ -124,7 +142,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
     mark = "synthetic " if record.get("synthetic") else ""
     lines = [f"## {mark}{record['verdict']}: `{name_of(record)}`", ""]
     if record["injected"]:
-        lines += [f"Changed on purpose: {', '.join(record['injected'])}.", ""]
+        lines += [f"Injected: {', '.join(record['injected'])}.", ""]
     if record["error"]:
         error = record["error"]
         lines += [f"{error['class']}: {error['message']}", ""]
@@ -135,11 +153,38 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
         lines += reasons(judgements, "- ")
         lines += [f"- note: {note}" for note in record["notes"]]
-        lines += [
-            "",
-            f"{counted(record['starts'], 'fresh start')}, compared with {record['compared_with']}.",
-            "",
-        ]
+        lines.append("")
     elif record["reason"]:
         lines += [record["reason"], ""]
-    return lines
+    return [*lines, *_identity(record), *_measured(record)]
+
+
+def _identity(record: Mapping[str, Any]) -> list[str]:
+    """The build under test, what it was compared with, and after how many starts."""
+    build = build_of(record)
+    told = [] if build is None else [f"- build: {build.in_words}"]
+    if record["compared_with"]:
+        told.append(f"- compared with: {record['compared_with']}")
+    if record["starts"]:
+        told.append(f"- fresh starts: {record['starts']}")
+    return [*told, ""] if told else []
+
+
+def _measured(record: Mapping[str, Any]) -> list[str]:
+    """The table of every measured metric, judged or not; nothing if there is none."""
+    measured = measured_of(record)
+    if not measured:
+        return []
+    observed = from_plain(tuple[Change, ...], record.get("observed", ()))
+    mark = "Synthetic values" if record.get("synthetic") else "Measured"
+    rows = measured_rows(measured, (*judgements_of(record), *observed))
+    return [f"{mark}:", "", *markdown_table(MEASURED, rows, right=MEASURED_NUMBERS), ""]
+
+
+def _worse(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of what probably got worse; nothing if there is nothing."""
+    worse = worse_rows(probably_worse(records))
+    if not worse:
+        return []
+    table = markdown_table(WORSE_COLUMNS, worse, right=WORSE_NUMBERS)
+    return [f"## {WORSE[0].upper()}{WORSE[1:]}", "", *table, ""]

@@ -4,9 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import judgements_of
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
 from perfgate.reports.outcome_text import brief, resolution
-from perfgate.reports.whole_run import starts, suspicion, waived, waiver_faults, warnings
+from perfgate.reports.whole_run import (
+    WORSE,
+    probably_worse,
+    starts,
+    suspicion,
+    waived,
+    waiver_faults,
+)
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
 
@@ -20,34 +28,38 @@ def terminal_lines(
         records: the run's records, all kinds.
         status: how the run ended; None if it was broken off.
     """
-    every: list[Judgement] = []
     verdicts = [line for line in records if line["record"] == "verdict"]
     skipped = [line for line in records if line["record"] == "skipped"]
     for line in verdicts:
-        verdict = Verdict(line["verdict"])
-        judgements = judgements_of(line)
-        every += judgements
-        detail = brief(judgements) or line["reason"] or line["error"]["message"]
-        good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
-        mark = "synthetic " if line["synthetic"] else ""
-        yield f"{mark}{verdict:14} {name_of(line)}: {detail}", good
-    for line in skipped:
-        yield f"{'skipped':14} {name_of(line)}: {line['reason']}", False
-    if smallest := resolution(every):
-        yield (
-            f"compared with itself, this machine now shows no loss smaller than: {smallest}",
-            False,
-        )
-    for text in waived(records):
-        yield f"{'waived':14} {text}", False
-    for text in waiver_faults(records):
-        yield f"{'waiver':14} {text}", False
-    if worse := warnings(records):
-        yield f"probably worse, though nothing depends on it: {', '.join(worse)}", False
-    if text := starts(records):
-        yield text, False
-    if text := suspicion(records):
-        yield f"suspicion: {text}", False
+        yield _verdict(line)
+    rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
+    rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
-        yield f"exit status {status.value}: {meaning(status, ends)}", False
+        rest.append(f"exit status {status.value}: {meaning(status, ends)}")
+    for text in rest:
+        yield text, False
+
+
+def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:
+    verdict = Verdict(line["verdict"])
+    detail = brief(judgements_of(line)) or line["reason"] or line["error"]["message"]
+    good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
+    mark = "synthetic " if line["synthetic"] else ""
+    return f"{mark}{verdict:14} {name_of(line)}: {detail}", good
+
+
+def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What only the whole run shows."""
+    verdicts = [line for line in records if line["record"] == "verdict"]
+    if smallest := resolution([one for line in verdicts for one in judgements_of(line)]):
+        yield f"smallest regression detectable on this machine now: {smallest}"
+    yield from (f"{'waived':14} {text}" for text in waived(records))
+    yield from (f"{'waiver':14} {text}" for text in waiver_faults(records))
+    if worse := probably_worse(records):
+        yield f"{WORSE}:"
+        yield from worse_lines(worse)
+    if text := starts(records):
+        yield text
+    if text := suspicion(records):
+        yield f"suspicion: {text}"

@@ -8,7 +8,9 @@ from typing import Any
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.plain import from_plain
 from perfgate.gate.multiplicity import false_discoveries
+from perfgate.gate.performance import Change
 from perfgate.gate.together import Moved, moved_together
 from perfgate.gate.verdict import counted
 from perfgate.reports.outcome_text import signed
@@ -19,6 +21,7 @@ Records = Sequence[Mapping[str, Any]]
 
 # Of the metrics on the warning list one in ten moved by chance (Benjamini and Hochberg 1995).
 FALSE_DISCOVERIES = 0.10
+WORSE = "probably worse, though no verdict depends on it (one in ten by chance)"
 
 
 def waived(records: Records) -> list[str]:
@@ -34,17 +37,19 @@ def waiver_faults(records: Records) -> list[str]:
     return [line["message"] for line in records if line["record"] == "waiver_fault"]
 
 
-def warnings(records: Records) -> list[str]:
-    """Metrics that are only reported and probably got worse, over the whole run."""
+def probably_worse(records: Records) -> list[tuple[str, Change]]:
+    """Metrics that are only reported and probably got worse, each with its probe.
+
+    The likeliest come first; those of stand-ins are marked.
+    """
     observed = [
-        (name_of(line), one) for line in _verdicts(records) for one in line.get("observed", ())
+        (f"{'synthetic ' if line['synthetic'] else ''}{name_of(line)}", one)
+        for line in _verdicts(records)
+        for one in from_plain(tuple[Change, ...], line.get("observed", ()))
     ]
-    found = false_discoveries([one["p_value"] for _, one in observed], FALSE_DISCOVERIES)
-    return [
-        f"{name}: {one['metric']} {signed(one['metric'], one['change'])}"
-        for (name, one), worse in zip(observed, found, strict=True)
-        if worse
-    ]
+    found = false_discoveries([one.p_value for _, one in observed], FALSE_DISCOVERIES)
+    worse = [moved for moved, lost in zip(observed, found, strict=True) if lost]
+    return sorted(worse, key=lambda moved: moved[1].p_value)
 
 
 def starts(records: Records) -> str:

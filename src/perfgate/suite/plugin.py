@@ -43,7 +43,11 @@ from perfgate.suite.xdist import DESELECTED, XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus, worst
 from perfgate.verdicts.outcome import Outcome
 
-pytest_plugins = ("perfgate.suite.fixtures",)
+pytest_plugins = (
+    "perfgate.suite.fixtures",
+    "perfgate.suite.benchmark_entries",
+    "perfgate.suite.junit",
+)
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 
@@ -404,7 +408,10 @@ class SuiteSession:
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(
+        self,
+        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
+    ) -> None:
         say = terminalreporter.write_line
         if self._worker_input is None and self.run is None and self._status is not None:
             terminalreporter.section("perfgate")

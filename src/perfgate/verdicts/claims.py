@@ -8,10 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
+from perfgate.gate.verdict import Judgement
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.verdicts.documented_values import judge_measured_claim
+from perfgate.verdicts.measured import MeasuredMetric, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -123,4 +126,12 @@ def claim_outcome(
         folder=ends[0].folder,
         injected=ends[0].injected,
         synthetic=ends[0].synthetic,
+        measured=_measured(judgement, new),
+        build=ends[0].build,
     )
+
+
+def _measured(judgement: Judgement, new: Sequence[Measurement]) -> tuple[MeasuredMetric, ...]:
+    """The metric that the claim is about; the others are told of the probe itself."""
+    found = measured_metrics(new, (judgement,))
+    return tuple(one for one in found if one.metric == judgement.metric)

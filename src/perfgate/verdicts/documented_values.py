@@ -14,7 +14,7 @@ from perfgate.gate.performance import LEAST_TOLERANCE
 from perfgate.gate.probe import AccuracyTest, DocumentedTest
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, documented_score, score_of
-from perfgate.gate.verdict import Judgement
+from perfgate.gate.verdict import Judgement, percent
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim
 
@@ -27,7 +27,7 @@ def documented_test(
     *,
     sigma: float | None = None,
 ) -> DocumentedTest | AccuracyTest:
-    """One metric against its documented value; REGRESSION: below what is documented.
+    """One metric against its documented value; REGRESSION: worse than documented.
 
     Args:
         metric: canonical name.
@@ -134,5 +134,5 @@ def with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgem
     if is_accuracy(judgement.metric):
         note = f"documented: {value:g}, now {100 * (judgement.measured - value):+.1f} points"
     else:
-        note = f"documented: {value:.10g} {unit}, now {judgement.measured / value - 1:+.1%}"
+        note = f"documented: {value:.10g} {unit}, now {percent(judgement.measured / value - 1)}"
     return replace(judgement, notes=(*judgement.notes, note))

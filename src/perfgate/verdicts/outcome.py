@@ -11,6 +11,7 @@ from perfgate.core.plain import to_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 
 
 class Subject(Protocol):
@@ -46,6 +47,8 @@ class Outcome:
         synthetic: whether a stand-in made the numbers.
         notes: what else a person should know.
         observed: how the metrics moved that are reported and do not gate.
+        measured: every metric that was measured of it, judged or not.
+        build: the build under test; None: it could not be asked.
     """
 
     probe: Subject
@@ -60,6 +63,8 @@ class Outcome:
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     observed: tuple[Change, ...] = ()
+    measured: tuple[MeasuredMetric, ...] = ()
+    build: MeasuredBuild | None = None
 
     def failing(self, subject: Subject) -> "Outcome":
         """What becomes of a claim or a curve that needs this failed probe: its cause."""
@@ -70,6 +75,7 @@ class Outcome:
             folder=self.folder,
             injected=self.injected,
             synthetic=self.synthetic,
+            build=self.build,
         )
 
     def as_record(self) -> dict[str, Any]:
@@ -97,4 +103,6 @@ class Outcome:
             "synthetic": self.synthetic,
             "notes": list(self.notes),
             "observed": to_plain(self.observed),
+            "measured": to_plain(self.measured),
+            "build": to_plain(self.build),
         }

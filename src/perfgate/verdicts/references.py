@@ -206,8 +206,10 @@ def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
     starts = counted(len(entry.runs) if entry else 0, "fresh start")
     if len(chosen.window) > 1:
         starts += f" of it and of {counted(len(chosen.window) - 1, 'older baseline')}"
+    engine = baseline.engine
+    commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]},"
     return (
-        f"{baseline.engine.name} {baseline.engine.version} of {baseline.accepted_at[:10]}, "
+        f"{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
         f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
     )
 

@@ -16,6 +16,7 @@ from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.judgement import band_of, noise_of
+from perfgate.verdicts.measured import central_value, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -131,11 +132,36 @@ def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
     ]
 
 
+def curve_measurements(sweep: SweepProbe, points: Sequence[Point]) -> tuple[Measurement, ...]:
+    """The curve as measurements: the gating metrics, each the geometric mean over all points.
+
+    Args:
+        sweep: the curve.
+        points: all of its points.
+
+    Returns:
+        one per fresh start that measured every point.
+    """
+    complete = sorted(set.intersection(*(set(point.measured) for point in points)))
+    starts = [[point.measured[start].metrics for point in points] for start in complete]
+    return tuple(
+        Measurement(
+            {
+                metric: central_value(metric, [one[metric] for one in metrics])
+                for metric in sweep.gating_metrics()
+                if all(metric in one for one in metrics)
+            }
+        )
+        for metrics in starts
+    )
+
+
 def sweep_outcome(
     sweep: SweepProbe,
     outcome: Callable[[Probe], Outcome],
     judged: Callable[[], ProbeJudgement],
     again: Callable[[Sequence[Probe]], bool],
+    measured: Callable[[], Sequence[Measurement]],
 ) -> Outcome:
     """What becomes of a curve.
 
@@ -144,6 +170,7 @@ def sweep_outcome(
         outcome: what became of a point.
         judged: the curve judged on all that is measured so far.
         again: one more fresh start that measures all these points; False when none is left.
+        measured: the curve's means, one per fresh start that measured every point.
     """
     while True:
         ends = [outcome(probe) for probe in sweep.probes]
@@ -153,12 +180,13 @@ def sweep_outcome(
         found = judged()
         if not found.needs_more_runs or not again(sweep.probes):
             break
-    used = max((one.runs_used for one in found.judgements), default=0)
+    measurements = measured()
+    used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
     return Outcome(
         sweep,
         found.verdict,
         found.judgements,
-        ends[0].measurements[:used],
+        measurements[:used],
         compared_with=f"{ends[0].compared_with}; the mean over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
@@ -166,4 +194,6 @@ def sweep_outcome(
         injected=ends[0].injected,
         synthetic=ends[0].synthetic,
         notes=found.notes,
+        measured=measured_metrics(measurements, found.judgements),
+        build=ends[0].build,
     )

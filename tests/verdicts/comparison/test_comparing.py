@@ -144,7 +144,7 @@ class TestRuns:
         b = throughputs(tmp_path / "b", 100.0, synthetic=True, injected=["server.delay=5"])
         found = compared(a, b)
         assert found.synthetic
-        assert found.warnings == ("B: changed on purpose: server.delay=5",)
+        assert found.warnings == ("B: injected: server.delay=5",)
         assert not compared(a, throughputs(tmp_path / "c", 100.0)).synthetic
 
 
@@ -389,7 +389,7 @@ class TestAccuracy:
             (tmp_path / name).write_text(head + f"|gsm8k|3|strict-match|5|exact_match|↑|{score}|\n")
         (judged,) = only(compared(tmp_path / "a", tmp_path / "b")).judgements
         assert judged.verdict == Verdict.REGRESSION
-        assert "on 13" in judged.reason  # GSM8K has 1,319 questions
+        assert "; 13" in judged.reason  # GSM8K has 1,319 questions
 
     def test_of_other_questions_is_not_comparable(self, tmp_path: Path) -> None:
         file = next((DATA / "lm_eval").rglob("results*.json"))

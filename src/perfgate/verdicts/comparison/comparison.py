@@ -42,7 +42,7 @@ class Comparison:
         """What a reader should know of the sides."""
         told = [f"{name}: {text}" for name, side in self._sides() for text in side.warnings]
         told += [
-            f"{name}: changed on purpose: {', '.join(side.injected)}"
+            f"{name}: injected: {', '.join(side.injected)}"
             for name, side in self._sides()
             if side.injected
         ]

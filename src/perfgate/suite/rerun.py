@@ -1,0 +1,86 @@
+"""Rerun: the command line that runs one test again, with everything that shaped its numbers."""
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from perfgate.core.paths import BASELINES, SCENARIOS
+from perfgate.core.secrets import mask_arguments
+from perfgate.suite.options import add_options
+
+# What says how a run ends, where it is kept and how long it may wait: no number depends on it.
+_SHAPES_NOTHING = frozenset(
+    {"--gate", "--record", "--run-dir", "--resume", "--budget", "--lease-wait"}
+)
+# Set by perfgate for the programs that it starts.
+_OF_PROGRAMS = frozenset(
+    f"PERFGATE_{name}" for name in ("SCENARIO", "PROBE", "START", "PLACE", "LAUNCH", "REHEARSAL")
+)
+# Variables that an option of the command line speaks for.
+_FOLDERS = {SCENARIOS: "--scenarios", BASELINES: "--baselines"}
+
+
+class _Names:
+    """The names and kinds of the suite's options, taken where they are made."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Mapping[str, Any]] = {}
+
+    def addoption(self, name: str, **settings: Any) -> None:
+        self.found[name] = settings
+
+
+def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str]) -> str:
+    """``NAME=value pytest TEST --option=value …``, as a shell takes it; secrets are masked.
+
+    Args:
+        config: the session's.
+        node: the test's id.
+        environment: the variables that the session was started with, secrets masked.
+    """
+    settings = config.getoption("inifilename", None)  # the file that -c names
+    options = [*(["-c", str(settings)] if settings else []), *shaping_options(config.getoption)]
+    options = mask_arguments(options)
+    given = {word.partition("=")[0] for word in options}
+    variables = [
+        f"{name}={shlex.quote(value)}"
+        for name, value in sorted(environment.items())
+        if name.startswith("PERFGATE_")
+        and name not in _OF_PROGRAMS
+        and _FOLDERS.get(name) not in given
+    ]
+    return " ".join([*variables, shlex.join(["pytest", _from_here(config, node), *options])])
+
+
+def shaping_options(option: Callable[[str], Any]) -> list[str]:
+    """Every option of the suite that shapes a number and was given, as ``--name=value``.
+
+    Args:
+        option: the value of an option of the command line.
+    """
+    names = _Names()
+    add_options(names)  # type: ignore[arg-type]
+    words: list[str] = []
+    for name, settings in names.found.items():
+        value = option(name)
+        if name in _SHAPES_NOTHING or value == settings.get("default") or not _is_given(value):
+            continue
+        if value is True:
+            words.append(name)
+        else:
+            words += [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
+    return words
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _from_here(config: pytest.Config, node: str) -> str:
+    """The test's id from the folder that the session was started in; ids are from the root's."""
+    path, colons, rest = node.partition("::")
+    start = config.invocation_params.dir
+    return os.path.relpath(config.rootpath / path, start) + colons + rest

@@ -1,0 +1,71 @@
+"""Properties for JUnit XML: a verdict with its numbers, the build and the baseline."""
+
+from building import judgement, outcome
+
+from perfgate.core.errors import RunError
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.properties import properties
+from perfgate.verdicts.measured import MeasuredBuild
+
+
+def test_every_number_of_a_regression_is_there() -> None:
+    assert properties(outcome(injected=("a=1",))) == [
+        ("verdict", "REGRESSION"),
+        ("scenario", "small-serve"),
+        ("probe", "c4"),
+        ("summary", "output_throughput -12.3 %"),
+        ("injected", "a=1"),
+        ("engine", "llama.cpp"),
+        ("engine_version", "1.3.0"),
+        ("engine_commit", "def456"),
+        ("compared_with", "llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts"),
+        ("metric.output_throughput", "1082.696878"),
+        ("metric.output_throughput.unit", "tokens/s"),
+        ("metric.output_throughput.n", "2"),
+        ("metric.ttft_mean_ms", "300"),
+        ("metric.ttft_mean_ms.unit", "ms"),
+        ("metric.ttft_mean_ms.n", "2"),
+        ("metric.output_throughput.baseline", "1234.5"),
+        ("metric.output_throughput.change", "-12.3 %"),
+        ("metric.output_throughput.interval", "-14.0 … -10.5 %"),
+        ("metric.output_throughput.band", "-2.0 %"),
+        ("metric.output_throughput.verdict", "REGRESSION"),
+    ]
+
+
+def test_what_was_not_judged_has_its_reason_and_its_numbers() -> None:
+    bare = outcome(
+        verdict=Verdict.NO_BASELINE,
+        judgements=(),
+        reason="there is no baseline yet",
+        compared_with="no baseline",
+        synthetic=True,
+    )
+    found = dict(properties(bare))
+    assert found["summary"] == found["reason"] == "there is no baseline yet"
+    assert found["synthetic"] == "true"
+    assert found["compared_with"] == "no baseline"
+    assert found["metric.ttft_mean_ms"] == "300"
+    assert "metric.output_throughput.change" not in found
+
+
+def test_an_error_has_its_class() -> None:
+    error = RunError("oom", "the server ended")
+    failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error, build=None, measured=())
+    found = dict(properties(failed))
+    assert (found["error_class"], found["summary"]) == ("oom", "oom: the server ended")
+    assert not [name for name in found if name.startswith(("metric.", "engine"))]
+
+
+def test_the_image_of_the_build_is_named() -> None:
+    build = MeasuredBuild("tensorrt-llm", "1.3.0", "0a1b2c3", "engine:1", "engine@sha256:2")
+    found = dict(properties(outcome(build=build)))
+    assert (found["image"], found["image_digest"]) == ("engine:1", "engine@sha256:2")
+
+
+def test_the_anchor_does_not_hide_the_baseline() -> None:
+    anchor = judgement(against="anchor", change=-0.2, waiver="let through by Ada")
+    found = dict(properties(outcome(judgements=(judgement(), anchor))))
+    assert found["metric.output_throughput.change"] == "-12.3 %"
+    assert found["metric.output_throughput.anchor.change"] == "-20.0 %"
+    assert found["metric.output_throughput.anchor.waiver"] == "let through by Ada"
