@@ -196,7 +196,8 @@ def test_engines_of_ones_own_are_imported(
     words = ["doctor", "--scenario", "h200-serve", "--import"]
     assert main([*words, "engines_of_mine"]) == 0
     assert "here they are" in capsys.readouterr().out
-    assert main([*words, "no_such_engines"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "no_such_engines"])
     assert "PYTHONPATH must name its folder" in capsys.readouterr().err
 
 

@@ -405,7 +405,7 @@ def test_a_wrong_scenario_file_ends_as_wrong_usage_with_file_and_line(suite: Sui
     suite.edit(lambda text: text.replace("isl: 16", "isl: sixteen"))
     done = suite.run()
     assert done.status == 4, done.output
-    assert "standin.yaml:11" in done.output.replace("standin.yaml:12", "standin.yaml:11")
+    assert "standin.yaml:13" in done.output
     assert "sixteen" in done.output
 
 

@@ -3,12 +3,12 @@
 Judging them is the work of `perfgate.gate.claims`.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Claim, Floor, Scenario
@@ -101,8 +101,7 @@ def _fits(claim: Claim, scenarios: Mapping[str, Scenario]) -> Iterator[Problem]:
 
 
 def _no_scenario(path: Keys, name: str, scenarios: Mapping[str, Scenario]) -> Problem:
-    close = difflib.get_close_matches(name, scenarios, n=1)
-    hint = f"did you mean {close[0]}?" if close else "load all files, if another one has it"
+    hint = did_you_mean(name, scenarios) or "load all files, if another one has it"
     return Problem(path, "no scenario of that name", name, "the id of a scenario", hint)
 
 

@@ -1,16 +1,16 @@
 """Rules that a scenario must keep and a schema cannot say: how its fields go together.
 
 Each rule is one function from a scenario to its problems; `RULES` lists them. Those about the load,
-the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client or an evaluator
-is known is not asked.
+the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client, an
+evaluator or a marker is known needs more than the scenario: `vocabulary`, `markers`.
 """
 
 from collections.abc import Callable, Iterator
 
+from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 
