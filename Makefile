@@ -118,7 +118,7 @@ lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-format: $(VENV)/.stamp-dev ## let ruff mend what it can
+format: $(VENV)/.stamp-dev ## let ruff fix what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 

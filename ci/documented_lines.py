@@ -34,11 +34,14 @@ REASONS = {
     "changes the system": False,
     "changes the checkout": False,
     "a step of .ci/run": False,
+    "a step of ci/wheel.sh": False,
 }
 
-_PROGRAMS = ("pytest", "perfgate", "make", "python", "python3", "pip", "docker")
+_PROGRAMS = ("pytest", "perfgate", "make", "python", "python3", "pip", "docker", "nightly.sh")
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
-_COMMAND = re.compile(rf"(?:[A-Z_]+=\S* )*(?:\S+/)?(?:{'|'.join(_PROGRAMS)})(?= |$)")
+_COMMAND = re.compile(
+    rf"(?:[A-Z_]+=\S* )*(?:\S+/)?(?:{'|'.join(map(re.escape, _PROGRAMS))})(?= |$)"
+)
 _MARK = re.compile(r"<!-- (?:status (\d+)|not run, ([^:]*?))(?:: (.+))? -->")
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")

@@ -33,10 +33,12 @@ cd "$work"
 expect 0 perfgate init gate
 cd gate
 expect 0 perfgate init .
+expect 0 perfgate --version
 expect 0 perfgate scenarios list -m b200
 expect 0 pytest -m b200 --collect-only --quiet
-expect 13 pytest -m "b200 and throughput" --rehearse --engine-version 1.0.0
-#expect 12 pytest -m b200
+expect 13 pytest -m b200 --rehearse
+expect 12 pytest -m b200
+expect 12 pytest -m b200 --record
 
 echo "== an engine and a scenario of one's own"
 export PYTHONPATH=$work/engines PERFGATE_STANDIN_COUNTER=$work/starts
@@ -44,8 +46,8 @@ sed -e 's/reference: self/reference: stored/; s/reference_starts: 4/reference_st
   -e 's/noise: measured/bands: {output_throughput: 0.25}/' "$work/engines/standin.yaml" > scenarios/standin.yaml
 echo 'pytest_plugins = ["perfgate.suite.plugin", "standin"]' > conftest.py
 tests=(perf_tests/test_serving.py perf_tests/test_sweep.py -m standin)
-#expect 12 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/unjudged
-expect 0 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/first
+expect 12 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/unjudged
+expect 0 pytest "${tests[@]}" --engine-commit aaa --run-dir runs/first --record
 expect 0 perfgate baseline record runs/first
 expect 0 perfgate baseline promote .perfgate/candidates/cpu/standin-serve/aaa.json --by Ada --reason "the first"
 expect 0 perfgate baseline list

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.baselines.waivers import load_waivers
+from perfgate.scenarios.files import load_scenarios
+
 ROOT = Path(__file__).parents[1]
 INDEX = ROOT / "docs" / "index.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -67,3 +70,17 @@ def test_every_page_that_code_and_data_name_is_there() -> None:
     named = [(file, name) for file in NAMING for name in _NAMED.findall(file.read_text("utf-8"))]
     assert named
     assert [(str(file), name) for file, name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_tutorials_scenario_and_waiver_are_good_files_and_fit_each_other(
+    tmp_path: Path,
+) -> None:
+    text = (ROOT / "docs" / "tutorial" / "first_gate.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    files = [tmp_path / "laptop.yaml", tmp_path / "waivers.yaml"]
+    for file, block in zip(files, blocks, strict=True):
+        file.write_text(block, encoding="utf-8")
+    (scenario,) = load_scenarios(files[0])
+    (waiver,) = load_waivers(files[1])
+    assert (waiver.scenario, waiver.hardware) == (scenario.id, scenario.hardware.label)
+    assert waiver.metric in scenario.gate.metrics

@@ -128,7 +128,7 @@ class TestPinning:
 
     def test_refuses_what_is_no_baseline(self, store: Store) -> None:
         file = candidate_store().save(of("1.2.0", accepted_by="nobody yet"))
-        with pytest.raises(InputError, match="a candidate is no baseline yet"):
+        with pytest.raises(InputError, match="a candidate is not yet a baseline"):
             pin_anchor(file, by="Ada", reason="x")
         file = store.save(of("1.2.0", retired=RETIRED))
         with pytest.raises(InputError, match="the baseline is retired"):
@@ -187,7 +187,7 @@ class TestRetiring:
         assert store.choose("cpu", "small-serve", BUILD) is None
 
     def test_refuses_candidates_and_what_is_retired(self, store: Store) -> None:
-        with pytest.raises(InputError, match="a candidate is no baseline yet"):
+        with pytest.raises(InputError, match="a candidate is not yet a baseline"):
             retire(
                 candidate_store().save(of("1.2.0", accepted_by="nobody yet")), by="A", reason="x"
             )

@@ -203,7 +203,7 @@ class TestOneFile:
         moved = store.folder / f"{place}.json"
         moved.parent.mkdir(parents=True, exist_ok=True)
         store.save(baseline()).rename(moved)
-        with pytest.raises(InputError, match="does not lie where its content belongs") as caught:
+        with pytest.raises(InputError, match="is not in the folder of its content") as caught:
             read(moved)
         assert (caught.value.found, caught.value.expected) == (place, "cpu/small-serve/abc123")
         assert (caught.value.file, caught.value.field) == (moved, field)

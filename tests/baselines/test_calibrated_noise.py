@@ -116,8 +116,8 @@ def metric_of(plain: dict[str, Any]) -> dict[str, Any]:
         (lambda plain: plain.update(schema_version=2), "unknown schema version", "schema_version"),
         (lambda plain: plain.pop("machine"), "missing", "machine"),
         (lambda plain: plain.update(starts="five"), "wrong type", "starts"),
-        (lambda plain: plain.update(scenario="other"), "does not lie where", "scenario"),
-        (lambda plain: plain.update(hardware="8xB200"), "does not lie where", "hardware"),
+        (lambda plain: plain.update(scenario="other"), "not in the folder", "scenario"),
+        (lambda plain: plain.update(hardware="8xB200"), "not in the folder", "hardware"),
         (
             lambda plain: metric_of(plain).update(sigma=0.0001),
             "not what the stored values give",

@@ -102,10 +102,10 @@ class TestShallow:
 
     def test_that_it_cannot_tell_is_told(self, shallow: tuple[list[str], EngineRepo]) -> None:
         commits, repo = shallow
-        with pytest.raises(InputError, match="shallow and cannot tell") as caught:
+        with pytest.raises(InputError, match="the history before this commit") as caught:
             repo.nearest(commits[:2], commits[3])
         assert caught.value.hint == "git fetch --unshallow in that clone"
-        with pytest.raises(InputError, match="shallow and cannot tell"):
+        with pytest.raises(InputError, match="the history before this commit"):
             repo.nearest([commits[3]], commits[2])
         with pytest.raises(InputError) as caught:
             repo.nearest(commits, commits[0])

@@ -249,7 +249,7 @@ class TestRefused:
                 }
             )
         )
-        with pytest.raises(InputError, match="numbers of unlike machines") as caught:
+        with pytest.raises(InputError, match="numbers of different machines") as caught:
             promote(path, by="Ada", reason="x")
         assert caught.value.found == "cpu: Grace (c1), Xeon (c4)"
         assert suite_store().list() == []
@@ -257,14 +257,14 @@ class TestRefused:
     def test_a_mixture_with_what_the_commit_has(self, candidate: Path) -> None:
         kept = suite_store().save(baseline(entries={"c1": entry(50.0, cpu="Xeon")}))
         before = kept.read_bytes()
-        with pytest.raises(InputError, match="numbers of unlike machines"):
+        with pytest.raises(InputError, match="numbers of different machines"):
             promote(candidate, by="Ada", reason="x")
         assert kept.read_bytes() == before
 
     def test_a_retired_one(self, suite_root: Path) -> None:
         retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
         path = suite_store().save(baseline(retired=retired))
-        with pytest.raises(InputError, match="a retired baseline is not accepted again"):
+        with pytest.raises(InputError, match="a retired baseline cannot be accepted again"):
             promote(path, by="Grace", reason="x")
 
     def test_new_numbers_may_take_a_retired_ones_place(self, candidate: Path) -> None:

@@ -108,7 +108,7 @@ class TestRecord:
         with pytest.raises(InputError) as caught:
             record_candidates([run.path])
         assert caught.value.found == (
-            "small-serve: c4: its numbers were changed on purpose or are synthetic"
+            "small-serve: c4: its settings were injected, or its numbers are synthetic"
         )
         assert candidate_store().list() == []
 
@@ -230,7 +230,9 @@ class TestRecord:
         measure(run)
         measure(run, fingerprint={"cpu": "Xeon"})
         judge(run)
-        with pytest.raises(InputError, match="unlike machines for starts of one probe") as caught:
+        with pytest.raises(
+            InputError, match="different machines for starts of one probe"
+        ) as caught:
             record_candidates([run.path])
         assert caught.value.found == "cpu: measured Xeon, baseline Grace"
         assert candidate_store().list() == []
@@ -307,7 +309,9 @@ class TestSeveralRuns:
         measure(second, value=99.0, fingerprint={"cpu": "Xeon", "driver": "570.1"})
         judge(run)
         judge(second)
-        with pytest.raises(InputError, match="unlike machines for starts of one probe") as caught:
+        with pytest.raises(
+            InputError, match="different machines for starts of one probe"
+        ) as caught:
             record_candidates([run.path, second.path])
         assert "small-serve-c4, run two" in caught.value.problem
         assert caught.value.found == (

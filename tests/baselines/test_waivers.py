@@ -144,7 +144,7 @@ def test_the_last_day_is_the_last_on_which_it_holds(last_day: date, through: boo
 def test_the_sentence_says_who_why_where_and_until_when() -> None:
     (one,) = let(judged(-0.02), waivers=[replace(WAIVER, reason="it is known.")])
     assert one.waiver == (
-        "let through by runtime team up to a loss of 3.0 %, until 2026-11-21: it is known "
+        "waived by runtime team up to a loss of 3.0 %, until 2026-11-21: it is known "
         "(https://example.com/issues/1)"
     )
 
@@ -361,9 +361,9 @@ def test_an_ended_waiver_is_not_also_called_exceeded_or_needless() -> None:
     ("change", "field", "expected", "mend"),
     [
         ({"scenario": "smal-serve"}, "scenario", "one of small-serve", "did you mean small-serve?"),
-        ({"hardware": "8xB200"}, "hardware", "one of cpu", "take the waiver out"),
+        ({"hardware": "8xB200"}, "hardware", "one of cpu", "remove the waiver"),
         ({"metric": "ttft_mean_ms"}, "metric", f"one of {SPEED}, {LATENCY}", "correct it"),
-        ({"probe": "c8"}, "probe", "one of c1, c4", "correct it, or take"),
+        ({"probe": "c8"}, "probe", "one of c1, c4", "correct it, or remove"),
     ],
 )
 def test_a_waiver_of_nothing_fails_every_run(
@@ -373,7 +373,7 @@ def test_a_waiver_of_nothing_fails_every_run(
     for records in ([], [record(LOST)], [record(PASSED)]):
         (fault,) = faults([waiver], records, known=KNOWN, today=TODAY)
         assert fault.kind == "unmatched"
-        assert f"waivers.yaml:7: {field}: the waiver is for nothing" in fault.message
+        assert f"waivers.yaml:7: {field}: the waiver matches nothing" in fault.message
         assert f"expected: {expected}\n" in fault.message
         assert mend in fault.message
 
@@ -384,7 +384,7 @@ def test_a_probe_without_the_metric_is_none_of_its_probes() -> None:
     for probe in ("sums", "smoke"):
         waiver = replace(WAIVER, probe=probe)
         (fault,) = faults([waiver], [], known=known, today=TODAY)
-        assert ": probe: the waiver is for nothing" in fault.message
+        assert ": probe: the waiver matches nothing" in fault.message
         assert "expected: one of c4\n" in fault.message
 
 
@@ -410,17 +410,17 @@ def test_messages_say_what_was_found_and_how_to_mend_it() -> None:
         f"waivers.yaml:7: at_most: the loss exceeds the waiver {about}\n"
         "  found: c4: lost 3.04 %\n"
         "  expected: at most 3.0 %\n"
-        "  to mend it: mend the loss; raise at_most only if the owner accepts it"
+        "  fix: fix the loss; raise at_most only if the owner accepts it"
     )
     assert message(WAIVER, record(PASSED, probe="c1"), record(BETTER)) == (
-        f"waivers.yaml:7: the waiver lets nothing through: no loss is proved any more {about}\n"
+        f"waivers.yaml:7: the waiver is no longer needed: no loss is proved any more {about}\n"
         "  found: c1: PASS, changed by +0.1 %; c4: IMPROVEMENT, changed by +3.0 %\n"
-        "  to mend it: take it out"
+        "  fix: take it out"
     )
     assert message(replace(WAIVER, last_day=TODAY - DAY), record(LOST)) == (
-        f"waivers.yaml:7: the waiver has ended {about}\n"
+        f"waivers.yaml:7: the waiver has expired {about}\n"
         "  found: last day 2026-11-20, today is 2026-11-21\n"
-        "  to mend it: take it out, or give it a later last_day if its reason still holds"
+        "  fix: remove it, or give it a later last_day if its reason still holds"
     )
 
 

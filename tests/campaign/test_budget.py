@@ -21,7 +21,7 @@ def test_a_span_of_time_is_read(text: str, seconds: float) -> None:
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--budget: not a span of time") as caught:
+    with pytest.raises(InputError, match="--budget: not a duration") as caught:
         seconds_of(text)
     assert "4h, 90m" in str(caught.value)
 

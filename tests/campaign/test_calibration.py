@@ -179,7 +179,7 @@ def test_an_outlying_start_is_told_by_its_number(engine: Engine, session: Sessio
     found = collected(engine, session)
     found.values["c1"][METRIC][4] = [50.0, 51.0]
     assert noise_of(PROBES, found)["c1"].metrics[METRIC].values[4] == (50.0, 51.0)
-    assert "c1: output_throughput of start 5 lies far from the others; it is used all the same" in (
+    assert "c1: output_throughput of start 5 is far from the others; it is still used" in (
         found.notes
     )
 

@@ -123,7 +123,7 @@ def test_no_slider_is_touched_where_none_is_asked_for_or_no_gpu_is_used(
 def test_made_up_gpus_never_reach_those_that_are_there(smi: Smi, tmp_path: Path) -> None:
     for synthetic in (False, True):
         played = session(tmp_path, synthetic=synthetic, pool=pool_of(FIRST, made_up=True))
-        with pytest.raises(InputError, match="made up"), leased(ON_A_GPU, played, print):
+        with pytest.raises(InputError, match="simulated"), leased(ON_A_GPU, played, print):
             pytest.fail("nothing is started")
     assert smi.calls == []
 

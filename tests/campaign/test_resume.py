@@ -195,7 +195,7 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
     with pytest.raises(InputError) as caught:
         require_same_selection(FACTS, list("abcde"), ["e", "f"])
     told = str(caught.value)
-    assert "--resume: other tests are selected than when run one was started" in told
+    assert "--resume: the selected tests differ from those of run one" in told
     assert "4 missing: a, b, c, …; 1 more: f" in told
     assert "repeat its arguments: pytest -m b200 '--api-key=***'" in told
 
@@ -213,7 +213,7 @@ def test_what_shapes_all_numbers_must_be_as_it_was(
     change: dict[str, Any], found: str, expected: str
 ) -> None:
     require_same(FACTS, FACTS)
-    with pytest.raises(InputError, match="is not as when run one was started") as caught:
+    with pytest.raises(InputError, match="differs from run one") as caught:
         require_same(FACTS, {**FACTS, **change})
     assert found in str(caught.value)
     assert expected in str(caught.value)
@@ -233,7 +233,9 @@ def test_a_finished_group_must_still_be_measured_as_it_was() -> None:
     content = {"c1": "0123", "c4": "4567"}
     require_same_group(group(), engine=ENGINE, content=content)
     require_same_group(group(engine=None), engine={"name": "other"}, content=content)
-    with pytest.raises(InputError, match="another build of the engine than a") as caught:
+    with pytest.raises(
+        InputError, match="the engine's build differs from the one that a"
+    ) as caught:
         require_same_group(group(), engine={**ENGINE, "commit": "def"}, content=content)
     assert "found: name llama.cpp, version 1.2.0, commit def" in str(caught.value)
     with pytest.raises(InputError, match="the scenario a was changed") as caught:

@@ -67,7 +67,7 @@ def test_what_cannot_be_asked_together(beside: dict, told: str) -> None:
 
 def test_made_up_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
-    with pytest.raises(InputError, match="made up: PERFGATE_FAKE_GPUS"):
+    with pytest.raises(InputError, match="simulated: PERFGATE_FAKE_GPUS"):
         level_asked({**PLAIN, "--vboost": 4}.__getitem__)
 
 
@@ -128,7 +128,7 @@ def test_without_gpus_or_a_level_nothing_is_touched(
     ("lease", "told"),
     [
         (Lease(), "no GPU is leased"),
-        (Lease((SECOND,), synthetic=True), "made up"),
+        (Lease((SECOND,), synthetic=True), "simulated"),
         (Lease((replace(SECOND, label="MIG-12345678"),)), "MIG"),
     ],
 )

@@ -56,7 +56,7 @@ def test_help_of_the_whole_names_every_command_and_the_statuses(
 def test_every_verb_gives_json_too() -> None:
     for words in HELPS:
         arguments = {"show": ["x"], "record": ["x"], "promote": ["x", "--by", "a", "--reason", "b"]}
-        arguments |= {"calibrate": ["x"], "compare": ["x", "y"]}
+        arguments |= {"calibrate": ["x"], "compare": ["x", "y"], "init": ["x"]}
         if words and words not in (["scenarios"], ["baseline"], ["parse"]):
             more = arguments.get(words[-1], [])
             parsed = parser(words).parse_args([*words, *more, "--format", "json"])

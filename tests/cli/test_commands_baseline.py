@@ -155,7 +155,7 @@ class TestRecordAndPromote:
         assert told[0] == "compared with: nothing, there is no baseline yet"
         assert told[2].split() == ["c1", "output_throughput", "tokens/s", "-", "110", "-", "-"]
         assert told[3] == "change: first (nothing comparable came before; a new level starts)"
-        assert advice == "commit this file for it to count elsewhere"
+        assert advice == "commit this file so that it is used elsewhere too"
         accepted = read(Path(path.removeprefix("baseline: ")))
         assert (accepted.accepted_by, accepted.reason) == ("Ada", "faster kernels")
         assert suite_store().list() == [accepted.file]
@@ -214,7 +214,7 @@ class TestRecordAndPromote:
     ) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
         assert main([*words, "--engine-repo", str(tmp_path / "none")]) == 2
-        assert "not a git clone that git will read" in capsys.readouterr().err
+        assert "not a git clone that git can read" in capsys.readouterr().err
         assert suite_store().list() == [stores["suite"]]
 
     def test_a_regression_is_refused_until_it_is_accepted(

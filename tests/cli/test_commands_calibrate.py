@@ -131,7 +131,7 @@ def test_a_calibration_from_start_to_file(checkout: Checkout) -> None:
     )
     assert f"{throughput['sigma']:.2%}" in done.stdout
     assert "0.50% (prior)" in done.stdout
-    assert "it counts on this machine" in done.stdout
+    assert "it is used on this machine" in done.stdout
     assert "standin-serve: step 1 of 25: start 1" in done.stderr
 
     assert int((checkout.folder / "starts").read_text()) == 5

@@ -119,7 +119,7 @@ hosts            unknown  asked only with --reach
 gpu persistence: warning
   found: GPU 1: off
   expected: persistence mode on
-  to mend it: -pm 1 as root
+  fix: -pm 1 as root
 
 observed, not judged:
   driver: 580.65.06
@@ -133,7 +133,7 @@ def test_a_machine_that_is_not_fit(found, capsys: Capture) -> None:
     found(PreflightReport((*REPORT.checks, SICK)))
     assert main(["doctor", "--scenario", "h200-serve"]) == 1
     out = capsys.readouterr().out
-    assert "\n  to mend it: reset the GPU\n" in out
+    assert "\n  fix: reset the GPU\n" in out
     assert out.index("gpu errors: failed") < out.index("gpu persistence: warning")
     assert out.endswith("not fit: 4 checks, 1 failed, 1 to be looked at, 1 unknown\n")
 

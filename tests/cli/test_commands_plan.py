@@ -132,7 +132,7 @@ def test_as_text(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
     suite_store().save(accepted(h200))
     assert main(["plan"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("14 gating tests: a loss is claimed wrongly in 2.5% a look")
+    assert lines[0].startswith("14 gating tests: at most 2.5% false alarms")
     assert "h200-serve (1xH200)" in lines
     assert "  build under test: llama.cpp 2026.10, the installed one" in lines
     assert "  c1, c4: compared with this machine itself, 5 fresh starts to be made first" in lines
@@ -194,7 +194,7 @@ def test_a_band_below_the_noise_floor_is_an_error_and_all_are_told(
     for label in ("c1", "c4"):
         for metric in bands:
             assert f"{label}: the band of {metric} is below the noise floor" in told.err
-    assert told.err.count("to mend it: widen the band to ") == 4
+    assert told.err.count("fix: widen the band to ") == 4
     assert f"{two_scenarios / 'h200.yaml'}: h200-serve.gate.bands.output_throughput" in told.err
     assert "cannot gate so, see the error" in told.out  # and the plan is shown all the same
     plan = planned(capsys, "h200-serve", status=2)
@@ -267,7 +267,7 @@ def test_which_build_is_planned(
         return one["version"], one["build_source"], compared.split(" of ")[0].split()[-1]
 
     assert chosen() == ("2026.10", "the installed one", "2026.10")
-    assert chosen("--engine-version", "2026.9") == ("2026.9", "as told", "2026.9")
+    assert chosen("--engine-version", "2026.9") == ("2026.9", "as given", "2026.9")
     assert chosen("--engine-commit", "aaa") == ("2026.10", "the installed one", "2026.9")
 
     def missing(self: LlamaCpp, locations: Locations) -> EngineBuild:

@@ -223,7 +223,7 @@ class TestCommand:
 class TestValidate:
     def test_what_is_right(self, scenarios: Path, capsys: Capture) -> None:
         assert main(["scenarios", "validate"]) == 0
-        assert capsys.readouterr().out == "2 scenarios, all as they should be\n"
+        assert capsys.readouterr().out == "2 scenarios, all valid\n"
         assert main(["scenarios", "validate", "--format", "json"]) == 0
         assert json.loads(capsys.readouterr().out) == {
             "valid": True,
@@ -238,7 +238,7 @@ class TestValidate:
     def test_several_places(self, scenarios: Path, capsys: Capture) -> None:
         files = [str(scenarios / "local.yaml"), str(scenarios / "h200.yaml")]
         assert main(["scenarios", "validate", *files]) == 0
-        assert capsys.readouterr().out == "2 scenarios, all as they should be\n"
+        assert capsys.readouterr().out == "2 scenarios, all valid\n"
 
     def test_all_that_is_wrong_with_file_and_line(self, scenarios: Path, capsys: Capture) -> None:
         broken = scenarios / "local.yaml"

@@ -102,7 +102,7 @@ class TestCommand:
 
     @pytest.mark.parametrize("change", [{"dataset": "sharegpt"}, {"isl": None}, {"osl": None}])
     def test_refuses_prompts_it_does_not_make(self, change: dict[str, Any]) -> None:
-        with pytest.raises(InputError, match="only set up for synthetic prompts"):
+        with pytest.raises(InputError, match="supports only synthetic prompts"):
             argv(replace(WORKLOAD, **change))
 
 
@@ -240,7 +240,7 @@ class TestRefuses:
     def test_answers_that_end_early_unless_they_may(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
         summary["output_sequence_length"].update(avg=20.0, min=3.0)
-        with pytest.raises(RunError, match="OSL was 20 tokens, not the 32 asked"):
+        with pytest.raises(RunError, match="OSL was 20 tokens, not the 32 requested"):
             parse(tmp_path, summary)
         assert parse(tmp_path, summary, replace(WORKLOAD, ignore_eos=False)).facts["osl"] == 20.0
 

@@ -121,7 +121,7 @@ class TestShareGpt:
 
     def test_a_cut_file(self, locations: Locations, tmp_path: Path) -> None:
         (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
-        with pytest.raises(InputError, match="stops in the middle"):
+        with pytest.raises(InputError, match="is truncated"):
             sharegpt(locations)
 
     def test_no_file(self, locations: Locations) -> None:

@@ -81,7 +81,7 @@ class TestBenchmarkServing:
         assert "random" not in words
 
     def test_refuses_what_it_does_not_make(self) -> None:
-        with pytest.raises(InputError, match="not set up for these prompts"):
+        with pytest.raises(InputError, match="does not support these prompts"):
             argv(BenchmarkServing(), replace(WORKLOAD, dataset="real"))
         with pytest.raises(InputError, match="no warm-up requests"):
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
@@ -138,7 +138,7 @@ class TestVllmBench:
         program.write_text(f"#!/bin/sh\n{body}\n")
         program.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        with pytest.raises(MissingProgram, match="does not tell its version"):
+        with pytest.raises(MissingProgram, match="does not report its version"):
             VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations())
 
 
@@ -185,7 +185,7 @@ class TestWhatIsLeft:
 
     @pytest.mark.parametrize("change", [{"isl": 900}, {"osl": 900}])
     def test_other_lengths_than_asked(self, tmp_path: Path, change: dict[str, int]) -> None:
-        with pytest.raises(RunError, match="not the 900 asked") as caught:
+        with pytest.raises(RunError, match="not the 900 requested") as caught:
             parse(tmp_path, replace(WORKLOAD, **change))
         assert caught.value.failure == "incomplete"
 

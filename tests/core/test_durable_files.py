@@ -261,7 +261,7 @@ class TestReading:
         path.write_bytes(content)
         with pytest.raises(InputError, match=problem) as caught:
             read_json(path, what="thing", hint="write it again")
-        assert str(caught.value).endswith("to mend it: write it again")
+        assert str(caught.value).endswith("fix: write it again")
 
     def test_tells_a_missing_file_from_an_unreadable_one(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no such thing"):

@@ -26,7 +26,7 @@ def test_an_input_error_names_place_found_expected_and_remedy() -> None:
         "a/b.yaml:7: scenarios[0].hardware.gpus: not a whole number\n"
         "  found: '8'\n"
         "  expected: 0 or more\n"
-        "  to mend it: remove the quotes"
+        "  fix: remove the quotes"
     )
 
 

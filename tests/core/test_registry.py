@@ -55,8 +55,7 @@ def test_an_unknown_name_lists_the_known_and_proposes_the_nearest(
     with pytest.raises(InputError) as caught:
         animals["lyon"]
     assert str(caught.value) == (
-        "unknown animal\n  found: lyon\n  expected: one of lion, tiger\n"
-        "  to mend it: did you mean lion?"
+        "unknown animal\n  found: lyon\n  expected: one of lion, tiger\n  fix: did you mean lion?"
     )
     with pytest.raises(InputError) as caught:
         animals["xylophone"]

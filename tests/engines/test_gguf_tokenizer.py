@@ -25,7 +25,7 @@ def test_accepts_the_kind_that_was_compared() -> None:
     "change", [{"model": "llama"}, {"pre": "llama-bpe"}, {"pre": None}, {"model": None}]
 )
 def test_refuses_other_kinds(change: dict[str, Any]) -> None:
-    with pytest.raises(UnfitFile, match="only gpt2/smollm is known"):
+    with pytest.raises(UnfitFile, match="only gpt2/smollm is supported"):
         require_known_kind({**KNOWN, **change})
 
 

@@ -81,7 +81,9 @@ class TestCheck:
         ids=lambda settings: next(iter(settings)),
     )
     def test_refuses_each_setting_that_would_be_ignored(self, settings: dict[str, Any]) -> None:
-        with pytest.raises(InputError, match=f"settings.{next(iter(settings))}: llama.cpp cannot"):
+        with pytest.raises(
+            InputError, match=f"settings.{next(iter(settings))}: llama.cpp does not"
+        ):
             LlamaCpp().check(with_settings(**settings), BUILD)
 
     def test_every_setting_is_either_honoured_or_refused(self) -> None:

@@ -197,7 +197,7 @@ class TestParse:
         with pytest.raises(RunError, match="7 of 8 answers"):
             LmEval().parse(TASK, results)
         samples_file(results).write_text("".join([*lines[:-1], lines[-2]]))
-        with pytest.raises(RunError, match="there twice"):
+        with pytest.raises(RunError, match="appears twice"):
             LmEval().parse(TASK, results)
 
     def test_refuses_two_runs_in_one_folder(self, results: Path) -> None:

@@ -59,7 +59,7 @@ def test_against_another_scenario(
         pytest.param("better", [245], Verdict.REGRESSION, id="below it"),
         pytest.param("not_worse", [250], Verdict.PASS, id="reached"),
         pytest.param("not_worse", [240], Verdict.REGRESSION, id="4 % below"),
-        pytest.param("worse", [240], Verdict.PASS, id="as bad as told"),
+        pytest.param("worse", [240], Verdict.PASS, id="as bad as given"),
     ],
 )
 def test_against_a_number(expect: str, new: list[float], verdict: Verdict) -> None:

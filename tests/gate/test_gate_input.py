@@ -126,7 +126,7 @@ def test_the_message_has_the_numbers() -> None:
         "baseline value, by a factor of 980.4\n"
         "  found: baseline 50 … 52, new 0.051\n"
         "  expected: values in ms, less than a factor of 200 apart\n"
-        "  to mend it: look for ms against s, or tokens/s against thousands of them; if the unit "
+        "  fix: look for ms against s, or tokens/s against thousands of them; if the unit "
         "is right, a run has failed and must not be judged"
     )
 

@@ -160,7 +160,7 @@ def test_a_band_below_the_noise_floor_is_refused_with_the_least(metric: str, lea
     assert "below the noise floor" in message
     assert "found: 2.00%, with noise of 1.00% a run (calibration)" in message
     assert f"expected: at least {least} with 5 baseline runs and up to 5 new ones" in message
-    assert "to mend it: widen the band" in message
+    assert "fix: widen the band" in message
 
 
 def test_measured_margin_by_hand() -> None:

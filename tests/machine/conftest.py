@@ -9,7 +9,7 @@ from fake_pynvml import FakeGpu, FakePynvml
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePynvml]:
-    """Puts made-up GPUs in the place of pynvml; all are visible."""
+    """Puts simulated GPUs in the place of pynvml; all are visible."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def install(*gpus: FakeGpu, **fields) -> FakePynvml:

@@ -316,7 +316,7 @@ class TestPlaced:
     ) -> None:
         launch = MpirunLauncher(MpirunSite(ssh_port=PORT))
         monkeypatch.delenv("PERFGATE_HOSTS", raising=False)
-        with pytest.raises(InputError, match="not all hosts are known"):
+        with pytest.raises(InputError, match="too few hosts are named"):
             launch.placed(request(scenario, tmp_path)).__enter__()
         monkeypatch.setenv("PERFGATE_HOSTS", "n3, n3")
         with launch.placed(request(scenario, tmp_path)) as placement:

@@ -138,7 +138,7 @@ class TestServer:
         assert all("8123" in " ".join(step.command.argv) for step in steps)
 
     def test_a_submitted_job_cannot_serve(self) -> None:
-        with pytest.raises(InputError, match="nobody knows beforehand on which node"):
+        with pytest.raises(InputError, match="its node is not known in advance"):
             of(replace(SERVED, launch=Launch("sbatch")))
 
 

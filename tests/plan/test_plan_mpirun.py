@@ -55,6 +55,6 @@ def test_a_run_works_as_root_too() -> None:
 
 
 def test_a_run_needs_to_know_its_hosts() -> None:
-    with pytest.raises(InputError, match=r"PERFGATE_HOSTS: not all nodes are known") as caught:
+    with pytest.raises(InputError, match=r"PERFGATE_HOSTS: too few nodes are named") as caught:
         wrapped(BENCH, launched("mpirun"), Locations())
     assert "found: nothing" in str(caught.value)

@@ -36,7 +36,7 @@ def test_keeps_the_files_and_variables_of_the_command(by: str) -> None:
 @pytest.mark.parametrize("by", WAYS)
 @pytest.mark.parametrize("hardware", [Hardware("H200", 15, 2), Hardware("none", 0, 2)])
 def test_refuses_gpus_that_do_not_spread_evenly(by: str, hardware: Hardware) -> None:
-    with pytest.raises(InputError, match="GPUs do not spread evenly"):
+    with pytest.raises(InputError, match="GPUs cannot be divided evenly"):
         wrapped(BENCH, replace(launched(by), hardware=hardware), PAPER)
 
 

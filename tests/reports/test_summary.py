@@ -121,16 +121,16 @@ def test_a_reason_of_several_lines_stays_in_its_place() -> None:
         "record": "skipped",
         "scenario": "big",
         "probe": "c64",
-        "reason": "unknown engine\n  found: sglangg\n  to mend it: did you mean sglang?",
+        "reason": "unknown engine\n  found: sglangg\n  fix: did you mean sglang?",
     }
     text = summary(FACTS, [skipped, {**skipped, "probe": "c128"}], ExitStatus.PASSED)
     assert section(text, "Not run") == [
         "- `big-c64`: unknown engine",
         "  found: sglangg",
-        "  to mend it: did you mean sglang?",
+        "  fix: did you mean sglang?",
         "- `big-c128`: unknown engine",
         "  found: sglangg",
-        "  to mend it: did you mean sglang?",
+        "  fix: did you mean sglang?",
     ]
 
 

@@ -135,7 +135,7 @@ class TestRunFolder:
         RunFolder.create(tmp_path / "one", {}).close()
 
     def test_no_run_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no such run\n  to mend it: name a folder that"):
+        with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):
             RunFolder(tmp_path).facts()
 
     @pytest.mark.parametrize("content", ['{"schema_version": 3}', "{}", "[]"])
@@ -254,7 +254,7 @@ class TestResuming:
         worker = RunFolder(run.path)
         worker.join()
         monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.3)
-        with pytest.raises(InputError, match="workers of the session before are still writing"):
+        with pytest.raises(InputError, match="workers of the previous session are still writing"):
             RunFolder.reopen(run.path)
         ending = threading.Timer(0.3, worker.close)
         monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 60.0)
@@ -272,7 +272,9 @@ class TestResuming:
         for worker in workers:
             worker.join()
         for worker in workers:
-            with pytest.raises(InputError, match="workers of the session before are still writing"):
+            with pytest.raises(
+                InputError, match="workers of the previous session are still writing"
+            ):
                 RunFolder.reopen(run.path)
             worker.close()
         RunFolder.reopen(run.path).close()

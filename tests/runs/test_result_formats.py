@@ -157,7 +157,7 @@ def test_lm_eval_of_both_kinds() -> None:
 
 
 def test_a_program_that_nobody_knows() -> None:
-    with pytest.raises(InputError, match="no program whose results") as caught:
+    with pytest.raises(InputError, match="not a program whose results") as caught:
         parse("", "genai-perf")
     assert all(client in str(caught.value) for client in CLIENTS)
 

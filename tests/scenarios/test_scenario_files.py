@@ -295,17 +295,17 @@ WRONG = {
     "a number for text": (
         ("precision: bf16", "precision: 8"),
         "scenarios[0].model.precision: wrong type",
-        "found: the whole number 8\n  expected: text, not empty\n  to mend it: quote it",
+        "found: the whole number 8\n  expected: text, not empty\n  fix: quote it",
     ),
     "a version is a number in YAML": (
         ("section: Serving", "section: Serving, engine_version: 1.0"),
         "scenarios[0].source.engine_version: wrong type",
-        "found: the number 1.0\n  expected: text, not empty\n  to mend it: quote it",
+        "found: the number 1.0\n  expected: text, not empty\n  fix: quote it",
     ),
     "on is a truth value in YAML": (
         ("title: Small", "title: Small\n    environment: {TRTLLM_ENABLE_PDL: on}"),
         "scenarios[0].environment.TRTLLM_ENABLE_PDL: wrong type",
-        "found: the truth value on\n  expected: text\n  to mend it: quote it",
+        "found: the truth value on\n  expected: text\n  fix: quote it",
     ),
     "yes for a name": (
         ("name: Small-1B", "name: yes"),
@@ -360,8 +360,7 @@ WRONG = {
     "enum": (
         ("gpu: none", "gpu: b200"),
         "scenarios[0].hardware.gpu: not an allowed value",
-        "expected: one of none, A100, H20, H100, H200, B200, GB200\n"
-        "  to mend it: did you mean B200?",
+        "expected: one of none, A100, H20, H100, H200, B200, GB200\n  fix: did you mean B200?",
     ),
     "id not in kebab case": (
         ("id: small", "id: Small_One"),

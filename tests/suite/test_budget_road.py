@@ -70,7 +70,7 @@ def test_the_gate_asks_for_no_more_starts_beyond_it(stored: Suite) -> None:
 def test_a_wrong_span_is_wrong_usage_before_anything_starts(suite: Suite) -> None:
     done = suite.run(ACCURACY, "--budget", "tomorrow")
     assert done.status == 4, done.output
-    assert "--budget: not a span of time" in done.output
+    assert "--budget: not a duration" in done.output
     assert not Path(suite.folder / "starts").exists()
 
 

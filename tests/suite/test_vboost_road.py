@@ -186,7 +186,7 @@ def test_made_up_gpus_never_reach_those_that_are_there(
     monkeypatch.setenv("PERFGATE_FAKE_GPUS", "2")
     done = boosted.run(ACCURACY, "--vboost", "4")
     assert done.status == 4, done.output
-    assert "made up" in done.output
+    assert "simulated" in done.output
     assert boosted.smi.calls == []
 
 

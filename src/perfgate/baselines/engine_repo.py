@@ -51,7 +51,7 @@ class EngineRepo:
         answer = self._git("rev-parse", "--git-dir")
         if not answer.is_good:
             raise InputError(
-                f"{path}: not a git clone that git will read",
+                f"{path}: not a git clone that git can read",
                 field="--engine-repo",
                 found=answer.stderr.strip() or None,
                 expected="a folder with a clone of the engine's repository",
@@ -124,7 +124,7 @@ class EngineRepo:
 
     def _too_shallow(self, commit: str) -> InputError:
         return InputError(
-            "the engine clone is shallow and cannot tell what comes before this commit",
+            "the engine clone is shallow: the history before this commit is missing",
             field="--engine-repo",
             found=f"{commit} in {self.path}",
             expected="a clone with its history",

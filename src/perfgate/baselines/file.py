@@ -85,7 +85,7 @@ def _check_value(path: Path, field: str, metric: str, value: float) -> None:
         possible = False
     if not possible:
         raise InputError(
-            f"no value that {metric} can have",
+            f"not a possible value of {metric}",
             file=path,
             field=field,
             found=f"{value}"[:40],

@@ -77,7 +77,7 @@ def promote(
     found = read(candidate)
     if found.retired is not None:
         raise InputError(
-            "a retired baseline is not accepted again",
+            "a retired baseline cannot be accepted again",
             file=candidate,
             field="retired",
             found=f"{found.retired.by}: {found.retired.reason}",
@@ -126,7 +126,7 @@ def _why_accepted(
                 file=candidate,
                 found="; ".join(losses),
                 expected="a loss is accepted by a person, with its own reason",
-                hint="mend the build, or use --accept-regression 'why this loss is right'",
+                hint="fix the build, or use --accept-regression 'why this loss is right'",
             )
         return ""
     why = _named("--accept-regression", accept_regression)
@@ -145,7 +145,7 @@ def _require_like_machines(accepted: Baseline, candidate: Path) -> None:
     differing = unlike_machines(accepted.entries)
     if differing:
         raise InputError(
-            "the baseline would hold numbers of unlike machines",
+            "the baseline would mix numbers of different machines",
             file=candidate,
             found="; ".join(differing),
             expected="probes of one scenario, measured on machines with equal facts",
@@ -211,7 +211,7 @@ def _accepted(file: Path) -> tuple[Baseline, Store]:
     baseline = read(file)
     if baseline.accepted_by == NOBODY:
         raise InputError(
-            "a candidate is no baseline yet",
+            "a candidate is not yet a baseline",
             file=file,
             hint="accept it with `perfgate baseline promote`, or delete the file",
         )

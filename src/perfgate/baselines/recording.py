@@ -181,7 +181,7 @@ def _take(found: _Found, taken: _Taken) -> None:
     found.hardware = line["hardware"]
     disturbed = line.get("disturbed", [])
     if line["injected"] or line["synthetic"]:
-        found.unused[label].add("its numbers were changed on purpose or are synthetic")
+        found.unused[label].add("its settings were injected, or its numbers are synthetic")
     elif line["machine_bound"]:
         found.own.add(label)
     elif disturbed:
@@ -211,7 +211,7 @@ def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
             f"the runs measured more than one engine build: {scenario}",
             found=", ".join(f"{one.name} {one.version} ({one.commit})" for one in found.engines),
             expected="runs of one commit",
-            hint="record the runs of each commit by themselves",
+            hint="record the runs of each commit separately",
         )
     entries: dict[str, Entry] = {}
     for label, taken in found.usable.items():
@@ -250,16 +250,16 @@ def _refuse_copies(name: str, taken: Sequence[_Taken]) -> None:
                 raise InputError(
                     f"the same measurement of {name} is in two runs, and would count twice",
                     found=f"{other.folder}, {one.folder}",
-                    expected="runs of their own, not a copy of one",
+                    expected="different runs, not a copy of one",
                 )
 
 
 def _mixed(what: str, differing: tuple[str, ...]) -> InputError:
     return InputError(
-        f"unlike machines for {what}",
+        f"different machines for {what}",
         found="; ".join(differing),
         expected="equal facts, since the runs become one baseline",
-        hint="record the runs of each machine by themselves",
+        hint="record the runs of each machine separately",
     )
 
 

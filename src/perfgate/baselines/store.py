@@ -34,7 +34,7 @@ class Store:
             raise InputError(
                 "cannot be part of a baseline's file name",
                 found=repr(commit),
-                expected="a commit; this name is that of the anchor's file",
+                expected="a commit; this name is reserved for the anchor's file",
             )
         return self.folder / hardware / scenario / f"{commit}.json"
 
@@ -57,7 +57,7 @@ class Store:
                     file=one.file,
                     field="accepted.by",
                     found=NOBODY,
-                    hint="take it away here, and use `perfgate baseline promote` on the candidate",
+                    hint="delete it here, and use `perfgate baseline promote` on the candidate",
                 )
         return found
 

@@ -88,7 +88,7 @@ def check_place(path: Path, said: Mapping[str, str]) -> None:
     wrong = [field for field, part in zip(said, here, strict=True) if said[field] != part]
     if wrong:
         raise InputError(
-            "the file does not lie where its content belongs",
+            "the file is not in the folder of its content",
             file=path,
             field=wrong[0],
             found="/".join(here),

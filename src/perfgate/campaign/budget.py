@@ -27,7 +27,7 @@ def seconds_of(text: str) -> float:
     total = sum(float(number) * _UNITS[unit or "s"] for number, unit in found)
     if not total > 0 or units != sorted(set(units), key="hms".find):
         raise InputError(
-            "not a span of time",
+            "not a duration",
             field="--budget",
             found=repr(text),
             expected="4h, 90m, 2h30m, 3600s or 3600 (seconds)",
@@ -86,7 +86,7 @@ class Budget:
         """The budget of a session that begins now.
 
         Raises:
-            InputError: not a span of time.
+            InputError: not a duration.
         """
         return cls(text, time.monotonic() + seconds_of(text))
 

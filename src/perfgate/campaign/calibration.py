@@ -119,7 +119,7 @@ def noise_of(probes: Sequence[Probe], found: Collected) -> dict[str, ProbeNoise]
                 f"{counted(len(starts), 'good fresh start')} of {probe.label}, where "
                 f"{FEWEST_STARTS} are needed to know its noise",
                 evidence=tuple(found.notes),
-                hint="mend what failed or disturbed the others, or ask for more with --starts",
+                hint="fix what failed or disturbed the others, or ask for more with --starts",
             )
         metrics = dict(_spreads(probe, found, starts))
         noise[probe.label] = ProbeNoise(probe.content_hash(), metrics)
@@ -148,8 +148,8 @@ def _spreads(probe: Probe, found: Collected, starts: Sequence[int]) -> Iterator[
             continue
         for position in outlying(metric, values) if metric in gating else ():
             found.notes.append(
-                f"{probe.label}: {metric} of start {starts[position - 1]} lies far from the "
-                "others; it is used all the same"
+                f"{probe.label}: {metric} of start {starts[position - 1]} is far from the "
+                "others; it is still used"
             )
 
 

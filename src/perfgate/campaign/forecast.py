@@ -250,7 +250,7 @@ class Planner:
         name = scenario.engine.name
         version, commit = self._override.version, self._override.commit
         if version is not None:
-            return PlannedBuild(EngineBuild(name, version, commit or version), "as told")
+            return PlannedBuild(EngineBuild(name, version, commit or version), "as given")
         installed = self._installed_build(scenario)
         if installed is not None:
             build = replace(installed, commit=commit or installed.commit)

@@ -33,7 +33,7 @@ def _held(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> 
     """The lease alone."""
     pool, hardware = session.pool, scenario.hardware
     count = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
-    # Stand-ins disturb nobody; on made-up GPUs they show how a real session would wait.
+    # Stand-ins disturb nobody; on simulated GPUs they show how a real session would wait.
     played = session.synthetic and (count == 0 or pool is None or not pool.synthetic)
     if pool is None or played or _elsewhere(scenario, session):
         yield Lease()

@@ -135,7 +135,7 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
     told = [f"{len(missing)} missing: {_some(missing)}"] if missing else []
     told += [f"{len(added)} more: {_some(added)}"] if added else []
     raise InputError(
-        f"other tests are selected than when run {facts['id']} was started",
+        f"the selected tests differ from those of run {facts['id']}",
         field="--resume",
         found="; ".join(told),
         expected=f"the {len(before)} tests selected then",
@@ -158,16 +158,16 @@ def require_same(facts: Line, now: Line) -> None:
         InputError: one differs.
     """
     for name, words in (
-        ("synthetic", "a rehearsal, or not"),
+        ("synthetic", "whether it is a rehearsal"),
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
-        ("injected", "what is changed on purpose"),
+        ("injected", "the list of --inject"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):
         if name in facts and name in now and facts[name] != now[name]:
             raise InputError(
-                f"{words} is not as when run {facts['id']} was started",
+                f"{words} differs from run {facts['id']}",
                 field="--resume",
                 found=_told(now[name]),
                 expected=_told(facts[name]),
@@ -188,11 +188,11 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
     """
     if group["engine"] is not None and group["engine"] != engine:
         raise InputError(
-            f"another build of the engine than {group['scenario']} was measured with",
+            f"the engine's build differs from the one that {group['scenario']} was measured with",
             field="--resume",
             found=_told(engine),
             expected=_told(group["engine"]),
-            hint="measure another build in a run of its own",
+            hint="measure another build in a separate run",
         )
     changed = [name for name, was in group["content"].items() if content.get(name) != was]
     if changed:
@@ -201,7 +201,7 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
             field="--resume",
             found=", ".join(f"{name}: {content.get(name)}" for name in changed),
             expected=", ".join(f"{name}: {group['content'][name]}" for name in changed),
-            hint="measure what was changed in a run of its own",
+            hint="measure the changed scenario in a separate run",
         )
 
 

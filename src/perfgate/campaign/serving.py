@@ -91,7 +91,7 @@ def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: floa
         if not missing:
             return
         if time.monotonic() >= deadline:
-            why = f"{job.name} was not well for {within_s:.0f} s after a measurement: {missing}"
+            why = f"{job.name} was unhealthy for {within_s:.0f} s after a measurement: {missing}"
             job.keep_evidence(why)
             raise RunError("hang", why, evidence=job.tail(5))
         time.sleep(_POLL_S)
@@ -110,7 +110,7 @@ def require_alive(job: Job, when: str) -> None:
     otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
-    how = "was lost, as what watched over it died" if lost else "ended by itself"
+    how = "was lost: its watcher process died" if lost else "ended by itself"
     raise RunError(
         failure,
         f"{job.name} {how} {when}, {status}",
@@ -150,7 +150,10 @@ def run_to_end(
     if ended.reason in ("silence", "total"):
         failure, why = "hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"
         if ended.reason == "total":
-            failure, why = "total_timeout", f"{job.name} was not done after {limits.total_s:.0f} s"
+            failure, why = (
+                "total_timeout",
+                f"{job.name} did not finish within {limits.total_s:.0f} s",
+            )
         if server is not None:  # a client that waits mostly waits for its server
             server.keep_evidence(why)
         raise RunError(failure, why, evidence=job.tail(5))
@@ -164,7 +167,7 @@ def run_to_end(
     how = f"ended with status {status}"
     if ended.reason == "lost" or status < 0:
         lost = ended.status is None or ended.reason == "lost"
-        how = "was lost: what watched over it died" if lost else f"was killed by signal {-status}"
+        how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
@@ -215,7 +218,7 @@ def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
         with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
             listed = json.load(answer)
     except (OSError, urllib.error.URLError, ValueError) as error:
-        return f"no good answer yet: {error}"
+        return f"no valid answer yet: {error}"
     names = [model.get("id") for model in listed.get("data", [])]
     if endpoint.model not in names:
         return f"{engine.models_path} lists {names}, not {endpoint.model}"

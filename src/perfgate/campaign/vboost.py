@@ -48,7 +48,7 @@ def level_asked(option: Callable[[str], Any]) -> int | None:
             _BY_HAND,
         )
     if os.environ.get(FAKE):
-        raise _refused(level, f"the GPUs are made up: {FAKE} is set", "GPUs that have a slider")
+        raise _refused(level, f"the GPUs are simulated: {FAKE} is set", "GPUs that have a slider")
     return level
 
 
@@ -107,9 +107,11 @@ def boosted_for(
 def _numbers(level: int, lease: Lease) -> list[str]:
     """The leased GPUs as nvidia-smi counts them, which is as NVML does."""
     if lease.synthetic:
-        raise _refused(level, "the GPUs are made up", "GPUs that have a slider")
+        raise _refused(level, "the GPUs are simulated", "GPUs that have a slider")
     if not lease.gpus:
-        raise _refused(level, "no GPU is leased, so it is not known whose slider", "leased GPUs")
+        raise _refused(
+            level, "no GPU is leased, so it is unknown which slider to set", "leased GPUs"
+        )
     parts = [gpu.label for gpu in lease.gpus if not gpu.label.isdigit()]
     if parts:
         raise _refused(

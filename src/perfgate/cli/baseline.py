@@ -43,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = add_verb("show", _show, "one baseline file")
     add("file", type=Path)
 
-    add = add_verb("record", _record, "make candidates of what runs measured")
+    add = add_verb("record", _record, "make candidates from the measurements of runs")
     several = "a run folder; several, of one engine commit, are pooled"
     add("folder", type=Path, nargs="+", help=several)
 
@@ -55,19 +55,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--accept-regression", metavar="REASON", help=why)
     clone = "a clone of the engine: compare with the nearest ancestor"
     add("--engine-repo", type=Path, metavar="DIR", help=clone)
-    add("--dry-run", action="store_true", help="tell what would change, no more")
+    add("--dry-run", action="store_true", help="show what would change, write nothing")
 
     baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
     baseline_history.add_options(
         verbs.add_parser("history", help="all baselines of a scenario, oldest first")
     )
 
-    add = add_verb("retire", _retire, "compare nothing with a baseline any more")
+    add = add_verb("retire", _retire, "no longer compare with a baseline")
     add("file", type=Path, help="the baseline's file, which stays in git")
     add("--by", required=True, metavar="NAME", help="who retires it")
     add("--reason", required=True, metavar="WHY", help="why nothing should be compared with it")
 
-    add = add_verb("anchor", _anchor, "pin a baseline that small losses add up against")
+    add = add_verb("anchor", _anchor, "pin the baseline that accumulated losses are judged against")
     add("file", type=Path, help="the baseline's file")
     add("--by", required=True, metavar="NAME", help="who pins it")
     add("--reason", required=True, metavar="WHY", help="why this one")
@@ -207,4 +207,4 @@ def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
-        print(f"{what}: {path}\ncommit this file for it to count elsewhere")
+        print(f"{what}: {path}\ncommit this file so that it is used elsewhere too")

@@ -124,7 +124,7 @@ def _found(text: str, scenario: str | None, hardware: str | None) -> Baseline:
     if len(paths) != 1:
         where = [f"{one.parent.parent.name}/{one.parent.name}" for one in paths]
         raise InputError(
-            f"which baseline is {text}?" if paths else "no baseline of this commit",
+            f"several baselines match {text}" if paths else "no baseline of this commit",
             field="--scenario" if len({one.parent.name for one in paths}) > 1 else None,
             found=", ".join(where) or text,
             expected="a file, or a commit with --scenario and --hardware that leave one",

@@ -124,7 +124,7 @@ def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]
             "the noise of this scenario is already stored",
             file=file,
             field="--replace",
-            hint="say --replace to measure it again; the old and the new noise are then shown",
+            hint="use --replace to measure it again; the old and the new noise are then shown",
         )
     try:
         return read(file), []
@@ -247,7 +247,7 @@ def _print(
         print(f"and {counted(others, 'metric')} that do not gate, in the file")
     for label in before.probes if before else ():
         if label not in calibrated.probes:
-            print(f"{label}: its stored noise is gone, as it was not measured again")
+            print(f"{label}: its stored noise is removed: it was not measured again")
     for line in notes:
         print(line)
 
@@ -273,7 +273,9 @@ def _sigma(calibrated: Calibrated | None, label: str, metric: str) -> float | No
 
 def _print_where(file: Path, *, own: bool, run: Path) -> None:
     print(f"noise: {file}")
-    print("it counts on this machine" if own else "commit this file for it to count elsewhere")
+    print(
+        "it is used on this machine" if own else "commit this file so that it is used elsewhere too"
+    )
     print(f"run folder: {run}")
 
 

@@ -24,8 +24,7 @@ _HELP = {
     "b": "the new one",
     "--band": "the loss of this metric that counts (default: the metric's own); may be given again",
     "--metric": "judge only these metrics and report the others (default: all that have a band)",
-    "--across": "facts that are meant to differ, e.g. driver or gpus; scenario: match probes by "
-    "label",
+    "--across": "facts that may differ, e.g. driver or gpus; scenario: match probes by label",
     "--probe": "only these probes, by name or label",
 }
 

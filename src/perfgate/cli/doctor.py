@@ -179,7 +179,7 @@ def _print(report: PreflightReport) -> None:
         if check.expected:
             print(f"  expected: {check.expected}")
         if check.hint:
-            print(f"  to mend it: {check.hint}")
+            print(f"  fix: {check.hint}")
     print("\nobserved, not judged:")
     for name, fact in report.observed.items():
         print(f"  {name}: {fact}")

@@ -71,11 +71,11 @@ def _files() -> Iterator[_File]:
     for name in _TAKEN:
         root = packaged() / name
         for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
-            path = source.relative_to(packaged())
-            if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(path.parts):
-                yield _file(path.as_posix(), source)
-    for path in _EMPTY:
-        yield _File(path, "")
+            taken = source.relative_to(packaged())
+            if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(taken.parts):
+                yield _file(taken.as_posix(), source)
+    for empty in _EMPTY:
+        yield _File(empty, "")
 
 
 def _file(path: str, source: Path) -> _File:

@@ -18,7 +18,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--client",
         metavar="NAME",
-        help="the program that made it, e.g. trtllm-bench (default: found out)",
+        help="the program that made it, e.g. trtllm-bench (default: detected)",
     )
     command.set_defaults(execute=_run)
 

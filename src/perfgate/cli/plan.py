@@ -30,7 +30,7 @@ _HELP = {
     "--engine-version": "release under test (default: ask the program, else that of the document)",
     "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
     "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
-    "--gate": "a release depends on it: what would get no verdict is a failure (exit status 12)",
+    "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
 }
 
 
@@ -95,8 +95,8 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
 def _print(plan: Plan) -> None:
     rule = plan.rule
     print(
-        f"{plan.tests} gating tests: a loss is claimed wrongly in {rule.alpha:.1%} a look at most, "
-        f"one of the band is missed in {rule.beta:.1%}"
+        f"{plan.tests} gating tests: at most {rule.alpha:.1%} false alarms, and "
+        f"{rule.beta:.1%} missed losses of one band, per look"
     )
     for one in plan.scenarios:
         print()

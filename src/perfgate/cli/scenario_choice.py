@@ -19,7 +19,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
         "--scenarios",
         action="append",
         metavar="FOLDER",
-        help="folder of scenario files; packaged: those that perfgate brings along; may be given "
+        help="folder of scenario files; packaged: those of the package; may be given "
         "again (default: what docs/reference/settings.md says)",
     )
 

@@ -23,7 +23,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add(
         "--here",
         action="store_true",
-        help="with the programs, folders and hosts of this machine (default: as on paper)",
+        help="with the programs, folders and hosts of this machine (default: as documented)",
     )
     add(
         "--shape",

@@ -60,7 +60,7 @@ def _lines(
     shebang, *script = rendered.script_text.splitlines()
     yield shebang
     yield f"# {scenario.id}: {scenario.title}"
-    yield "# This job holds the nodes of one fresh start. A run hands it in by:"
+    yield "# This job holds the nodes of one fresh start. A run submits it by:"
     yield from _commented(rendered.argv)
     yield from script
     yield ""

@@ -37,11 +37,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     scenario_job.add_options(
         verbs.add_parser(
-            "job", help="the Slurm job and steps of a fresh start, by site.yaml; hands nothing in"
+            "job", help="the Slurm job and steps of a fresh start, by site.yaml; submits nothing"
         )
     )
 
-    verb = verbs.add_parser("validate", help="check scenario files; tells all that is wrong")
+    verb = verbs.add_parser("validate", help="check scenario files and report all errors")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
     add_format(verb)
     verb.set_defaults(execute=_validate)
@@ -118,5 +118,5 @@ def _validate(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
     else:
-        print(f"{len(found)} scenarios, all as they should be")
+        print(f"{len(found)} scenarios, all valid")
     return 0

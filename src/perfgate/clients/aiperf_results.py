@@ -61,7 +61,7 @@ def lengths(workload: Workload) -> tuple[int, int]:
     """
     if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
         raise InputError(
-            "aiperf is only set up for synthetic prompts of one length",
+            "aiperf supports only synthetic prompts of one length",
             field="workload",
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given",
@@ -201,7 +201,9 @@ def _off(true: float, asked: int) -> bool:
 
 
 def _other_length(name: str, true: float, asked: int, hint: str) -> RunError:
-    return RunError("incomplete", f"{name} was {true:g} tokens, not the {asked} asked", hint=hint)
+    return RunError(
+        "incomplete", f"{name} was {true:g} tokens, not the {asked} requested", hint=hint
+    )
 
 
 def require_cold_cache(summary: Summary) -> int | None:

@@ -91,7 +91,7 @@ def program_version(program: Program, locations: Locations, within_s: float) -> 
     words = answer.stdout.split()
     if not answer.is_good or not words:
         why = "it printed nothing" if answer.is_good else answer.trouble
-        raise MissingProgram(f"{program.executable} does not tell its version: {why}")
+        raise MissingProgram(f"{program.executable} does not report its version: {why}")
     return words[-1]
 
 

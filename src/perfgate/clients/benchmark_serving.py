@@ -44,7 +44,7 @@ class BenchmarkServing(Client):
         """
         if point.warmup_requests:
             raise InputError(
-                f"{CLIENT} makes no warm-up requests but one of its own",
+                f"{CLIENT} makes no warm-up requests except one of its own",
                 field="workload.warmup_requests",
                 found=point.warmup_requests,
                 expected="0",

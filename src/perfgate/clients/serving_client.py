@@ -53,7 +53,7 @@ def prompts(client: str, target: Target, workload: Workload) -> list[str]:
         return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
     if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
         raise InputError(
-            f"{client} is not set up for these prompts",
+            f"{client} does not support these prompts",
             field="workload",
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given; or dataset sharegpt",
@@ -85,7 +85,7 @@ def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> 
     if path.is_file():
         fields = decoded(path.read_bytes(), path.name)
         if not serving_report.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is no result of {client}")
+            raise RunError("no_metrics", f"{path.name} is not a result of {client}")
         return serving_report.parse(fields, streaming=workload.streaming)
     for log in logged(folder, "client"):
         lines = lines_of(log)
@@ -105,13 +105,13 @@ def _require_lengths(measured: Measurement, workload: Workload) -> None:
     if _off(isl, workload.isl) and not (workload.api == "chat" and isl > workload.isl):
         raise RunError(
             "incomplete",
-            f"ISL was {isl:g} tokens, not the {workload.isl} asked",
+            f"ISL was {isl:g} tokens, not the {workload.isl} requested",
             hint="check that the prompts are made with the model's own tokenizer",
         )
     if _off(osl, workload.osl) and (workload.ignore_eos or osl > workload.osl):
         raise RunError(
             "incomplete",
-            f"OSL was {osl:g} tokens, not the {workload.osl} asked",
+            f"OSL was {osl:g} tokens, not the {workload.osl} requested",
             hint="check that the engine honours ignore_eos",
         )
 

@@ -114,7 +114,7 @@ def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
             "no_metrics",
             f"{len(begins)} results in one file",
             evidence=(lines[begins[1]].evidence,),
-            hint="keep one result a file: nobody can tell which of them is meant",
+            hint="keep one result per file",
         )
     for line in lines:
         failed = _FAILED.fullmatch(line.text)
@@ -126,7 +126,7 @@ def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
             return rest[:end]
     raise RunError(
         "truncated_output",
-        "the result stops in the middle: the rule that closes it is missing",
+        "the result is truncated: the rule that closes it is missing",
         evidence=last_line(lines),
     )
 

@@ -58,13 +58,13 @@ def _answer(endpoint: Endpoint, smoke: Smoke, prompt: str, within_s: float) -> s
     except (OSError, urllib.error.URLError) as error:
         raise RunError("client_failed", f"no answer to {prompt!r}: {error}") from error
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise RunError("no_metrics", f"the answer to {prompt!r} is no completion") from error
+        raise RunError("no_metrics", f"the answer to {prompt!r} is not a completion") from error
     if not text.strip():
         raise RunError("no_metrics", f"the answer to {prompt!r} is empty", evidence=(str(told),))
     if smoke.max_tokens is not None and tokens > smoke.max_tokens:
         raise RunError(
             "incomplete",
-            f"{tokens} tokens answered, at most {smoke.max_tokens} asked",
+            f"{tokens} tokens in the answer, at most {smoke.max_tokens} requested",
             evidence=(text[:200],),
         )
     return text

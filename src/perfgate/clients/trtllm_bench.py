@@ -37,7 +37,7 @@ class TrtllmBench(Offline):
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, LoadPoint) or scenario.workload is None:
-            raise InputError(f"{self.name} measures load, nothing else", found=repr(what)[:120])
+            raise InputError(f"{self.name} measures only load", found=repr(what)[:120])
         kind = scenario.workload.dataset
         prepared: tuple[Step, ...] = ()
         if kind == "real":
@@ -47,7 +47,7 @@ class TrtllmBench(Offline):
             prepared, prompts = (step,), str(step.produces)
         else:
             raise InputError(
-                f"{self.name} is not set up for these prompts",
+                f"{self.name} does not support these prompts",
                 field="workload.dataset",
                 found=kind,
                 expected="synthetic or real",
@@ -69,7 +69,7 @@ def _report(folder: Path) -> BenchReport:
     if path.is_file():
         fields = decoded(path.read_bytes(), path.name)
         if not trtllm_bench_json.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is no report of {CLIENT}")
+            raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
         return trtllm_bench_json.parse(fields)
     for log in logged(folder, "benchmark"):
         lines = lines_of(log)

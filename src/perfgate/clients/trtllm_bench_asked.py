@@ -95,7 +95,7 @@ def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
         raise RunError(
             "no_metrics",
             "the report has no TTFT and TPOT, although the answers are to be streamed",
-            hint="look whether the program was called with --streaming",
+            hint="check that the program was called with --streaming",
         )
     if streamed and not asked:
         _refuse("streaming", shown=True, asked=False)
@@ -104,6 +104,6 @@ def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
 def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
     raise RunError(
         "config_error",
-        f"{name} was not in force: found {shown}, expected {asked}",
+        f"{name} did not take effect: found {shown}, expected {asked}",
         hint="compare the release's options and YAML keys with the command that was run",
     )

@@ -182,7 +182,7 @@ def _read_value(found: _Found, label: str, value: str, line: Line) -> None:
     metric, factor = (PERFORMANCE | STREAMING)[key]
     measured = positive(value, line.evidence) * factor
     if found.metrics.setdefault(metric, measured) != measured:
-        raise RunError("no_metrics", f"{label} is there twice", evidence=(line.evidence,))
+        raise RunError("no_metrics", f"{label} appears twice", evidence=(line.evidence,))
 
 
 def _fact(name: str, value: str) -> Json:
@@ -218,7 +218,7 @@ def _require_one(lines: tuple[Line, ...]) -> None:
             "no_metrics",
             f"{len(overviews)} reports in one file",
             evidence=(overviews[1],),
-            hint="keep one report a file: nobody can tell which of them is meant",
+            hint="keep one report per file",
         )
     if not overviews and not is_report(lines):
         raise RunError("no_metrics", "trtllm-bench printed no report", evidence=last_line(lines))
@@ -238,7 +238,7 @@ def _require_whole(found: _Found, lines: tuple[Line, ...]) -> None:
     elif "P99" not in found.dataset_points:
         raise _cut(f"its {DATASET} are not whole", lines)
     elif not isinstance(found.facts.get("requests_completed"), int):
-        raise RunError("no_metrics", "the report does not tell its number of requests")
+        raise RunError("no_metrics", "the report does not state its number of requests")
 
 
 def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
@@ -246,7 +246,7 @@ def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
     if found.groups and "Latency" not in found.groups:
         raise _cut("no breakdown of the request latency", lines)
     if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:
-        raise _cut("its statistics of speculative decoding are not whole", lines)
+        raise _cut("its statistics of speculative decoding are incomplete", lines)
     if len(found.headed) > len(found.groups) + (DATASET in found.sections):
         raise _cut(f"nothing below {found.headed[-1].rstrip(' -')!r}", lines)
 
@@ -254,7 +254,7 @@ def _require_whole_excerpt(found: _Found, lines: tuple[Line, ...]) -> None:
 def _cut(what: str, lines: tuple[Line, ...]) -> RunError:
     return RunError(
         "truncated_output",
-        f"the report stops in the middle: {what}",
+        f"the report is truncated: {what}",
         evidence=last_line(lines),
     )
 

@@ -44,7 +44,7 @@ class TrtllmQuickstart(Offline):
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, Smoke):
-            raise InputError(f"{self.name} is a smoke test, nothing else", found=repr(what)[:120])
+            raise InputError(f"{self.name} is only a smoke test", found=repr(what)[:120])
         command = examples.quickstart(scenario, build, what, locations)
         return (Step("benchmark", command, probe=what.label),)
 
@@ -111,7 +111,7 @@ def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, tuple[str, Line]]]:
         elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
             raise RunError(
                 "truncated_output",
-                "an answer stops in the middle of its line",
+                "an answer is truncated",
                 evidence=(line.evidence,),
             )
 
@@ -126,7 +126,7 @@ def _string(literal: str) -> str:
         return str(ast.literal_eval(literal))
     except (SyntaxError, ValueError) as error:
         raise RunError(
-            "truncated_output", "an answer is no whole string", evidence=(literal[:300],)
+            "truncated_output", "an answer is not a complete string", evidence=(literal[:300],)
         ) from error
 
 

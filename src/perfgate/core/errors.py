@@ -50,7 +50,7 @@ class InputError(PerfgateError):
         if self.expected:
             parts.append(f"  expected: {self.expected}")
         if self.hint:
-            parts.append(f"  to mend it: {self.hint}")
+            parts.append(f"  fix: {self.hint}")
         return "\n".join(parts)
 
 

@@ -80,7 +80,7 @@ class Program:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
                 f"or on PATH; it comes with {self.provided_by}; "
-                f"or say where it is with {self.variable}"
+                f"or name its path in {self.variable}"
             )
         return (_absolute(path), *self.arguments)
 
@@ -89,7 +89,7 @@ class Program:
             f"no executable for {self.name}",
             field=self.variable,
             found=repr(setting),
-            expected="a program and, if need be, its first arguments",
+            expected="a program and, optionally, its first arguments",
             hint=f"set it to where {self.executable} is, or unset it",
         )
 

@@ -65,7 +65,7 @@ def known(scenario: Scenario) -> GgufModel:
     model = MODELS.get(asked.name)
     if model is None or model.precision != asked.precision:
         raise InputError(
-            "llama.cpp has no such model here",
+            "llama.cpp has no such model",
             file=scenario.file,
             field=f"{scenario.id}.model",
             found=f"{asked.name} in {asked.precision}",
@@ -117,7 +117,7 @@ def _folder_seen_by(interpreter: tuple[str, ...], package: str) -> Path:
     )
     answer = ask_here((*interpreter, "-c", code), 60)
     if not answer.is_good:
-        raise MissingProgram(f"{interpreter[0]} is no usable Python: {answer.trouble}")
+        raise MissingProgram(f"{interpreter[0]} is not a usable Python: {answer.trouble}")
     folder = answer.stdout.strip()
     if not folder:
         raise MissingProgram(
@@ -132,7 +132,7 @@ def _require_gguf(path: Path, size: int | None, variable: str) -> None:
         raise InputError(
             "no such model file",
             file=path,
-            hint=f"run `make setup-local`, or say where it is with {variable}",
+            hint=f"run `make setup-local`, or name its path in {variable}",
         )
     with path.open("rb") as file:
         magic = file.read(len(MAGIC))

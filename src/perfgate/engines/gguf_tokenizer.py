@@ -34,7 +34,7 @@ def metadata(model: Path) -> dict[str, Any]:
     try:
         fields = gguf.GGUFReader(model).fields
     except (OSError, ValueError, IndexError, KeyError) as error:
-        raise UnfitFile(f"{model} is not a whole GGUF file: {error}") from error
+        raise UnfitFile(f"{model} is not a complete GGUF file: {error}") from error
     prefix = "tokenizer.ggml."
     found = {
         name.removeprefix(prefix): field.contents()
@@ -55,9 +55,7 @@ def require_known_kind(found: Mapping[str, Any]) -> None:
     """
     kind = (found.get("model"), found.get("pre"))
     if kind != ("gpt2", "smollm"):
-        raise UnfitFile(
-            f"the tokenizer is {kind[0]}/{kind[1]}; only gpt2/smollm is known to come out right"
-        )
+        raise UnfitFile(f"the tokenizer is {kind[0]}/{kind[1]}; only gpt2/smollm is supported")
     missing = [
         name
         for name in ("tokens", "token_type", "merges", "bos_token_id", "eos_token_id")

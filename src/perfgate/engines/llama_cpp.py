@@ -68,7 +68,7 @@ class LlamaCpp(Engine):
             python = locations.find(LLAMA_CPP_PYTHON)[0]
             raise MissingProgram(
                 f"{python} cannot run llama.cpp: {said[0]}; install it "
-                f"with `make setup-local`, or say where it is with {LLAMA_CPP_PYTHON.variable}"
+                f"with `make setup-local`, or name its path in {LLAMA_CPP_PYTHON.variable}"
             )
         version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)
@@ -146,7 +146,7 @@ def _asked(locations: Locations, script: Path, *arguments: str, limit_s: float) 
 
 def _refused(scenario: Scenario, field: str, found: object, expected: str) -> InputError:
     return InputError(
-        "llama.cpp cannot honour this",
+        "llama.cpp does not support this",
         file=scenario.file,
         field=f"{scenario.id}.{field}",
         found=found,

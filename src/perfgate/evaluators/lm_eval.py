@@ -51,7 +51,7 @@ class LmEval(Evaluator):
         argv = (_interpreter(locations.find(LM_EVAL)[0]), "-c", code)
         answer = locations.ask(argv, _VERSION_WITHIN_S)
         if not answer.is_good:
-            raise MissingProgram(f"lm_eval does not tell its version: {answer.trouble}")
+            raise MissingProgram(f"lm_eval does not report its version: {answer.trouble}")
         return answer.stdout.strip()
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:

@@ -100,7 +100,7 @@ def _only(folder: Path, pattern: str) -> Path:
 def _samples(path: Path) -> list[dict[str, Any]]:
     content = path.read_bytes()
     if not content.endswith(b"\n"):
-        raise RunError("truncated_output", f"{path.name} ends in the middle of a line")
+        raise RunError("truncated_output", f"{path.name} is truncated within a line")
     lines = {
         f"{path.name} line {number}": line
         for number, line in enumerate(content.splitlines(), start=1)
@@ -146,7 +146,7 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
         raise RunError("no_metrics", f"n-samples of {task.task} is {counts}")
     asked = size if task.limit is None else min(task.limit, size)
     if done != asked:
-        raise RunError("incomplete", f"{done} of {asked} questions were asked")
+        raise RunError("incomplete", f"{done} of {asked} questions were answered")
     fewshot = _object(report.get("n-shot"), "n-shot").get(task.task)
     if fewshot != task.fewshot:
         raise RunError("incomplete", f"{fewshot} examples were shown, not {task.fewshot}")
@@ -170,7 +170,7 @@ def _answers(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
             raise RunError("no_metrics", f"{name}: an answer scored {value}, not 0 or 1")
         key = f"{row.get('doc_hash')}:{row.get('target_hash')}"
         if key in found:
-            raise RunError("no_metrics", f"{name}: one question is there twice, {key[:12]}…")
+            raise RunError("no_metrics", f"{name}: one question appears twice, {key[:12]}…")
         found[key] = value == 1
     if len(found) != count:
         raise RunError("incomplete", f"{name}: {len(found)} of {count} answers were logged")
@@ -183,5 +183,5 @@ def _require_same_score(name: str, score: float, answers: dict[str, bool]) -> No
         raise RunError(
             "no_metrics",
             f"{name} is reported as {score:g}, but the logged answers give {mean:g}",
-            hint="look for files of another run in the folder",
+            hint="check for files of another run in the folder",
         )

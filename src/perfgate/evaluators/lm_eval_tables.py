@@ -42,7 +42,7 @@ def parse(lines: Sequence[Line]) -> Measurement:
         score = _fraction(number(value), line.evidence)
         name = _name(task, metric, filter_name, line.evidence)
         if metrics.setdefault(name, score) != score:
-            raise RunError("no_metrics", f"{name} is there twice", evidence=(line.evidence,))
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(line.evidence,))
         facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(number(stderr))
         facts["fewshot"] = _finite(number(shots))
     if not metrics:
@@ -93,7 +93,7 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[tuple[str, ...], Line]]:
         elif inside and not _is_rule(cells):
             if len(cells) != width:
                 what = "truncated_output" if line is last else "no_metrics"
-                raise RunError(what, "a row of the table is not whole", evidence=(line.evidence,))
+                raise RunError(what, "a row of the table is incomplete", evidence=(line.evidence,))
             task = cells[0].lstrip("- ") or task
             yield (task, *cells[1:]), line
 

@@ -45,7 +45,7 @@ class TrtllmGpqa(Offline):
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
-            raise InputError(f"{self.name} measures accuracy, nothing else", found=repr(what)[:120])
+            raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         questions = str(datasets.gpqa_diamond(locations))
         command = examples.gpqa(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)

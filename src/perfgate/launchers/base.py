@@ -133,7 +133,7 @@ class Job(ABC):
     def give_up(self, reason: Reason, why: str) -> Exit:
         """Write down, as evidence, what its processes were doing, then stop it."""
         try:
-            self.keep_evidence(f"{self.name} is ended because {why}")
+            self.keep_evidence(f"{self.name} is stopped: {why}")
         finally:
             ended = self._end(reason, STOP_GRACE_S)
         return ended

@@ -196,7 +196,7 @@ def _served(
     scenario, locations = tools.scenario, tools.locations
     if scenario.launch is not None and scenario.launch.by == "sbatch":
         raise InputError(
-            "a submitted job cannot serve: nobody knows beforehand on which node",
+            "a submitted job cannot serve: its node is not known in advance",
             file=scenario.file,
             field=f"{scenario.id}.launch.by",
             found="sbatch",

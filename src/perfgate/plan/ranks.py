@@ -26,12 +26,12 @@ def ranks_of(scenario: Scenario) -> Ranks:
     """The ranks of the scenario's engine.
 
     Raises:
-        InputError: the GPUs do not spread evenly over the nodes.
+        InputError: the GPUs cannot be divided evenly among the nodes.
     """
     gpus, nodes = scenario.hardware.gpus, scenario.hardware.nodes
     if gpus % nodes or not gpus:
         raise InputError(
-            "GPUs do not spread evenly over the nodes",
+            "GPUs cannot be divided evenly among the nodes",
             file=scenario.file,
             field=f"{scenario.id}.hardware",
             found=f"{gpus} GPUs on {nodes} nodes",
@@ -86,7 +86,7 @@ def required_hosts_for(ranks: Ranks, locations: Locations) -> tuple[str, ...]:
 
 def _too_few(hosts: tuple[str, ...], ranks: Ranks) -> InputError:
     return InputError(
-        "not all nodes are known",
+        "too few nodes are named",
         field=HOSTS,
         found=" ".join(hosts) or "nothing",
         expected=f"{ranks.nodes} host names, separated by blanks or commas",

@@ -70,7 +70,7 @@ class RunFolder:
             folder._hold()
             if (path / "run.json").exists():
                 raise InputError(
-                    "the folder already holds a run, and nothing of it may be lost",
+                    "the folder already holds a run",
                     field="--run-dir",
                     found=path,
                     expected="a new or empty folder",
@@ -111,7 +111,7 @@ class RunFolder:
             while not _locked(workers, fcntl.LOCK_EX):
                 if time.monotonic() > deadline:
                     raise InputError(
-                        "workers of the session before are still writing to this folder",
+                        "workers of the previous session are still writing to this folder",
                         field="--resume",
                         found=self.path,
                         hint="end them, or wait until they have ended",
@@ -143,7 +143,7 @@ class RunFolder:
                         f"another worker of this session measures {scenario}",
                         field="--dist",
                         expected="one worker for all tests of a scenario",
-                        hint="leave out --dist: perfgate spreads the tests itself",
+                        hint="leave out --dist: perfgate distributes the tests itself",
                     )
                 aside = _free_name(folder)
                 self.record("set_aside", {"scenario": scenario, "folder": aside.name})

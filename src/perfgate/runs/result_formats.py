@@ -119,7 +119,7 @@ def parse(content: str, client: str | None = None) -> Parsed:
     """
     if client is not None and client not in _FORMATS:
         raise InputError(
-            "no program whose results can be read alone",
+            "not a program whose results can be read alone",
             field="--client",
             found=client,
             expected="one of " + ", ".join(_FORMATS),
@@ -167,7 +167,7 @@ def _decoded(text: str, lines: Lines) -> Fields:
         fields: Fields = json.loads(text)
     except json.JSONDecodeError as error:
         raise RunError(
-            "truncated_output", f"not whole JSON: {error}", evidence=last_line(lines)
+            "truncated_output", f"not complete JSON: {error}", evidence=last_line(lines)
         ) from error
     return fields
 

@@ -46,10 +46,10 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
     given: Path = option("--resume")
     if option("--run-dir") is not None:
         raise InputError(
-            "a run is resumed in its own folder",
+            "a resumed run stays in its own folder",
             field="--resume",
             found=f"{given}, and --run-dir beside it",
-            expected="one of both",
+            expected="one of the two",
         )
     if launcher[option("--launcher")].here:
         facts |= fingerprint

@@ -141,7 +141,7 @@ class TestRefuses:
         assert message.startswith("case.engine.settings.stream_interval: TensorRT-LLM 1.0.0 cannot")
         assert "found: 10" in message
         assert "expected: not to be set: quickstart_advanced.py has no option for it" in message
-        assert "to mend it: run it with a release that can" in message
+        assert "fix: run it with a release that can" in message
 
 
 def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:

@@ -50,7 +50,7 @@ def test_other_numbers_are_no_version(text: str) -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine where neither program tells a version, and nothing is set."""
+    """A machine where neither program reports a version, and nothing is set."""
     program_output.answer.cache_clear()
     for name in ("TRTLLM_BENCH", "TENSORRT_LLM"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "false")

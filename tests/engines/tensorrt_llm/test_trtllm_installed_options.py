@@ -193,7 +193,7 @@ class TestVerify:
 
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
-        with pytest.raises(InputError, match=r"(?s)does not tell its options.*libnvinfer"):
+        with pytest.raises(InputError, match=r"(?s)does not list its options.*libnvinfer"):
             verify(build("1.0.0"), [command(bench)], Locations())
 
     def test_commands_of_others_are_left_alone(self) -> None:

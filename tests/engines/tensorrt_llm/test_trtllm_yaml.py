@@ -128,7 +128,7 @@ def test_torch_compile() -> None:
     on = {"torch_compile_config": {"enable_fullgraph": True}}
     assert one("1.0.0", torch_compile=True) == on
     assert one("1.0.0", torch_compile=False) == {"torch_compile_config": None}
-    with pytest.raises(InputError, match="no torch_compile: this release has no key"):
+    with pytest.raises(InputError, match="no torch_compile: perfgate knows no key"):
         one("0.21.0", torch_compile=True)
     assert one("0.21.0", torch_compile=False) == {}, "off without a key"
 

@@ -302,7 +302,7 @@ class TestOrphans:
     ) -> None:
         name = self.orphan(host, run, **changes)
         run.place()
-        assert f"removed {name}, whose perfgate is gone" in run.told
+        assert f"removed {name}, whose perfgate process has ended" in run.told
         assert host.containers == []
 
     @pytest.mark.parametrize("changes", [{}, {"namespace": "pid:[1]", "pid": 2**22 + 1}])
@@ -365,7 +365,7 @@ class TestTrouble:
         host.stop()
         with pytest.raises(RunError, match="Cannot connect to the Docker daemon") as caught:
             run.place()
-        assert "`docker version` must tell of a server" in caught.value.hint
+        assert "`docker version` must show a server" in caught.value.hint
 
     def test_a_daemon_that_does_not_answer(
         self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch

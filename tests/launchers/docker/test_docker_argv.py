@@ -204,9 +204,7 @@ def test_dockers_own_program_knows_what_it_is_asked(tmp_path: Path, asked: tuple
     )
     # Nobody answers there; what it does not know it would have refused before it looked.
     assert "Cannot connect to the Docker daemon" in done.stderr
-    assert (
-        meaning(done.stderr)[1] == "is the daemon running? `docker version` must tell of a server"
-    )
+    assert meaning(done.stderr)[1] == "is the daemon running? `docker version` must show a server"
 
 
 @NEEDS_DOCKER

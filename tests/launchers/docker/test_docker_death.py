@@ -162,4 +162,4 @@ def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(
     ):
         assert not host.containers
     (line,) = told
-    assert line.endswith("whose perfgate is gone")
+    assert line.endswith("whose perfgate process has ended")

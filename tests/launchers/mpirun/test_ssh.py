@@ -55,7 +55,7 @@ def test_an_ssh_that_cannot_be_started(reach: Make) -> None:
     ("body", "error", "said"),
     [
         ("echo no route >&2; exit 255", Unreachable, "no route"),
-        ("exit 255", Unreachable, "ssh failed without a word"),
+        ("exit 255", Unreachable, "ssh failed without a message"),
         ("echo no; echo such  file >&2; exit 2", HostUnfit, "such file"),
         ("exit 2", HostUnfit, "exit status 2"),
     ],

@@ -102,7 +102,7 @@ def test_a_watch_that_does_not_begin_is_not_waited_for(
     nodes = Nodes({"n1": "import time; time.sleep(600)"})
     with watching(("n1",), "a", TWO, tmp_path, nodes.start) as watch:
         assert nodes.running == ["n1"]
-    assert "the watch did not begin" in watch.conditions["n1"].notes[0]
+    assert "the watch did not start" in watch.conditions["n1"].notes[0]
     assert nodes.running == []
 
 

@@ -1,4 +1,4 @@
-"""What the tests of leases share: eight made-up GPUs, and processes that lease them."""
+"""What the tests of leases share: eight simulated GPUs, and processes that lease them."""
 
 import os
 import subprocess

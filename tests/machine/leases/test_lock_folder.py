@@ -117,7 +117,7 @@ def test_a_full_disk_takes_the_names_and_not_the_locks(pool, start, monkeypatch)
         full.setattr(lock_folder.os, "pwrite", no_room)
         with lease(pool, 8):
             other = start("holder", 1, "part", 0)
-            assert "GPUs 0-7 are held by somebody who left no name" in other.says("error")
+            assert "GPUs 0-7 are held by an unknown holder" in other.says("error")
 
 
 def test_without_room_for_a_ticket_one_waits_behind_all_who_have_one(
@@ -128,7 +128,7 @@ def test_without_room_for_a_ticket_one_waits_behind_all_who_have_one(
     whole.says("waiting")
     monkeypatch.setattr(lock_folder.os, "link", no_room)
     told: list[str] = []
-    with pytest.raises(RunError, match="asked earlier"), lease(pool, 1, 0.5, told.append):
+    with pytest.raises(RunError, match="queued before"), lease(pool, 1, 0.5, told.append):
         pass
     whole.kill()
     with lease(pool, 1, 60):

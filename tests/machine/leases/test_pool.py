@@ -110,7 +110,7 @@ def test_only_gpus_that_perfgate_was_given_are_leased_under_the_names_given(
         assert all_three.env["CUDA_VISIBLE_DEVICES"] == "6,2,5"
     with lease(pool, 2) as two:
         assert two.env["CUDA_VISIBLE_DEVICES"] == "6,2"
-    with pytest.raises(InputError, match="more GPUs are asked for"), lease(pool, 4):
+    with pytest.raises(InputError, match="more GPUs are requested"), lease(pool, 4):
         pass
 
 
@@ -147,9 +147,9 @@ def test_a_whole_node_is_not_passed_by_small_ones(pool, start, locks) -> None:
     whole = start("holder", 8, "whole", 60)
     whole.says("waiting for the whole node (8 GPUs): GPU 0 is held by")
     for _ in range(20):  # a stream of small ones, each of which could have a free GPU
-        assert "asked earlier: run 20261121-090000-1" in refusal(pool, 1)
+        assert "queued before: run 20261121-090000-1" in refusal(pool, 1)
     small = start("holder", 1, "part", 60)
-    small.says("waiting for 1 GPU: asked earlier:")
+    small.says("waiting for 1 GPU: queued before:")
     assert len(waiting(locks)) == 2
     first.let_go()
     whole.says("got 0,1,2,3,4,5,6,7")
@@ -171,7 +171,7 @@ def test_a_whole_node_is_not_passed_by_those_with_other_gpus(start) -> None:
     start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "7"}).says("got 7")
     start("holder", 1, "whole", 60, env={"CUDA_VISIBLE_DEVICES": "0"}).says("waiting")
     other = start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "6"})
-    other.says("error gpus_busy: 1 GPU did not become free in 0 s: asked earlier:")
+    other.says("error gpus_busy: 1 GPU did not become free in 0 s: queued before:")
 
 
 def test_the_order_is_the_order_of_asking(start) -> None:
@@ -192,7 +192,7 @@ def test_a_killed_waiter_loses_its_place(pool, start, locks) -> None:
     start("holder", 1, "part", 0).says("got 0")
     whole = start("holder", 8, "whole", 60)
     whole.says("waiting")
-    assert "asked earlier" in refusal(pool, 1)
+    assert "queued before" in refusal(pool, 1)
     whole.kill()
     with lease(pool, 1) as mine:
         assert words(mine) == "1"
@@ -252,7 +252,7 @@ def test_nonsense_in_a_lock_is_told_as_nobodys_name(pool, start, locks) -> None:
     for number, text in enumerate(("", "{", "[]", '{"pid": "x"}', "\x1b[2J", "\xff")):
         (locks / f"fake-gpu-{number}.lock").write_text(text)
     message = refusal(pool, 8)
-    assert "GPUs 0-5 are held by somebody who left no name" in message
+    assert "GPUs 0-5 are held by an unknown holder" in message
     assert "GPUs 6-7 are held by run 20261121-090000-1" in message
 
 

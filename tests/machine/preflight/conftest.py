@@ -1,4 +1,4 @@
-"""What the tests of the preflight share: made-up GPUs, each told by what is not well of it."""
+"""What the tests of the preflight share: simulated GPUs, each told by what is not well of it."""
 
 from collections.abc import Callable
 

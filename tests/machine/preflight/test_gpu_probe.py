@@ -143,7 +143,7 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
 def test_made_up_gpus_are_not_asked(install, monkeypatch: pytest.MonkeyPatch) -> None:
     install({})
     monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
-    assert look(8) == Unreadable("the GPUs are made up (PERFGATE_FAKE_GPUS)")
+    assert look(8) == Unreadable("the GPUs are simulated (PERFGATE_FAKE_GPUS)")
 
 
 def test_without_a_driver(install) -> None:

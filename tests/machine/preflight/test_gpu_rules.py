@@ -57,13 +57,13 @@ TABLE = [
         "clocks",
         {"asked_mhz": 1200},
         "warning",
-        "applications are given 1200 MHz, by default 1980 MHz",
+        "the applications clock is 1200 MHz, by default 1980 MHz",
     ),
     (
         "clocks",
         {"reasons": 0x2, "sm_mhz": 1200},
         "warning",
-        "1200 of 1980 MHz, held by what applications are given",
+        "1200 of 1980 MHz, limited by the applications clock",
     ),
     ("clocks", {"asked_mhz": NO, "asked_mhz_default": NO}, "ok", "at most 1980 MHz, idle now"),
     ("clocks", {"sm_mhz": NO}, "unknown", "Not Supported"),
@@ -95,7 +95,7 @@ TABLE = [
     ("links", {}, "ok", "18 up"),
     ("links", {"links": (True, False, True)}, "warning", "1 of 3 down (1)"),
     ("links", {"links": (False, False)}, "failed", "2 of 2 down (0, 1)"),
-    ("links", {"links": ()}, "unknown", "NVML tells of no NVLink"),
+    ("links", {"links": ()}, "unknown", "NVML reports no NVLink"),
     ("links", {"links": NO}, "unknown", "Not Supported"),
 ]
 

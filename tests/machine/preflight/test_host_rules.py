@@ -120,7 +120,7 @@ def test_every_rule_has_rows() -> None:
             Disk(Path("/hub"), 300 * GIB),
             None,
             "unknown",
-            "300.0 GiB free in /hub, 0 MiB of the model; how large the model is, nothing says",
+            "300.0 GiB free in /hub, 0 MiB of the model; the size of the model is unknown",
         ),
         (Disk(Path("/hub"), NO), 395, "unknown", "no such file"),
     ],

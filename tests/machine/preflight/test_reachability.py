@@ -110,7 +110,7 @@ def test_slurm(ping: Answer, outcome: str) -> None:
             ("a", "b"),
             None,
             "unknown",
-            "a, b: asked only with --reach, as that touches other machines",
+            "a, b: checked only with --reach, which contacts other machines",
         ),
     ],
 )

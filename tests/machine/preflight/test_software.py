@@ -27,7 +27,7 @@ def of(name: str, checks: tuple[Check, ...]) -> Check:
 
 
 WRONG = InputError(
-    "the folder of weights is not complete",
+    "the folder of weights is incomplete",
     file=Path("/models/small"),
     field="small.model.weights.shards",
     found="3 files",
@@ -80,7 +80,7 @@ def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> No
         ("model", "ok"),
         ("options", "unknown"),
     ]
-    assert checks[1].found == "the engine tells no version"
+    assert checks[1].found == "the engine reports no version"
 
 
 def test_an_input_error_keeps_its_parts() -> None:
@@ -90,8 +90,7 @@ def test_an_input_error_keeps_its_parts() -> None:
     assert asked(SoftwareCheck("model", "weights", wrong), tools(Made())) == Check(
         "model",
         "failed",
-        "/models/small: small.model.weights.shards: the folder of weights is not complete "
-        "(3 files)",
+        "/models/small: small.model.weights.shards: the folder of weights is incomplete (3 files)",
         "4 shards",
         "fetch it again",
     )
@@ -101,7 +100,7 @@ def test_a_model_from_the_hub_says_so() -> None:
     engine = Made(model={"name": "lab/Small-1B", "source": "hub"})
     found = of("model", judge_software(tools(engine)))
     assert found.outcome == "unknown"
-    assert found.found == "lab/Small-1B comes from the hub: there is no folder to look at"
+    assert found.found == "lab/Small-1B comes from the hub: there is no local folder to check"
 
 
 def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:

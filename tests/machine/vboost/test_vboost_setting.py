@@ -63,7 +63,7 @@ def test_without_the_right_nothing_changes_and_that_is_said(smi: Smi) -> None:
     with pytest.raises(NotPermitted) as caught, boosted(4):
         pytest.fail("the block must not run")
     assert "not permitted" in caught.value.message
-    assert caught.value.hint == "run as root or without vboost"
+    assert caught.value.hint == "requires root; or run without vboost"
     assert "Insufficient Permissions" in caught.value.evidence[0]
     assert smi.calls == ["-l", "-i 0 --vboost 4", "-l"]
 

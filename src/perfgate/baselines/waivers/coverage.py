@@ -75,7 +75,7 @@ def _waived(judgement: Judgement, waivers: Sequence[Waiver], today: date) -> Jud
 
 def _sentence(waiver: Waiver) -> str:
     return (
-        f"let through by {waiver.owner} up to a loss of {limit_of(waiver)}, "
+        f"waived by {waiver.owner} up to a loss of {limit_of(waiver)}, "
         f"until {waiver.last_day}: "
         f"{waiver.reason.rstrip('.')} ({waiver.link})"
     )

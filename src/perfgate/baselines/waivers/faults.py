@@ -131,9 +131,9 @@ def _unmatched(field: str, found: str, those: Iterable[str]) -> _Wrong:
     if len(there) > _MOST_TOLD:
         expected = "an id that `perfgate scenarios list` shows"
     return _Wrong(
-        "the waiver is for nothing that the suite judges",
+        "the waiver matches nothing that the suite judges",
         found,
-        f"did you mean {close[0]}?" if close else "correct it, or take the waiver out",
+        f"did you mean {close[0]}?" if close else "correct it, or remove the waiver",
         field,
         expected,
     )
@@ -141,9 +141,9 @@ def _unmatched(field: str, found: str, those: Iterable[str]) -> _Wrong:
 
 def _expired(waiver: Waiver, today: date) -> _Wrong:
     return _Wrong(
-        "the waiver has ended",
+        "the waiver has expired",
         f"last day {waiver.last_day}, today is {today}",
-        "take it out, or give it a later last_day if its reason still holds",
+        "remove it, or give it a later last_day if its reason still holds",
     )
 
 
@@ -180,7 +180,7 @@ def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> _Wrong | None:
     return _Wrong(
         "the loss exceeds the waiver",
         "; ".join(found),
-        "mend the loss; raise at_most only if the owner accepts it",
+        "fix the loss; raise at_most only if the owner accepts it",
         "at_most",
         f"at most {limit_of(waiver)}",
     )
@@ -198,7 +198,7 @@ def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> _
         for label, one in judged
     ]
     return _Wrong(
-        "the waiver lets nothing through: no loss is proved any more",
+        "the waiver is no longer needed: no loss is proved any more",
         "; ".join(found),
         "take it out",
     )

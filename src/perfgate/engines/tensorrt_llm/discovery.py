@@ -48,8 +48,8 @@ def installed(locations: Locations) -> EngineBuild:
     if version is None:
         raise MissingProgram(
             f"TensorRT-LLM is not installed: neither {TRTLLM_BENCH.executable} nor the package "
-            f"tensorrt_llm tells a version, and {VERSION_VARIABLE} is not set; run inside its "
-            f"release container, say where its programs are with {TRTLLM_BENCH.variable} and "
+            f"tensorrt_llm reports a version, and {VERSION_VARIABLE} is not set; run inside its "
+            f"release container, name its programs in {TRTLLM_BENCH.variable} and "
             f"{TENSORRT_LLM_PYTHON.variable}, or give --engine-version"
         )
     return EngineBuild("tensorrt-llm", version, _commit(locations) or version)

@@ -65,7 +65,7 @@ def verify(build: EngineBuild, commands: Iterable[Command], locations: Locations
             known = options_in_help(said)
             if not known:
                 raise InputError(
-                    f"{call.program} does not tell its options",
+                    f"{call.program} does not list its options",
                     field=shlex.join(call.help),
                     found=_last_line(said),
                     expected="a list of options",

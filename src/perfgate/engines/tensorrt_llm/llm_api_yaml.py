@@ -163,5 +163,5 @@ def _no_key(scenario: Scenario, field: str, value: object, release: Release) -> 
         f"engine.settings.{field}",
         value,
         release,
-        f"no {field}: this release has no key for it that perfgate knows",
+        f"no {field}: perfgate knows no key for it in this release",
     )

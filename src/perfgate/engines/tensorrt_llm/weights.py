@@ -70,7 +70,7 @@ def _check_shards(scenario: Scenario, folder: Path, shards: list[Path]) -> None:
     if len(shards) != asked.shards:
         missing = _missing(shards, asked.shards)
         raise InputError(
-            "the folder of weights is not complete",
+            "the folder of weights is incomplete",
             file=folder,
             field=f"{scenario.id}.model.weights.shards",
             found=f"{len(shards)} files *.safetensors" + (f"; no {missing}" if missing else ""),

@@ -17,12 +17,12 @@ _MEANINGS = (
     (
         r"permission denied.{0,80}docker|docker.{0,80}permission denied",
         "config_error",
-        "this user may not use Docker: have them added to the group docker",
+        "this user may not use Docker: add the user to the group docker",
     ),
     (
         r"cannot connect to the docker daemon|connection refused|no such host|i/o timeout",
         "config_error",
-        "is the daemon running? `docker version` must tell of a server",
+        "is the daemon running? `docker version` must show a server",
     ),
     (
         r"could not select device driver|nvidia-container|unknown or invalid runtime|cdi device",

@@ -53,7 +53,7 @@ def image_of(scenario: Scenario, site: DockerSite, version: str | None) -> str:
             "no image is known for the engine",
             file=scenario.file,
             field=f"{scenario.id}.engine",
-            found=f"{scenario.engine.name}, of no release that is said",
+            found=f"{scenario.engine.name}, release unknown",
             expected=f"{_ENGINE} and a release, or an image by name",
             hint="give --engine-version, or docker.image in site.yaml",
         )
@@ -105,7 +105,7 @@ def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
             if ended.reason == "total":
                 raise RunError(
                     "config_error",
-                    f"the image {image} did not arrive in {within_s:g} s",
+                    f"the image {image} was not pulled in {within_s:g} s",
                     evidence=job.tail(3),
                     hint="pull it by hand, or raise docker.pull_s in site.yaml",
                 )

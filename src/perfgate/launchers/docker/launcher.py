@@ -64,7 +64,7 @@ class DockerLauncher(Launcher):
         image = self._images.get(scenario.id) or image_of(scenario, self._site, None)
         server = server_version()
         for orphan in remove_orphans():
-            request.tell(f"removed {orphan}, whose perfgate is gone")
+            request.tell(f"removed {orphan}, whose perfgate process has ended")
         docker_facts: Json = {
             **fetched(image, self._site, request.tell),
             "network": self._site.network,
@@ -107,6 +107,6 @@ class DockerLauncher(Launcher):
             try:
                 remove(of_start(start))
             except (RunError, MissingProgram) as error:
-                tell(f"containers may be left, which the next run removes: {error}")
+                tell(f"containers may remain; the next run removes them: {error}")
             finally:
                 guard.stop(0.0)

@@ -1,4 +1,4 @@
-"""Whose a container is: labels that tell perfgate's, and those whose perfgate is gone."""
+"""Whose a container is: labels that tell perfgate's, and those whose perfgate process has ended."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def of_start(start: str) -> tuple[str, ...]:
 
 
 def remove_orphans() -> tuple[str, ...]:
-    """Remove the containers of this machine whose perfgate is gone; their names.
+    """Remove the containers of this machine whose perfgate process has ended; their names.
 
     Raises:
         RunError, MissingProgram: Docker does not answer.

@@ -109,7 +109,7 @@ class DockerPlacement(Placement):
             if ended is not None and ended.status == _KILLED and self._was_full(job):
                 return RunError(
                     "oom",
-                    f"{job.name} was killed: its container had no memory left",
+                    f"{job.name} was killed: its container ran out of memory",
                     evidence=error.evidence,
                     hint="raise or leave out --memory among docker.options in site.yaml",
                 )

@@ -81,7 +81,7 @@ class LocalJob(Job):
         if not self._told:
             raise RunError(
                 "killed" if self._deaf else "hang",
-                f"the process that should start {call['argv'][0]} "
+                f"the process that starts {call['argv'][0]} "
                 + ("ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"),
                 evidence=self.tail(5),
             )
@@ -164,7 +164,9 @@ class LocalJob(Job):
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
             raise
         if ended is None:
-            raise RunError("hang", f"{self.name} and its warden (pid {self._warden.pid}) stay")
+            raise RunError(
+                "hang", f"{self.name} and its warden (pid {self._warden.pid}) could not be killed"
+            )
         return ended
 
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:

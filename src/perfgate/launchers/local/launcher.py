@@ -151,7 +151,7 @@ def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:
         what = "is not executable" if path.exists() else "does not exist"
         raise MissingProgram(f"cannot start {program}: {path} {what}")
     if shutil.which(program, path=env.get("PATH", os.defpath)) is None:
-        raise MissingProgram(f"cannot start {program}: it is nowhere on PATH ({env.get('PATH')})")
+        raise MissingProgram(f"cannot start {program}: not found on PATH ({env.get('PATH')})")
 
 
 def _start_error(program: str, answer: Mapping[str, Any]) -> PerfgateError:

@@ -93,7 +93,7 @@ def chosen_hosts(
         tried = [host for host in hosts if host not in left_out]
         if len(tried) < needed:
             told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
-            raise RunError("mpi", f"too few hosts are reached: {told}", hint=_NOT_REACHED)
+            raise RunError("mpi", f"too few hosts can be reached: {told}", hint=_NOT_REACHED)
         with ExitStack() as stack, ExitStack() as unused:
             locks = _taken(folder, tried, request, site, mark, stack)
             for lock in locks:
@@ -105,7 +105,7 @@ def chosen_hosts(
                     yield locks
                 return
         for host, why in failed.items():
-            request.tell(f"{host.name} is left out: {why}")
+            request.tell(f"{host.name} is skipped: {why}")
         left_out |= failed
 
 
@@ -182,7 +182,7 @@ def _in_words(hosts: Sequence[Host], folder: LockFolder) -> str:
             told.append(
                 f"{host.name} is held by {Holder.read(_read(text).get('holder')) or UNNAMED}"
             )
-    return "; ".join(told) or "others have not let go of them yet"
+    return "; ".join(told) or "others have not released them yet"
 
 
 def _file(host: Host) -> str:
@@ -216,7 +216,7 @@ def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:
 
 def _too_few(names: Sequence[str], needed: int) -> InputError:
     return InputError(
-        "not all hosts are known",
+        "too few hosts are named",
         field="mpirun.hosts",
         found=" ".join(names) or "nothing",
         expected=f"{needed} different hosts, the server's first",

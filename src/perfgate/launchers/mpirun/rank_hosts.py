@@ -28,7 +28,7 @@ class RankHosts:
             try:
                 return self._reach.look(host, *words, seconds=seconds)
             except (Unreachable, HostUnfit) as error:
-                raise RunError("mpi", f"{host.name} could not be asked: {error}") from error
+                raise RunError("mpi", f"{host.name} could not be queried: {error}") from error
 
         return "\n".join(self._all(ask))
 

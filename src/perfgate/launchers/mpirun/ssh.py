@@ -107,7 +107,7 @@ class HostQuery:
             raise Unreachable(answer.why)
         said = " ".join((answer.stderr.strip() or answer.stdout.strip()).split())
         if answer.status == SSH_FAILED and not host.here:
-            raise Unreachable(said or "ssh failed without a word")
+            raise Unreachable(said or "ssh failed without a message")
         if not answer.is_good:
             raise HostUnfit(said or f"exit status {answer.status}")
         return answer.stdout

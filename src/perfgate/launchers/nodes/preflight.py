@@ -100,7 +100,7 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
     if ended.reason == "total":
         raise RunError(
             "hang",
-            f"perfgate doctor gave no answer on {node} in {DOCTOR_S:.0f} s",
+            f"perfgate doctor did not answer on {node} in {DOCTOR_S:.0f} s",
             evidence=job.tail(5),
         )
     try:
@@ -110,8 +110,7 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
     if ended.status not in _ANSWERED or not isinstance(answer, dict) or "checks" not in answer:
         raise RunError(
             "config_error",
-            f"{node} could not be asked whether it is fit: perfgate doctor ended with status "
-            f"{ended.status}",
+            f"{node} could not be checked: perfgate doctor ended with status {ended.status}",
             evidence=job.tail(5),
             hint=SAME_PATH,
         )

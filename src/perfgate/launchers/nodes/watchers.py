@@ -79,7 +79,7 @@ def _ended(jobs: Mapping[str, Job], grace_s: float) -> dict[str, Conditions]:
         except (PerfgateError, OSError, ValueError) as error:
             return _failed(error)
         if not told and ended.reason == "stopped":
-            return not_watched(f"the watch did not begin in {BEGUN_S:.0f} s")
+            return not_watched(f"the watch did not start in {BEGUN_S:.0f} s")
         said = [f": {line}" for line in job.tail(2) if line != node_watch.WATCHES][-1:]
         return not_watched("".join([f"the watch ended with status {ended.status}", *said]))
 

@@ -92,7 +92,7 @@ def _refused(said: str, *, late: bool) -> RunError:
         failure = "pending_too_long" if late else "config_error"
     return RunError(
         failure,
-        "the container of site.yaml (slurm.container) cannot be had: "
+        "the container of site.yaml (slurm.container) is not available: "
         + ("no node had it in time" if late else "srun failed"),
         evidence=tuple(said.splitlines()[-5:]),
         hint="try `srun --container-image=IMAGE true` with that image",

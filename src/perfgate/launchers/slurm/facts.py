@@ -15,9 +15,9 @@ _ENDS = {
     "CANCELLED": ("job_cancelled", "it was cancelled, and not by perfgate"),
     "DEADLINE": ("job_time_limit", "it reached its deadline"),
     "NODE_FAIL": ("node_failed", "a node of it failed"),
-    "OUT_OF_MEMORY": ("oom", "it was over its memory"),
+    "OUT_OF_MEMORY": ("oom", "it exceeded its memory"),
     "PREEMPTED": ("preempted", "another job took its nodes"),
-    "REVOKED": ("job_cancelled", "its cluster gave it to another one"),
+    "REVOKED": ("job_cancelled", "it was moved to another cluster"),
     "TIMEOUT": ("job_time_limit", "it reached its time limit"),
 }
 
@@ -103,7 +103,7 @@ def cause_of(facts: JobFacts, error: RunError | None = None) -> RunError:
     if facts.restarts or facts.waits:
         failure, what = "requeued", "it was put back into the queue"
     else:
-        otherwise = ("job_ended", "it ended though nothing had asked for it")
+        otherwise = ("job_ended", "it ended unexpectedly")
         failure, what = _ENDS.get(facts.state, otherwise)
     if facts.state == "FAILED" and "aunch" in facts.reason:  # JobLaunchFailure, launch failed …
         failure, what = "boot_failed", "a node could not start it"

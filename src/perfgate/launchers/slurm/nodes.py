@@ -139,5 +139,5 @@ def _who(turn: _Lock, locks: dict[str, _Lock]) -> str:
         if lock.file is None and (holder := lock.holder()) is not None
     ]
     if turn.file is None and (first := turn.holder()) is not None:
-        told.append(f"before us: {first}")
-    return "; ".join(told) or "somebody else's locks have not all been let go of yet"
+        told.append(f"queued before: {first}")
+    return "; ".join(told) or "locks of others have not all been released yet"

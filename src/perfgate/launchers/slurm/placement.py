@@ -127,7 +127,7 @@ class SlurmPlacement(NodesPlacement):
             return self._cause(facts, error)
         if lost is not None:
             self._failed((lost,))
-            message = f"nothing can be started on {lost}: {error.message}"
+            message = f"programs cannot be started on {lost}: {error.message}"
             return RunError("node_failed", message, evidence=error.evidence)
         if any(map(is_unreached, error.evidence)):
             message = f"no controller answered srun: {error.message}"

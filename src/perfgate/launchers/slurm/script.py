@@ -186,7 +186,7 @@ def as_ranks(
     rank (`mpirun -x`) is in the environment of srun, and so in that of the ranks.
 
     Raises:
-        InputError: the GPUs do not spread evenly over the nodes.
+        InputError: the GPUs cannot be divided evenly among the nodes.
         MissingProgram: a program is not here (never on paper).
     """
     launch = scenario.launch

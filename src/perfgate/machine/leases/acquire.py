@@ -78,7 +78,7 @@ def _who_is_here(folder: LockFolder, request: LeaseRequest) -> tuple[str, ...]:
             who = str(holder_in(text) or UNNAMED)
             by_holder.setdefault(who, []).append(labels.get(name) or _key(name, request))
     held_by = [f"{_listed(labels)} held by {who}" for who, labels in by_holder.items()]
-    return tuple(held_by) or ("somebody else's locks have not all been let go of yet",)
+    return tuple(held_by) or ("locks of others have not all been released yet",)
 
 
 def _machine(request: LeaseRequest) -> str:

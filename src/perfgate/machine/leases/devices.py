@@ -22,8 +22,8 @@ class Device:
         key: its name among the locks; by UUID, so that all users and containers mean the same.
         word: its name in CUDA_VISIBLE_DEVICES, as perfgate was given it.
         label: its name in messages: NVML's index, or the beginning of its UUID.
-        name: its model; of made-up GPUs "made-up GPU".
-        uuid: its unique name; empty for a made-up GPU.
+        name: its model; of simulated GPUs "simulated GPU".
+        uuid: its unique name; empty for a simulated GPU.
     """
 
     key: str
@@ -62,7 +62,7 @@ def visible_devices(environ: Mapping[str, str]) -> Devices:
     visible = environ.get(VISIBLE)
     if environ.get(FAKE):
         made_up = tuple(
-            Device(f"gpu-{number}", str(number), str(number), "made-up GPU")
+            Device(f"gpu-{number}", str(number), str(number), "simulated GPU")
             for number in range(_count(environ[FAKE]))
         )
         return Devices(_chosen(made_up, visible), visible is not None, made_up=True)

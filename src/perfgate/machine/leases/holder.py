@@ -14,7 +14,7 @@ import msgspec
 
 from perfgate.core.process_identity import began, lives, pid_namespace
 
-UNNAMED = "somebody who left no name"
+UNNAMED = "an unknown holder"
 _LONGEST = 120  # characters of one field; another user may have written anything
 
 

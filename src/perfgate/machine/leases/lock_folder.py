@@ -161,7 +161,7 @@ def open_folder(environ: Mapping[str, str]) -> LockFolder:
             if folder.is_symlink() or not folder.is_dir():
                 raise _unusable(folder, "it is not a folder") from None
         except OSError as error:
-            raise _unusable(folder, f"it cannot be made: {error.strerror}") from error
+            raise _unusable(folder, f"it cannot be created: {error.strerror}") from error
     kind = _file_system(folder)
     if kind in _NETWORK:
         raise _unusable(

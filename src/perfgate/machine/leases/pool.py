@@ -38,7 +38,7 @@ class Lease:
     Attributes:
         gpus: the GPUs, in the order in which the program sees them; none for the CPU.
         env: what its programs must have in their environment.
-        synthetic: the GPUs are made up; whatever is measured on them is no measurement.
+        synthetic: the GPUs are simulated; whatever is measured on them is no measurement.
         notes: what could not be made sure of.
         waited_s: how long it took to get them.
     """
@@ -91,7 +91,7 @@ class GpuPool:
 
     @property
     def synthetic(self) -> bool:
-        """Whether the GPUs are made up."""
+        """Whether the GPUs are simulated."""
         return self.devices.made_up
 
     @contextmanager
@@ -245,7 +245,7 @@ class _Waiting:
         raise RunError(
             FAILURE,
             f"{self.request} did not become free in {self.waited_s:.0f} s: {'; '.join(why)}",
-            hint="wait until they are done or ask whose they are; who has the locks open: "
+            hint="wait until they are done, or contact their owners; who has the locks open: "
             f"`fuser -v {self.folder.path}/*.lock`, who is on the GPUs: `nvidia-smi`",
         )
 
@@ -259,4 +259,4 @@ class _Waiting:
 
 def _in_the_queue(earlier: Sequence[str]) -> tuple[str, ...]:
     more = f" (and {len(earlier) - 1} more)" if len(earlier) > 1 else ""
-    return (f"asked earlier: {earlier[0]}{more}",)
+    return (f"queued before: {earlier[0]}{more}",)

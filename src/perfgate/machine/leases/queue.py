@@ -92,7 +92,7 @@ def _hindrance(text: str, request: LeaseRequest) -> str:
         words = "".join(one for one in str(wanted["words"])[:60] if one.isprintable())
     except (ValueError, KeyError, TypeError):
         return UNNAMED
-    return f"{holder or UNNAMED}, who wants {words}"
+    return f"{holder or UNNAMED}, waiting for {words}"
 
 
 def _number(name: str) -> int:

@@ -15,7 +15,7 @@ class LeaseRequest:
         count: how many GPUs; 0: the CPU.
         candidates: the GPUs of which these may be.
         alone: nobody else may hold anything meanwhile: a whole node, or the CPU.
-        world: what the names of its locks begin with; made-up GPUs have locks of their own.
+        world: what the names of its locks begin with; simulated GPUs have locks of their own.
     """
 
     count: int
@@ -60,7 +60,7 @@ def request_for(
     candidates = tuple(gpu for gpu in devices.gpus if fits is None or fits(gpu.name))
     if count < 0 or len(candidates) < count:
         raise InputError(
-            "more GPUs are asked for than perfgate may use here",
+            "more GPUs are requested than perfgate may use here",
             found=", ".join(f"GPU {gpu.label} ({gpu.name})" for gpu in devices.gpus)
             or f"none ({devices.note or 'CUDA_VISIBLE_DEVICES names none'})",
             expected=f"{count}, of the scenario's model",

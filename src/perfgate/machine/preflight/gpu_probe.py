@@ -27,7 +27,7 @@ def look_at_gpus(
     """
     devices = Devices(tuple(leased), True) if leased is not None else visible_devices(os.environ)
     if devices.made_up:
-        return Unreadable("the GPUs are made up (PERFGATE_FAKE_GPUS)")
+        return Unreadable("the GPUs are simulated (PERFGATE_FAKE_GPUS)")
     if devices.hangs:
         return Unreadable(devices.note, "hangs")
     chosen = [gpu for gpu in devices.gpus if is_model(gpu.name)][:wanted]

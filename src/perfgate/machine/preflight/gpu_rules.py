@@ -54,7 +54,9 @@ def split(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001 - all rules are
     return Finding("failed", "split (MIG)") if known(gpu.is_split) else Finding("ok", "whole")
 
 
-@rule(GPU_RULES, "gpu processes", "nobody else", "wait until they end, or ask their owners")
+@rule(
+    GPU_RULES, "gpu processes", "no other process", "wait until they end, or contact their owners"
+)
 def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Anybody there before the start disturbs the measurement."""
     users = known(gpu.processes)
@@ -125,11 +127,11 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     now, most = known(gpu.sm_mhz), known(gpu.sm_mhz_most)
     asked, usual = gpu.asked_mhz, gpu.asked_mhz_default
     if isinstance(asked, int) and isinstance(usual, int) and asked < usual:
-        return Finding("warning", f"applications are given {asked} MHz, by default {usual} MHz")
+        return Finding("warning", f"the applications clock is {asked} MHz, by default {usual} MHz")
     reasons = known(gpu.reasons)
     text = f"{now} of {most} MHz"
     if reasons & _ASKED:
-        return Finding("warning", f"{text}, held by what applications are given")
+        return Finding("warning", f"{text}, limited by the applications clock")
     if reasons & IDLE:
         return Finding("ok", f"at most {most} MHz, idle now")
     if not reasons and now < NEAR_MOST * most:
@@ -141,7 +143,7 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     GPU_RULES,
     "gpu throttling",
     "not slowed down",
-    "let it cool; look at cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
+    "let it cool; check cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
 )
 def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """Heat, power brake, hardware protection; a power cap is a GPU's normal life."""
@@ -171,7 +173,7 @@ def persistence(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     GPU_RULES,
     "gpu temperature",
     f"more than {CLOSE_C} °C before it slows down",
-    "let it cool; look at fans and neighbours",
+    "let it cool; check fans and neighbours",
 )
 def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     """What is left until the GPU slows itself down, before any load of ours."""
@@ -195,7 +197,7 @@ def links(gpu: GpuFacts, need: Need) -> Finding | None:
         return None
     ups = known(gpu.links)
     if not ups:
-        return Finding("unknown", "NVML tells of no NVLink")
+        return Finding("unknown", "NVML reports no NVLink")
     down = [str(number) for number, is_up in enumerate(ups) if not is_up]
     if not down:
         return Finding("ok", f"{len(ups)} up")

@@ -29,7 +29,7 @@ def judge_host(host: HostFacts, need: Need) -> tuple[Check, ...]:
     HOST_RULES,
     "run folder",
     f"{gib(WELL_FREE)} free",
-    "free space there, or name another folder with --run-dir",
+    "free disk space, or choose another folder with --run-dir",
 )
 def run_folder(host: HostFacts, need: Need) -> Finding:  # noqa: ARG001 - all are called alike
     """Room for the run's own files."""
@@ -40,7 +40,7 @@ def run_folder(host: HostFacts, need: Need) -> Finding:  # noqa: ARG001 - all ar
     HOST_RULES,
     "own store",
     f"{gib(WELL_FREE)} free",
-    "free space there, or name another folder with PERFGATE_HOME",
+    "free disk space, or choose another folder with PERFGATE_HOME",
 )
 def store(host: HostFacts, need: Need) -> Finding:  # noqa: ARG001
     """Room for what is kept: tokenizers, synthetic datasets, own baselines."""
@@ -112,7 +112,7 @@ def date(host: HostFacts, need: Need) -> Finding:  # noqa: ARG001
     return Finding("ok" if is_sane else "failed", f"the year {host.year}")
 
 
-@rule(HOST_RULES, "model cache", hint="free space there, or name another folder with HF_HOME")
+@rule(HOST_RULES, "model cache", hint="free disk space, or choose another folder with HF_HOME")
 def model_cache(host: HostFacts, need: Need) -> Finding | None:
     """Room for the part of the weights that would still have to be fetched."""
     if host.hub is None:
@@ -120,7 +120,7 @@ def model_cache(host: HostFacts, need: Need) -> Finding | None:
     free, held = known(host.hub.free_bytes), host.hub.held_bytes
     text = f"{gib(free)} free in {host.hub.folder}, {gib(held)} of the model"
     if need.weights_bytes is None:
-        return Finding("unknown", f"{text}; how large the model is, nothing says")
+        return Finding("unknown", f"{text}; the size of the model is unknown")
     missing = max(0, need.weights_bytes - held)
     expected = f"room for the missing {gib(missing)} of the weights"
     return Finding("failed" if free < missing else "ok", text, expected)

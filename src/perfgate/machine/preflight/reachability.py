@@ -62,12 +62,12 @@ def judge_slurm(ping: Answer) -> Check:
 
 def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Answer] | None) -> Check:
     """The hosts of `mpirun`; nobody was asked where `replies` is None."""
-    name, expected = "hosts", f"{wanted} hosts that this user can log in to without a question"
+    name, expected = "hosts", f"{wanted} hosts that this user can log in to without a prompt"
     if len(hosts) < wanted:
         named = ", ".join(hosts) or "none"
         return Check(name, "failed", f"{named} in PERFGATE_HOSTS", expected, _NAME_THEM)
     if replies is None:
-        asked = f"{', '.join(hosts)}: asked only with --reach, as that touches other machines"
+        asked = f"{', '.join(hosts)}: checked only with --reach, which contacts other machines"
         return Check(name, "unknown", asked, expected)
     silent = {host: reply for host, reply in replies.items() if reply.status != 0}
     if silent:
@@ -86,7 +86,7 @@ def judge_docker(version: Answer) -> Check:
     found = " ".join(version.text.split()) or "no output"
     if version.status == 0:
         return Check(name, "ok", f"Docker {found}", expected)
-    hint = "start the daemon, or have this user added to the group docker"
+    hint = "start the daemon, or add this user to the group docker"
     return Check(name, "failed", found, expected, hint)
 
 

@@ -45,7 +45,7 @@ def judge_software(tools: Toolchain, *, contained: bool = False) -> tuple[Check,
         """Why it cannot be asked; empty where it can."""
         if contained:
             return "it is in the container" if question.of_engine else ""
-        return "the engine tells no version" if question.of_build and not has_build else ""
+        return "the engine reports no version" if question.of_build and not has_build else ""
 
     return tuple(
         Check(question.name, "unknown", why, question.expected)
@@ -123,7 +123,7 @@ def _model(tools: Toolchain) -> Finding:
     facts = tools.model_facts
     name = str(facts.get("file") or facts.get("name") or tools.scenario.model.name)
     if facts.get("source") == "hub":
-        return Finding("unknown", f"{name} comes from the hub: there is no folder to look at")
+        return Finding("unknown", f"{name} comes from the hub: there is no local folder to check")
     size, shards = facts.get("bytes"), facts.get("shards")
     parts = [name]
     parts += [f"{shards} shards"] if shards is not None else []
@@ -139,7 +139,7 @@ def _options(tools: Toolchain) -> str:
 
 SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck(
-        "engine", "the engine, able to do what the scenario asks", _engine, of_engine=True
+        "engine", "an engine that supports what the scenario needs", _engine, of_engine=True
     ),
     SoftwareCheck(
         "programs", "clients and evaluators installed", _programs, of_build=True, of_engine=True

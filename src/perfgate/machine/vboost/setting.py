@@ -90,7 +90,7 @@ class _Keeper:
             NotPermitted, RunError: it is not.
         """
         if not self._hear():
-            raise RunError(FAILURE, "the process that sets vboost was ended before it had done so")
+            raise RunError(FAILURE, "the process that sets vboost ended before it was set")
 
     def let_go(self) -> None:
         """Have it put back what was there, and wait until that is done.

@@ -88,7 +88,7 @@ def _set(level: int, gpus: Sequence[str]) -> None:
             FAILURE,
             "setting vboost is not permitted",
             evidence=evidence,
-            hint="run as root or without vboost",
+            hint="requires root; or run without vboost",
         )
     raise RunError(
         FAILURE,
@@ -105,7 +105,7 @@ def _verify(wanted: Mapping[str, int]) -> None:
         levels_now = ", ".join(f"GPU {gpu}: {present[gpu]}, not {wanted[gpu]}" for gpu in other)
         raise RunError(
             FAILURE,
-            f"nvidia-smi said that vboost is set, but it is not: {levels_now}",
+            f"nvidia-smi reported vboost as set, but it is not: {levels_now}",
             hint="nvidia-smi boost-slider -l shows what is set",
         )
 
