@@ -23,7 +23,7 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 
 WELL = Check("ports", "ok", "28,000 free")
-FULL = Check("run folder", "failed", "0.1 GiB free", hint="name another folder with --run-dir")
+FULL = Check("run folder", "failed", "0.1 GiB free", hint="choose another folder with --run-dir")
 H200 = building.machine("NVIDIA H200", "NVIDIA H200")
 
 

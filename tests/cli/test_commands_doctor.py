@@ -16,7 +16,7 @@ REPORT = PreflightReport(
     (
         Check("gpus", "ok", "8×NVIDIA B200: 0, 1", "8×B200"),
         Check("gpu persistence", "warning", "GPU 1: off", "persistence mode on", "-pm 1 as root"),
-        Check("hosts", "unknown", "asked only with --reach"),
+        Check("hosts", "unknown", "checked only with --reach"),
     ),
     {"driver": "580.65.06"},
     ("0", "1"),
@@ -114,7 +114,7 @@ h200-serve on node7
 check            outcome  found
 gpus             ok       8×NVIDIA B200: 0, 1
 gpu persistence  warning  GPU 1: off
-hosts            unknown  asked only with --reach
+hosts            unknown  checked only with --reach
 
 gpu persistence: warning
   found: GPU 1: off
@@ -196,7 +196,8 @@ def test_engines_of_ones_own_are_imported(
     words = ["doctor", "--scenario", "h200-serve", "--import"]
     assert main([*words, "engines_of_mine"]) == 0
     assert "here they are" in capsys.readouterr().out
-    assert main([*words, "no_such_engines"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, "no_such_engines"])
     assert "PYTHONPATH must name its folder" in capsys.readouterr().err
 
 

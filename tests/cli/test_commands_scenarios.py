@@ -2,6 +2,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pytest
 import yaml
 
 from perfgate.cli.main import main
+from perfgate.clients.base import client
+from perfgate.engines.base import engine
+from perfgate.evaluators.base import evaluator
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -57,6 +61,9 @@ class TestList:
         [
             (["-m", "serving"], ["h200-serve", "local-smollm2-serve"]),
             (["-m", "serving", "-m", "cpu"], ["local-smollm2-serve"]),
+            (["-m", "serving and not (cpu or weekly)"], ["h200-serve"]),
+            (["-m", "", "h200-*"], ["h200-serve"]),
+            (["-m", "b200"], []),
             (["--gpu", "H200"], ["h200-serve"]),
             (["--gpu", "none", "h200-*"], []),
         ],
@@ -66,6 +73,39 @@ class TestList:
     ) -> None:
         assert main(["scenarios", "list", *words, "--format", "json"]) == 0
         assert [one["id"] for one in json.loads(capsys.readouterr().out)] == expected
+
+    @pytest.mark.parametrize("verb", [["scenarios", "list"], ["plan"]])
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (["-m", "servin"], "-m: unknown marker\n  found: servin\n"),
+            (["-m", "cpu and not servin"], "did you mean serving?"),
+            (["-m", "cpu", "-m", "servin"], "did you mean serving?"),
+            (["-m", "cpu and (serving"], "found: the end at column 17\n    cpu and (serving\n"),
+            (["--gpu", "h20"], "expected: one of none, A100, H20, H100, H200, B200, GB200"),
+        ],
+    )
+    def test_a_wrong_word_is_an_error(
+        self, scenarios: Path, capsys: Capture, verb: list[str], words: list[str], told: str
+    ) -> None:
+        assert main([*verb, *words]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert told in captured.err
+
+    def test_the_markers_with_their_meaning(self, scenarios: Path, capsys: Capture) -> None:
+        assert main(["scenarios", "list", "--markers", *JSON]) == 0
+        told = {one["marker"]: one for one in json.loads(capsys.readouterr().out)}
+        assert told["serving"] == {
+            "marker": "serving",
+            "scenarios": 2,
+            "meaning": "a server under load",
+        }
+        assert (told["h200"]["scenarios"], told["b200"]["scenarios"]) == (1, 0)
+        assert main(["scenarios", "list", "--markers", "--gpu", "none"]) == 0
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        assert ["h200", "0", "needs", "H200", "GPUs"] in lines
+        assert lines[0] == ["marker", "scenarios", "meaning"]
 
     def test_a_pattern_that_matches_nothing_is_an_error(
         self, scenarios: Path, capsys: Capture
@@ -251,6 +291,59 @@ class TestValidate:
         for wrong in ("isl: many", "gpus: -1"):
             number = next(n for n, line in enumerate(lines, start=1) if wrong in line)
             assert f"{broken}:{number}: " in captured.err
+
+    @pytest.mark.parametrize(
+        ("right", "wrong", "field", "hint"),
+        [
+            ("name: llama.cpp", "name: llamacpp", "engine.name", "did you mean llama.cpp?"),
+            ("client: aiperf", "client: ai-perf", "workload.client", "did you mean aiperf?"),
+            ("evaluator: lm_eval", "evaluator: lmeval", "accuracy[0].evaluator", "lm_eval?"),
+            (":strict-match\n", ":strict_match\n", "gate.metrics[2]", ":strict-match?"),
+            ("- output_throughput", "- output_troughput", "gate.metrics[0]", "output_throughput?"),
+            ("throughput]", "througput]", "markers[3]", "did you mean throughput?"),
+        ],
+    )
+    def test_an_unknown_name(
+        self, scenarios: Path, capsys: Capture, right: str, wrong: str, field: str, hint: str
+    ) -> None:
+        broken = scenarios / "local.yaml"
+        text = broken.read_text()
+        assert right in text
+        changed = text.replace(right, wrong, 1)
+        broken.write_text(changed)
+        number = next(
+            n for n, line in enumerate(changed.splitlines(), start=1) if wrong.strip() in line
+        )
+        assert main(["scenarios", "validate", str(broken)]) == 2
+        err = capsys.readouterr().err
+        assert f"{broken}:{number}: scenarios[0].{field}: unknown " in err
+        assert f"{hint}\n" in err
+
+    def test_an_unknown_backend(self, scenarios: Path, tmp_path: Path, capsys: Capture) -> None:
+        text = (ROOT / "scenarios/b200/deepseek_r1_quick_start.yaml").read_text()
+        number = next(
+            n for n, line in enumerate(text.splitlines(), start=1) if "backend: pytorch" in line
+        )
+        file = tmp_path / "b200.yaml"
+        file.write_text(text.replace("backend: pytorch", "backend: pytorhc", 1))
+        assert main(["scenarios", "validate", str(file)]) == 2
+        err = capsys.readouterr().err
+        assert f"{file}:{number}: defaults.engine.settings.backend: unknown backend\n" in err
+        assert "did you mean pytorch?" in err
+
+    def test_an_engine_of_ones_own_is_imported_first(
+        self, scenarios: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
+        file = scenarios / "local.yaml"
+        file.write_text(file.read_text().replace("name: llama.cpp", "name: stand-in"))
+        assert main(["scenarios", "list", "local-*"]) == 2
+        assert "--import MODULE" in capsys.readouterr().err
+        monkeypatch.syspath_prepend(ROOT / "tests" / "standins")
+        for registry in (engine, client, evaluator):
+            monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+        monkeypatch.delitem(sys.modules, "standin", raising=False)
+        assert main(["scenarios", "list", "local-*", "--import", "standin"]) == 0
+        assert "stand-in" in capsys.readouterr().out
 
     def test_a_file_that_is_not_there(self, scenarios: Path, capsys: Capture) -> None:
         assert main(["scenarios", "validate", str(scenarios / "none.yaml")]) == 2

@@ -176,7 +176,7 @@ class TestTokenizer:
         cut = tmp_path / "cut.gguf"
         cut.write_bytes(gguf_model.locate(SMOLLM2, Locations()).read_bytes()[:length])
         monkeypatch.setenv(gguf_model.known(SMOLLM2).variable, str(cut))
-        with pytest.raises(RunError, match="not a whole GGUF file") as caught:
+        with pytest.raises(RunError, match="not a complete GGUF file") as caught:
             LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations())
         assert caught.value.failure == "model_file"
         assert list(tmp_path.iterdir()) == [cut]

@@ -108,7 +108,7 @@ BROKEN = {
     "other hardware": (
         [('versus: "off"', "versus: elsewhere # HERE")],
         "versus",
-        "never run on the same machine\n  found: cpu and 1xH200",
+        "run on different hardware\n  found: cpu and 1xH200",
     ),
     "unknown field": (
         [("expect: better", "expect: better\n    than: 1 # HERE")],

@@ -84,7 +84,7 @@ BROKEN = {
     "a GPU name without GPUs": (
         [("gpus: 8", "gpus: 0 # HERE"), ("tp: 8", "tp: 1"), ("ep: 4", "ep: 1")],
         "scenarios[0].hardware.gpus",
-        "no B200 asked for",
+        "no B200 requested",
     ),
     "GPUs not even over nodes": (
         [("nodes: 1", "nodes: 3 # HERE")],

@@ -1,22 +1,13 @@
-"""Scenarios are chosen by id pattern, and known to pytest by markers."""
+"""Scenarios are chosen by id, id pattern and marker expression."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from building import SCENARIO
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.scenario import Hardware
-from perfgate.scenarios.selection import (
-    HARDWARE_MARKERS,
-    all_markers,
-    hardware_marker,
-    markers_of,
-    pick,
-    select,
-)
+from perfgate.scenarios.selection import pick, select, select_marked
 
 LOCAL = replace(SCENARIO, id="local-small", markers=("serving",))
 B200 = replace(SCENARIO, id="b200-r1", hardware=Hardware("B200", 8), markers=("latency",))
@@ -51,17 +42,33 @@ def test_one_scenario_is_picked_by_its_whole_id() -> None:
         pick(SCENARIOS, "b200-r*")
 
 
-def test_the_hardwares_marker_is_added() -> None:
-    assert markers_of(LOCAL) == ("local", "serving")
-    assert markers_of(B200) == ("b200", "latency")
-    assert markers_of(replace(B200, markers=("b200",))) == ("b200",)
-    assert all_markers(SCENARIOS) == ("b200", "gb200", "latency", "local", "serving")
+DECLARED = {"b200": "needs B200 GPUs", "gb200": "", "local": "", "latency": "", "serving": ""}
 
 
-def test_every_gpu_of_the_schema_has_a_marker() -> None:
-    file = Path(__file__).parents[2] / "src/perfgate/scenarios/scenario.schema.json"
-    scenario = json.loads(file.read_text(encoding="utf-8"))["$defs"]["scenario"]
-    gpus = scenario["properties"]["hardware"]["properties"]["gpu"]["enum"]
-    markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in gpus}
-    assert markers == HARDWARE_MARKERS
-    assert len(markers) == len(gpus)
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ("b200", (B200,)),
+        ("b200 or serving", (LOCAL, B200)),
+        ("not (local or latency)", (GB200,)),
+        ("b200 and serving", ()),
+        ("", SCENARIOS),
+    ],
+)
+def test_a_marker_expression_selects(expression: str, chosen: object) -> None:
+    assert select_marked(SCENARIOS, expression, DECLARED) == chosen
+
+
+def test_every_unknown_marker_of_an_expression_is_an_error() -> None:
+    with pytest.raises(SeveralInputErrors) as caught:
+        select_marked(SCENARIOS, "b20 and not (zzzzz or latency)", DECLARED)
+    first, second = caught.value.errors
+    assert (first.field, first.problem, first.found) == ("-m", "unknown marker", "b20")
+    assert first.hint == "did you mean b200?"
+    assert first.expected == "one of b200, gb200, latency, local, serving"
+    assert second.hint == "`perfgate scenarios list --markers` explains them"
+
+
+def test_a_malformed_expression_is_an_error() -> None:
+    with pytest.raises(InputError, match="malformed marker expression"):
+        select_marked(SCENARIOS, "b200 and", DECLARED)

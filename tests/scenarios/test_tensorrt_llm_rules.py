@@ -63,31 +63,31 @@ BROKEN: dict[str, list[tuple[Scenario, str]]] = {
         (
             on("B200", 8, FP8, ep=8),
             "engine.settings.moe_backend: the default MoE backend is not supported, "
-            "CUTLASS for B200, FP8, ep 8, as the support matrix has it: "
+            "CUTLASS for B200, FP8, ep 8, by the support matrix: "
             "| B200/GB200 EP<=8 | FP8 | DEEPGEMM |, set moe_backend to DEEPGEMM",
         ),
         (
             on("H200", 8, FP8, ep=8, moe_backend="DEEPGEMM"),
             "engine.settings.moe_backend: MoE backend not supported, "
-            "DEEPGEMM for H200, FP8, ep 8, as the support matrix has it: "
+            "DEEPGEMM for H200, FP8, ep 8, by the support matrix: "
             "| H100/H200 | FP8 | CUTLASS |, set moe_backend to CUTLASS",
         ),
         (
             on("GB200", 16, FP4, ep=16),
             "engine.settings.moe_backend: the default MoE backend is not supported, "
-            "CUTLASS for GB200, NVFP4, ep 16, as the support matrix has it: "
+            "CUTLASS for GB200, NVFP4, ep 16, by the support matrix: "
             "| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |, set moe_backend to WIDEEP",
         ),
         (
             on("GB200", 16, FP8, ep=16, moe_backend="WIDEEP"),
             "engine.settings.moe_backend: MoE backend not supported, "
-            "WIDEEP for GB200, FP8, ep 16, as the support matrix has it: "
+            "WIDEEP for GB200, FP8, ep 16, by the support matrix: "
             "| GB200 NVL72 EP>8 | FP8 | N/A (WIP) |, None",
         ),
         (
             on("B200", 16, FP4, ep=16, moe_backend="WIDEEP"),
             "engine.settings.ep: no MoE backend for expert parallelism above 8 on this GPU, "
-            "B200, NVFP4, ep 16, as the support matrix has it: "
+            "B200, NVFP4, ep 16, by the support matrix: "
             "| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |; | GB200 NVL72 EP>8 | FP8 | N/A (WIP) |, None",
         ),
     ],

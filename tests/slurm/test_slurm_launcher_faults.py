@@ -67,7 +67,7 @@ def test_a_step_that_a_lost_node_does_not_begin_is_told(
         finally:
             mend(slurm)
     assert caught.value.failure == "node_failed"
-    assert f"nothing can be started on {node}" in str(caught.value)
+    assert f"programs cannot be started on {node}" in str(caught.value)
     nothing_is_left(slurm, start_request.folder)
 
 

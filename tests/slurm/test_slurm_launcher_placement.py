@@ -119,7 +119,7 @@ class TestDoctor:
         with SlurmLauncher().placed(start_request) as placement, pytest.raises(RunError) as caught:
             placement.doctor()
         assert caught.value.failure == "config_error"
-        assert "could not be asked whether it is fit" in str(caught.value)
+        assert "could not be checked" in str(caught.value)
 
     def test_steps_of_the_engine_see_the_jobs_gpus(
         self, start_request: PlacementRequest, slurm: Cluster, monkeypatch: pytest.MonkeyPatch

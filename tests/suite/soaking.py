@@ -14,6 +14,7 @@ from perfgate.runs.records import RunFolder
 
 HEAD = """
 schema_version: 1
+markers: {standin: played by the stand-ins of the tests}
 defaults:
   source: {document: tests/standins, section: soak}
   hardware: {gpu: none, gpus: 0, nodes: 1}

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.slow
 
 SCENARIOS = """
 schema_version: 1
+markers: {standin: played by the stand-ins of the tests}
 defaults:
   source: {document: tests/standins, section: offline}
   hardware: {gpu: none, gpus: 0}

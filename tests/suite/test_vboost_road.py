@@ -236,4 +236,4 @@ def test_a_run_is_resumed_with_its_own_level_and_tells_it(boosted: BoostedSuite)
         )
         assert again.returncode == status, again.stdout + again.stderr
         if status:
-            assert "the level of vboost is not as when run" in again.stderr + again.stdout
+            assert "the level of vboost differs from run" in again.stderr + again.stdout

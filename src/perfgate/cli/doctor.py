@@ -6,9 +6,7 @@ Exit status: 0 no check failed, 1 one did, 2 wrong usage. docs/how-to/preflight.
 """
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
 
@@ -27,16 +25,15 @@ _WIDTH = 70
 
 
 _HELP = {
-    "--scenario": "look closely at the machine for this one (preflight)",
+    "--scenario": "check this machine for this scenario (preflight)",
     "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
     "--run-dir": "where the run's files would go (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
-    "--try-vboost": "set the GPUs' vboost slider, see that it is set, and put back what was there",
+    "--try-vboost": "set the GPUs' vboost slider, check that it is set, and restore it",
     "--launcher": "how its programs would be started (default: local)",
     "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
     "scenario",
     "--contained": "the engine's programs are in a container: do not look for them here",
-    "--import": "a module of engines or clients of your own; may be given again",
 }
 
 
@@ -52,13 +49,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--launcher", choices=["local", "docker", "slurm"], default="local")
     add("--on-node", action="store_true")
     add("--contained", action="store_true")
-    add("--import", dest="modules", action="append", default=[], metavar="MODULE")
     add_format(command)
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    _import(arguments.modules)
     scenarios = load(arguments.scenarios).scenarios
     if arguments.scenario:
         shapes = [arguments.shape] if arguments.shape else []
@@ -78,25 +73,6 @@ def _run(arguments: argparse.Namespace) -> int:
         [(name, "yes" if reason is None else f"no: {reason}") for name, reason in reasons.items()],
     )
     return 0
-
-
-def _import(modules: Sequence[str]) -> None:
-    """Have engines and clients that are not perfgate's own register themselves.
-
-    Raises:
-        InputError: there is no such module.
-    """
-    for name in modules:
-        try:
-            import_module(name)
-        except ImportError as error:
-            raise InputError(
-                f"cannot be imported: {error}",
-                field="--import",
-                found=name,
-                expected="a module that this Python finds",
-                hint="PYTHONPATH must name its folder",
-            ) from error
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:

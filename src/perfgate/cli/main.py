@@ -10,8 +10,11 @@ import traceback
 from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
+from perfgate.cli.about import PrintCompletion, PrintVersion
+from perfgate.cli.command_parser import CommandParser
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.output_stream import standard_streams
+from perfgate.core.paths import packaged
 from perfgate.verdicts.exit_status import ExitStatus
 
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
@@ -19,10 +22,10 @@ from perfgate.verdicts.exit_status import ExitStatus
 COMMANDS = {
     "init": "lay out a gate repository, for baselines and scenarios of your own",
     "scenarios": "list, show and validate scenarios; their commands",
-    "plan": "what a gate could show and what it would cost, before GPU time is spent",
+    "plan": "what a gate can detect and what it costs, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
     "calibrate": "measure the noise of a scenario on this machine, for the gate to use",
-    "judge": "a verdict for numbers from anywhere, given as options or as JSON lines",
+    "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
@@ -43,16 +46,33 @@ parse: a file holds no usable result; judge, compare: a regression; calibrate: n
 output, or a file, could not be written: it is closed or full; 130 interrupted. judge and compare
 also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and plan
 12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
+
+the documents that are named docs/...: {docs}
 """
 
 
-def parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The command line, with the options of the command that `words` begin with."""
-    root = argparse.ArgumentParser(
+def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentParser:
+    """The command line, with the options of the command that `words` begin with.
+
+    Args:
+        words: the words of the command line.
+        whole: with the options of all commands.
+    """
+    root = CommandParser(
         prog="perfgate",
         description=purpose,
-        epilog=_EPILOG,
+        epilog=_EPILOG.format(docs=packaged() / "docs"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument(
+        "--version", action=PrintVersion, help="versions of perfgate and Python, and their place"
+    )
+    root.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        whole=lambda: parser((), whole=True),
+        metavar="SHELL",
+        help="a script that completes commands and options in bash, zsh or tcsh",
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), None)
@@ -60,7 +80,7 @@ def parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name, help=help_line, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if name == chosen:
+        if whole or name == chosen:
             module = importlib.import_module(f"perfgate.cli.{name}")
             command.description = module.__doc__
             module.add_options(command)

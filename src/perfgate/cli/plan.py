@@ -78,7 +78,7 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
         InputError: no scenario is left.
     """
     suite = load(arguments.scenarios)
-    found = selected(arguments, suite.scenarios)
+    found = selected(arguments, suite)
     if not found:
         raise InputError(
             "no scenario is selected",

@@ -2,19 +2,23 @@
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
+from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.scenarios.exploration import EXPLORE, explored, parse_shape
+from perfgate.plan.registered import registered
+from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.markers import EXPLORE, GPUS
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import markers_of, pick, select
+from perfgate.scenarios.selection import pick, select, select_marked
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
-    """The folders that `load` reads."""
+    """The folders that `load` reads, and modules whose engines and clients its scenarios name."""
     parser.add_argument(
         "--scenarios",
         action="append",
@@ -22,13 +26,49 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
         help="folder of scenario files; packaged: those of the package; may be given "
         "again (default: what docs/reference/settings.md says)",
     )
+    add_import(parser)
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Modules that are imported while the command line is read: they register what they hold."""
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        type=_imported,
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module of engines, clients or evaluators of your own; may be given again",
+    )
+
+
+def _imported(name: str) -> str:
+    """Have a module register its engines, clients and evaluators.
+
+    Raises:
+        ArgumentTypeError: it cannot be imported.
+    """
+    try:
+        import_module(name)
+    except ImportError as error:
+        raise argparse.ArgumentTypeError(
+            f"cannot be imported: {error}; PYTHONPATH must name its folder"
+        ) from error
+    return name
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Some of the scenarios, as `selected` reads it."""
     add = parser.add_argument
     add("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
-    add("-m", "--marker", action="append", default=[], help="only with this marker")
+    add(
+        "-m",
+        "--marker",
+        action="append",
+        default=[],
+        metavar="EXPRESSION",
+        help="only with these markers, as in pytest -m: 'b200 and not weekly'; given again: both",
+    )
     add("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
     add_folder(parser)
 
@@ -45,26 +85,33 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def load(folders: Sequence[str] | None) -> LoadedSuite:
-    """The scenarios and claims of `folders`, or the suite's.
+    """The scenarios, claims and markers of `folders`, or the suite's.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
-    return load_suite(scenario_folders(folders))
+    return load_suite(scenario_folders(folders), registered())
 
 
-def selected(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> tuple[Scenario, ...]:
+def selected(arguments: argparse.Namespace, suite: LoadedSuite) -> tuple[Scenario, ...]:
     """The scenarios that pattern, markers and GPU leave.
 
     Raises:
-        SeveralInputErrors: patterns that match no scenario.
+        InputError: a marker expression is malformed, or there is no such GPU.
+        SeveralInputErrors: patterns that match no scenario, or markers that are declared nowhere.
     """
-    return tuple(
-        scenario
-        for scenario in select(scenarios, arguments.pattern)
-        if set(arguments.marker) <= set(markers_of(scenario))
-        and arguments.gpu in (None, scenario.hardware.gpu)
-    )
+    if arguments.gpu not in (None, *GPUS):
+        raise InputError(
+            "unknown GPU",
+            field="--gpu",
+            found=arguments.gpu,
+            expected="one of " + ", ".join(GPUS),
+            hint=did_you_mean(arguments.gpu, GPUS),
+        )
+    found = select(suite.scenarios, arguments.pattern)
+    for expression in arguments.marker:
+        found = select_marked(found, expression, suite.markers)
+    return tuple(one for one in found if arguments.gpu in (None, one.hardware.gpu))
 
 
 def shaped(scenarios: Sequence[Scenario], name: str, shapes: Sequence[str]) -> tuple[Scenario, ...]:

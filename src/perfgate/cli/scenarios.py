@@ -1,20 +1,24 @@
 """`perfgate scenarios`: list, show and validate the scenarios of the suite, and their commands."""
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
 from perfgate.cli import scenario_command, scenario_job
 from perfgate.cli.output import add_format, print_json, print_table
-from perfgate.cli.scenario_choice import add_folder, add_selection, load, selected
+from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
+from perfgate.plan.registered import registered
 from perfgate.scenarios.documented import documented_values
-from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import markers_of, pick
+from perfgate.scenarios.selection import pick
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -23,6 +27,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     verb = verbs.add_parser("list", help="one line per scenario")
     add_selection(verb)
+    verb.add_argument(
+        "--markers", action="store_true", help="the markers instead, and what each of them means"
+    )
     add_format(verb)
     verb.set_defaults(execute=_list)
 
@@ -43,12 +50,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     verb = verbs.add_parser("validate", help="check scenario files and report all errors")
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
+    add_import(verb)
     add_format(verb)
     verb.set_defaults(execute=_validate)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    found = selected(arguments, load(arguments.scenarios).scenarios)
+    suite = load(arguments.scenarios)
+    found = selected(arguments, suite)
+    if arguments.markers:
+        return _list_markers(arguments, suite, found)
     if arguments.format == "json":
         print_json([_plain(scenario) for scenario in found])
         return 0
@@ -65,6 +76,24 @@ def _list(arguments: argparse.Namespace) -> int:
             for scenario in found
         ],
     )
+    return 0
+
+
+def _list_markers(
+    arguments: argparse.Namespace, suite: LoadedSuite, found: Sequence[Scenario]
+) -> int:
+    """Every marker that is declared, with how many of the scenarios have it."""
+    count = Counter(marker for scenario in found for marker in markers_of(scenario))
+    if arguments.format == "json":
+        print_json(
+            [
+                {"marker": name, "scenarios": count[name], "meaning": meaning}
+                for name, meaning in sorted(suite.markers.items())
+            ]
+        )
+        return 0
+    rows = [(name, str(count[name]), meaning) for name, meaning in sorted(suite.markers.items())]
+    print_table(("marker", "scenarios", "meaning"), rows)
     return 0
 
 
@@ -114,7 +143,8 @@ def _given(value: object) -> dict[str, Json]:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    found = load_scenarios(arguments.file) if arguments.file else load(None).scenarios
+    given = load_suite(arguments.file, registered()) if arguments.file else load(None)
+    found = given.scenarios
     if arguments.format == "json":
         print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
     else:

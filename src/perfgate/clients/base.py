@@ -3,6 +3,7 @@
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,6 +52,11 @@ class Offline(ABC):
     """One program that measures with the engine inside itself. Stateless."""
 
     name: str
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """As an evaluator: accuracy task → its scores, ``<metric>:<filter>``, where known."""
+        return {}
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """The program's version: that of the engine's build, as it comes with the engine."""

@@ -1,12 +1,12 @@
 """Registry: named implementations of one kind (engines, clients, evaluators, launchers)."""
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from perfgate.core.errors import InputError
+from perfgate.core.suggestion import did_you_mean
 
 T = TypeVar("T")
 
@@ -51,12 +51,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         try:
             return self._classes[name]
         except KeyError:
-            close = difflib.get_close_matches(name, self._classes, n=1)
             raise _UnknownName(
                 f"unknown {self.kind}",
                 found=name,
                 expected="one of " + ", ".join(sorted(self._classes)),
-                hint=f"did you mean {close[0]}?" if close else None,
+                hint=did_you_mean(name, self._classes),
             ) from None
 
     def __iter__(self) -> Iterator[str]:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -38,9 +39,15 @@ class Endpoint:
 
 
 class Engine(ABC):
-    """One engine. Stateless: every method takes what it needs."""
+    """One engine. Stateless: every method takes what it needs.
+
+    Attributes:
+        words: settings whose value is one of a few words → all that any release takes; what a
+            single release takes is for `check` to say.
+    """
 
     name: str
+    words: ClassVar[Mapping[str, frozenset[str]]] = {}
     health_path = "/health"
     models_path = "/v1/models"
 

@@ -1,7 +1,7 @@
 """Evaluator: a program that measures the accuracy of a served model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from perfgate.clients.base import Offline, Target
@@ -23,6 +23,11 @@ class Evaluator(ABC):
 
     name: str
     of_engine = False
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """Task → its scores, ``<metric>:<filter>``, where they are known before it is measured."""
+        return {}
 
     @abstractmethod
     def version(self, build: EngineBuild, locations: Locations) -> str:

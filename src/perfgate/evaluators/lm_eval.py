@@ -3,7 +3,7 @@
 Its results are read by `lm_eval_results`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from perfgate.clients.base import Target
@@ -11,11 +11,11 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.paths import packaged, repository
 from perfgate.core.programs import LM_EVAL
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
+from perfgate.evaluators.lm_eval_tasks import folder_of, known_scores
 from perfgate.scenarios.scenario import AccuracyTask
 
 # Attempts at one request. For lm_eval's tasks as the DeepSeek-R1 recipe has it, section "Running
@@ -24,15 +24,6 @@ from perfgate.scenarios.scenario import AccuracyTask
 MAX_RETRIES = 20
 OWN_MAX_RETRIES = 2
 _VERSION_WITHIN_S = 60
-
-
-def own_tasks(task: AccuracyTask) -> Path | None:
-    """The folder of tasks that has this one, with its data; None: it is lm_eval's own.
-
-    That of the gate repository comes first, then the one that perfgate brings along.
-    """
-    folders = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
-    return next((folder for folder in folders if (folder / task.task).is_dir()), None)
 
 
 @evaluator("lm_eval")
@@ -44,6 +35,11 @@ class LmEval(Evaluator):
     """
 
     name = "lm_eval"
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """See `Evaluator.scores`."""
+        return known_scores()
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
@@ -64,7 +60,7 @@ class LmEval(Evaluator):
         Raises:
             InputError: an extra field of the requests that lm_eval's command line cannot carry.
         """
-        tasks = own_tasks(task)
+        tasks = folder_of(task.task)
         own = tasks is not None
         results = folder if target.locations.on_paper else folder.resolve()
         # lm_eval puts what it does not know among these into the body of every request.

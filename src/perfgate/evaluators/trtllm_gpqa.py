@@ -7,6 +7,7 @@ questions done; the answers themselves it keeps to itself.
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.clients import datasets
@@ -24,7 +25,8 @@ from perfgate.evaluators.base import evaluator
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
 EVALUATOR = "trtllm-gpqa"
-METRIC = accuracy_name("gpqa_diamond", "accuracy", "none")
+TASK = "gpqa_diamond"
+METRIC = accuracy_name(TASK, "accuracy", "none")
 _ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
 _FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
 _DONE = re.compile(r"Processing requests:.*?\|\s*(?P<done>\d+)/(?P<all>\d+) \[")
@@ -35,6 +37,11 @@ class TrtllmGpqa(Offline):
     """All 198 questions of GPQA diamond, as TensorRT-LLM's own CI asks them."""
 
     name = EVALUATOR
+
+    @classmethod
+    def scores(cls) -> Mapping[str, frozenset[str]]:
+        """See `Evaluator.scores`."""
+        return {TASK: frozenset({"accuracy:none"})}
 
     def steps(
         self,

@@ -3,12 +3,12 @@
 Judging them is the work of `perfgate.gate.claims`.
 """
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Claim, Floor, Scenario
@@ -68,7 +68,7 @@ def _needs_one_other(claim: Claim) -> Iterator[Problem]:
     if claim.value is not None and claim.expect == "worse":
         yield Problem(
             ("expect",),
-            "a number is to be reached, not to be missed",
+            "a value can only be reached: expect better",
             claim.expect,
             "better or not_worse",
         )
@@ -78,7 +78,7 @@ def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
     if claim.margin and claim.expect != "not_worse":
         yield Problem(
             ("margin",),
-            "a margin that nothing uses",
+            "the margin is not used",
             f"margin {claim.margin:g} with expect {claim.expect}",
             "expect not_worse, or no margin",
         )
@@ -101,8 +101,7 @@ def _fits(claim: Claim, scenarios: Mapping[str, Scenario]) -> Iterator[Problem]:
 
 
 def _no_scenario(path: Keys, name: str, scenarios: Mapping[str, Scenario]) -> Problem:
-    close = difflib.get_close_matches(name, scenarios, n=1)
-    hint = f"did you mean {close[0]}?" if close else "load all files, if another one has it"
+    hint = did_you_mean(name, scenarios) or "load all files, if another one has it"
     return Problem(path, "no scenario of that name", name, "the id of a scenario", hint)
 
 
@@ -131,7 +130,7 @@ def _can_be_compared(
     if one is not None and other is not None and one.hardware != other.hardware:
         yield Problem(
             ("versus",),
-            "the two scenarios never run on the same machine",
+            "the two scenarios run on different hardware",
             f"{one.hardware.label} and {other.hardware.label}",
             "scenarios of the same hardware",
         )

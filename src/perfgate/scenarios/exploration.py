@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.errors import InputError
+from perfgate.scenarios.markers import EXPLORE
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import EngineSettings, Scenario, Workload
-
-EXPLORE = "explore"
 
 _SHAPE = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)")
 

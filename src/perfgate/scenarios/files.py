@@ -2,79 +2,93 @@
 
 The steps of one file: `yaml_document` gives plain values that know their lines, the defaults block
 goes under each scenario, `schema` checks the shape, `plain` makes the dataclasses
-and `rules` checks what a schema cannot say. Claims are checked last, against the scenarios of all
-files.
+`rules` checks what a schema cannot say and `vocabulary` the names of engines and programs. Markers
+and claims are checked last, against the declarations and scenarios of all files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
+from perfgate.core.paths import packaged
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
+from perfgate.scenarios.markers import (
+    DECLARED_BY_PERFGATE,
+    taken_name,
+    undeclared_markers,
+)
 from perfgate.scenarios.plain import scenario_from_plain
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.scenario_schema import scenario_schema
+from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
 from perfgate.scenarios.yaml_document import Document, read_document
 
 
 @dataclass(frozen=True)
 class LoadedSuite:
-    """The scenarios and claims of a set of files."""
+    """The scenarios and claims of a set of files.
+
+    Attributes:
+        scenarios: all scenarios.
+        claims: all claims of the files.
+        markers: every marker that is declared → what it means.
+    """
 
     scenarios: tuple[Scenario, ...]
     claims: tuple[Claim, ...]
+    markers: Mapping[str, str]
 
 
-def load_scenarios(locations: Path | Iterable[Path]) -> tuple[Scenario, ...]:
+def load_scenarios(
+    locations: Path | Iterable[Path], known: Vocabulary | None = None
+) -> tuple[Scenario, ...]:
     """The scenarios of `load_suite`.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files, be it a claim.
     """
-    return load_suite(locations).scenarios
+    return load_suite(locations, known).scenarios
 
 
-def load_suite(locations: Path | Iterable[Path]) -> LoadedSuite:
+def load_suite(locations: Path | Iterable[Path], known: Vocabulary | None = None) -> LoadedSuite:
     """All scenarios and claims of the given files and of the YAML files below the given folders.
 
     Files come in the order of their paths, scenarios and claims in the order of their file. A claim
-    may speak of a scenario of another file, which then has to be among the given ones.
+    may speak of a scenario of another file, which then has to be among the given ones. A marker
+    declared in any of them holds for all, and so do those of the suite's own markers.yaml.
+
+    Args:
+        locations: files and folders.
+        known: the engines, clients and evaluators that scenarios may name; None: any.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
     errors: list[InputError] = []
-    scenarios: list[Scenario] = []
-    claims: list[tuple[Document, int, Claim]] = []
-    first_scenarios: dict[str, str] = {}
-    first_claims: dict[str, str] = {}
-    for file in _files([locations] if isinstance(locations, Path) else locations, errors):
-        document, damages = read_document(file)
-        if document is None:
-            errors += damages
-            continue
-        content = _read(document, damaged=bool(damages))
-        told = damages + _beyond(damages, content.errors)
-        errors += sorted(told, key=lambda error: error.line or 0)
-        for position, scenario in enumerate(content.scenarios):
-            scenarios.append(scenario)
-            path = ("scenarios", position, "id")
-            errors += _second_of_its_name(document, path, scenario.id, first_scenarios)
-        for position, claim in enumerate(content.claims):
-            claims.append((document, position, claim))
-            path = ("claims", position, "id")
-            errors += _second_of_its_name(document, path, claim.id, first_claims)
+    contents: list[_Content] = []
+    first_places: dict[tuple[str, str], str] = {}
+    files = _files([locations] if isinstance(locations, Path) else locations, errors)
+    for file in files:
+        content = _read(file, known)
+        contents.append(content)
+        errors += content.errors
+        errors += _named_twice(content, first_places)
+    markers = _declared(contents, _shared_markers(files))
+    if all(content.is_whole for content in contents):
+        errors += _undeclared(contents, markers)
+    scenarios = tuple(scenario for content in contents for scenario in content.scenarios)
     if not errors:  # else a claim's scenario may be missing for no fault of the claim
-        errors = list(_wrong_claims(claims, scenarios))
+        errors += _wrong_claims(contents, scenarios)
     if errors:
         raise SeveralInputErrors(errors)
-    return LoadedSuite(tuple(scenarios), tuple(claim for _, _, claim in claims))
+    claims = tuple(claim for content in contents for claim in content.claims)
+    return LoadedSuite(scenarios, claims, markers)
 
 
 def _files(locations: Iterable[Path], errors: list[InputError]) -> list[Path]:
@@ -102,16 +116,94 @@ def _beyond(known: list[InputError], more: list[InputError]) -> list[InputError]
     return [error for error in more if error.line not in lines]
 
 
-def _second_of_its_name(
-    document: Document, path: Keys, name: str, first_places: dict[str, str]
-) -> list[InputError]:
+def _named_twice(
+    content: "_Content", first_places: dict[tuple[str, str], str]
+) -> Iterator[InputError]:
+    """Ids and markers of a file that another one, or itself, has before."""
+    document = content.document
+    if document is None:
+        return
+    for position, scenario in enumerate(content.scenarios):
+        path: Keys = ("scenarios", position, "id")
+        yield from _second(document, path, "scenario", scenario.id, first_places)
+    for position, claim in enumerate(content.claims):
+        yield from _second(document, ("claims", position, "id"), "claim", claim.id, first_places)
+    for name in content.markers:
+        path = ("markers", name)
+        if problem := taken_name(path, name):
+            yield problem.error(document.file, document.line(path))
+        yield from _second(document, path, "marker", name, first_places)
+
+
+def _second(
+    document: Document,
+    path: Keys,
+    kind: str,
+    name: str,
+    first_places: dict[tuple[str, str], str],
+) -> Iterator[InputError]:
     line = document.line(path)
-    first = first_places.setdefault(name, f"{document.file}:{line}")
-    if first == f"{document.file}:{line}":
-        return []
-    kind = "claim" if path[0] == "claims" else "scenario"
-    expected = f"one {kind} of that id; the first is in {first}"
-    return [Problem(path, "id given twice", name, expected).error(document.file, line)]
+    first = first_places.setdefault((kind, name), f"{document.file}:{line}")
+    if first != f"{document.file}:{line}":
+        is_marker = kind == "marker"
+        problem = "marker declared twice" if is_marker else "id given twice"
+        one = "one declaration" if is_marker else f"one {kind} of that id"
+        yield Problem(path, problem, name, f"{one}; the first is in {first}").error(
+            document.file, line
+        )
+
+
+def _shared_markers(files: Iterable[Path]) -> Mapping[str, str]:
+    """What the suite's own markers.yaml declares, unless it is among the files."""
+    shared = packaged() / "scenarios" / "markers.yaml"
+    if not shared.is_file() or shared.resolve() in {file.resolve() for file in files}:
+        return {}
+    return _read(shared, None).markers
+
+
+def _declared(contents: Iterable["_Content"], shared: Mapping[str, str]) -> dict[str, str]:
+    """Every marker → its meaning; the files' own declarations go before those of `shared`."""
+    declared = {**DECLARED_BY_PERFGATE, **shared}
+    for content in contents:
+        declared |= content.markers
+    return declared
+
+
+def _undeclared(
+    contents: Iterable["_Content"], declared: Mapping[str, str]
+) -> Iterator[InputError]:
+    told: set[str] = set()
+    for content in contents:
+        for position, scenario in enumerate(content.scenarios):
+            for problem in undeclared_markers(scenario, declared):
+                error = content.error(_below(("scenarios", position), problem), by_origin=True)
+                if str(error) not in told:  # one of the defaults block is told once
+                    told.add(str(error))
+                    yield error
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What one file holds, and what is wrong with it.
+
+    Attributes:
+        document: the file; None: nothing could be made of it.
+        errors: what is wrong with it.
+        is_whole: its markers are all that it declares.
+    """
+
+    document: Document | None
+    errors: Sequence[InputError]
+    scenarios: tuple[Scenario, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    markers: Mapping[str, str] = field(default_factory=dict)
+    is_whole: bool = False
+
+    def error(self, problem: Problem, *, by_origin: bool) -> InputError:
+        """The problem with its place; only a file that could be read has any."""
+        if self.document is None:
+            raise ValueError("a file that could not be read has no places")
+        return _error(self.document, problem, by_origin=by_origin)
 
 
 def _error(document: Document, problem: Problem, *, by_origin: bool) -> InputError:
@@ -127,17 +219,11 @@ def _error(document: Document, problem: Problem, *, by_origin: bool) -> InputErr
     return document.error(replace(problem, path=place) if by_origin else problem, place)
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What one file holds, and what is wrong with it."""
-
-    errors: list[InputError]
-    scenarios: tuple[Scenario, ...] = ()
-    claims: tuple[Claim, ...] = ()
-
-
-def _read(document: Document, *, damaged: bool) -> _Content:
+def _read(file: Path, known: Vocabulary | None) -> _Content:
     """Read one file; of a damaged one, only the shape of what could be read is checked."""
+    document, damages = read_document(file)
+    if document is None:
+        return _Content(None, damages)
     value = document.value
     schema = scenario_schema()
     problems: list[Problem] = []
@@ -145,28 +231,46 @@ def _read(document: Document, *, damaged: bool) -> _Content:
         problems += schema.problems_of_defaults(value["defaults"])
         value = _without_defaults(value)
     problems += schema.problems(value)
-    errors = list(
-        {str(e): e for p in problems if (e := _error(document, p, by_origin=True))}.values()
-    )
-    if errors or damaged or not isinstance(value, dict):
-        return _Content(errors)
+    errors = _once(_error(document, problem, by_origin=True) for problem in problems)
+    if errors or damages or not isinstance(value, dict):
+        told = damages + _beyond(damages, errors)
+        return _Content(document, sorted(told, key=lambda error: error.line or 0))
     plain: Any = value
-    scenarios = tuple(scenario_from_plain(part, document.file) for part in plain["scenarios"])
+    scenarios = tuple(scenario_from_plain(part, file) for part in plain.get("scenarios", ()))
     for position, scenario in enumerate(scenarios):
-        for problem in broken_rules(scenario):
-            placed = _below(("scenarios", position), problem)
-            errors.append(_error(document, placed, by_origin=False))
-    claims = tuple(from_plain(Claim, part) for part in plain.get("claims", ()))
-    return _Content(errors, scenarios, claims)
+        at = ("scenarios", position)
+        errors += [
+            _error(document, _below(at, problem), by_origin=False)
+            for problem in broken_rules(scenario)
+        ]
+        if known is not None:
+            errors += [
+                _error(document, _below(at, problem), by_origin=True)
+                for problem in unknown_names(scenario, known)
+            ]
+    return _Content(
+        document,
+        sorted(_once(errors), key=lambda error: error.line or 0),
+        scenarios,
+        tuple(from_plain(Claim, part) for part in plain.get("claims", ())),
+        plain.get("markers", {}),
+        is_whole=True,
+    )
+
+
+def _once(errors: Iterable[InputError]) -> list[InputError]:
+    """The errors without those that say the same as one before."""
+    return list({str(error): error for error in errors}.values())
 
 
 def _wrong_claims(
-    claims: Iterable[tuple[Document, int, Claim]], scenarios: Iterable[Scenario]
+    contents: Iterable[_Content], scenarios: Iterable[Scenario]
 ) -> Iterator[InputError]:
     by_id = {scenario.id: scenario for scenario in scenarios}
-    for document, position, claim in claims:
-        for problem in broken_claim_rules(claim, by_id):
-            yield _error(document, _below(("claims", position), problem), by_origin=False)
+    for content in contents:
+        for position, claim in enumerate(content.claims):
+            for problem in broken_claim_rules(claim, by_id):
+                yield content.error(_below(("claims", position), problem), by_origin=False)
 
 
 def _below(path: Keys, problem: Problem) -> Problem:

@@ -1,10 +1,10 @@
 """Rules about metrics: every name in a scenario is known, will be measured, and can gate."""
 
-import difflib
 from collections.abc import Iterator
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
+from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -17,8 +17,7 @@ def unknown_metric(path: Keys, name: str) -> Problem | None:
     try:
         lookup(name)
     except InputError as error:
-        close = difflib.get_close_matches(name, METRICS, n=1)
-        hint = f"did you mean {close[0]}?" if close else None
+        hint = did_you_mean(name, METRICS)
         return Problem(path, error.problem, error.found, error.expected, hint)
     return None
 
@@ -51,7 +50,7 @@ def misplaced_point(
     if concurrency is None:
         return None
     if is_accuracy(metric):
-        return Problem(path, "a score has no sweep point", hint="take concurrency away")
+        return Problem(path, "a score has no sweep point", hint="remove concurrency")
     sweep = scenario.workload.concurrency if scenario.workload else ()
     if concurrency in sweep:
         return None
@@ -59,7 +58,7 @@ def misplaced_point(
     return Problem(path, "not a point of the sweep", concurrency, points)
 
 
-def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
+def named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
     """Every place that names a metric, with the name."""
     for position, name in enumerate(scenario.gate.metrics):
         yield ("gate", "metrics", position), name
@@ -70,13 +69,13 @@ def _named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
 
 
 def _metrics_are_known(scenario: Scenario) -> Iterator[Problem]:
-    for path, name in _named_metrics(scenario):
+    for path, name in named_metrics(scenario):
         if problem := unknown_metric(path, name):
             yield problem
 
 
 def _metrics_are_measured(scenario: Scenario) -> Iterator[Problem]:
-    for path, name in _named_metrics(scenario):
+    for path, name in named_metrics(scenario):
         known = name in METRICS or is_accuracy(name)
         if known and (problem := unmeasured_metric(scenario, path, name)):
             yield problem
@@ -108,7 +107,7 @@ def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
                 path,
                 "metric is only reported, unless it gets a band",
                 name,
-                hint=f"add it to gate.bands, e.g. {name}: 0.25, or take it out",
+                hint=f"add it to gate.bands, e.g. {name}: 0.25, or remove it",
             )
 
 
@@ -131,7 +130,7 @@ def _bands_are_of_gate_metrics(scenario: Scenario) -> Iterator[Problem]:
                 ("gate", "bands", name),
                 "band of a metric that does not gate",
                 expected="one of " + ", ".join(scenario.gate.metrics),
-                hint="add the metric to gate.metrics, or take the band out",
+                hint="add the metric to gate.metrics, or remove the band",
             )
 
 

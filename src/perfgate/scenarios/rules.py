@@ -1,16 +1,16 @@
 """Rules that a scenario must keep and a schema cannot say: how its fields go together.
 
 Each rule is one function from a scenario to its problems; `RULES` lists them. Those about the load,
-the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client or an evaluator
-is known is not asked.
+the metrics and TensorRT-LLM have modules of their own. Whether an engine, a client, an
+evaluator or a marker is known needs more than the scenario: `vocabulary`, `markers`.
 """
 
 from collections.abc import Callable, Iterator
 
+from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 
@@ -42,7 +42,7 @@ def _gpus_fit_their_name(scenario: Scenario) -> Iterator[Problem]:
             ("hardware", "gpus"), "GPUs without a name", hardware.gpus, "0, as gpu is none"
         )
     if hardware.gpu != "none" and hardware.gpus == 0:
-        yield Problem(("hardware", "gpus"), f"no {hardware.gpu} asked for", 0, "at least 1")
+        yield Problem(("hardware", "gpus"), f"no {hardware.gpu} requested", 0, "at least 1")
 
 
 def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
@@ -50,7 +50,7 @@ def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
     if gpus % nodes:
         yield Problem(
             ("hardware", "nodes"),
-            "GPUs do not spread evenly over the nodes",
+            "GPUs cannot be divided evenly among the nodes",
             f"{gpus} GPUs on {nodes} nodes",
             f"a divisor of {gpus}",
         )

@@ -24,6 +24,7 @@ class ScenarioSchema(Schema):
         self._defaults = Validator({"$ref": "#/$defs/defaults", "$defs": schema["$defs"]})
         self._complete = Validator(schema["$defs"]["complete"])
         self._claims = Validator(schema["properties"]["claims"] | {"$defs": schema["$defs"]})
+        self._markers = Validator(schema["properties"]["markers"])
         self._sections = {
             name: Validator(section) for name, section in scenario["properties"].items()
         }
@@ -40,14 +41,21 @@ class ScenarioSchema(Schema):
     def _is_right(self, value: Json) -> bool:
         return (
             isinstance(value, dict)
-            and {"schema_version", "scenarios"} <= set(value)
-            and set(value) <= {"schema_version", "scenarios", "claims"}
+            and "schema_version" in value
+            and set(value) <= {"schema_version", "markers", "scenarios", "claims"}
+            and bool({"markers", "scenarios"} & set(value))
             and type(value["schema_version"]) is int
             and value["schema_version"] == 1
-            and isinstance(value["scenarios"], list)
-            and bool(value["scenarios"])
-            and all(self._is_right_scenario(scenario) for scenario in value["scenarios"])
+            and ("scenarios" not in value or self._are_right_scenarios(value["scenarios"]))
             and ("claims" not in value or self._claims.is_valid(value["claims"]))
+            and ("markers" not in value or self._markers.is_valid(value["markers"]))
+        )
+
+    def _are_right_scenarios(self, value: Json) -> bool:
+        return (
+            isinstance(value, list)
+            and bool(value)
+            and all(self._is_right_scenario(scenario) for scenario in value)
         )
 
     def _is_right_scenario(self, value: Json) -> bool:

@@ -1,6 +1,5 @@
 """Schema: a JSON Schema, and what does not fit it in people's words, for all files."""
 
-import difflib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from jsonschema.validators import extend
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
+from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
@@ -157,24 +157,17 @@ def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) 
     return mended.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
 
 
-def closest(word: object, known: Iterable[str]) -> str | None:
-    """A did-you-mean, for what only differs in a letter or in case."""
-    lower = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(word).lower(), lower, n=1)
-    return f"did you mean {lower[close[0]]}?" if close else None
-
-
 def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:
     expected = "one of " + ", ".join(known)
     for name in names:
         if name not in known:
-            hint = closest(name, known)
+            hint = did_you_mean(name, known)
             yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
 
 
 def _hint(kind: str, value: object, rule: Mapping[str, Any]) -> str | None:
     if kind == "enum":
-        return closest(value, map(str, rule["enum"]))
+        return did_you_mean(str(value), map(str, rule["enum"]))
     if kind != "type":
         return None
     if "string" in rule["type"] and isinstance(value, bool | int | float):

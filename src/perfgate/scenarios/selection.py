@@ -1,38 +1,13 @@
-"""Choose among scenarios: by id pattern, and by the markers that pytest knows them by."""
+"""Choose among scenarios: by id, by id patterns, and by marker expressions."""
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.suggestion import did_you_mean
+from perfgate.scenarios.marker_expression import parse
+from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.scenario import Scenario
-
-# The marker of each hardware, besides those that a scenario names itself.
-_MARKER_OF_GPU = {
-    "none": "local",
-    "A100": "a100",
-    "H20": "h20",
-    "H100": "h100",
-    "H200": "h200",
-    "B200": "b200",
-    "GB200": "gb200",
-}
-HARDWARE_MARKERS = frozenset(_MARKER_OF_GPU.values())
-
-
-def hardware_marker(scenario: Scenario) -> str:
-    """The marker of the scenario's hardware: ``b200``, ``h200``, …, ``local`` without GPUs."""
-    return _MARKER_OF_GPU[scenario.hardware.gpu]
-
-
-def markers_of(scenario: Scenario) -> tuple[str, ...]:
-    """The scenario's own markers and that of its hardware, sorted."""
-    return tuple(sorted({hardware_marker(scenario), *scenario.markers}))
-
-
-def all_markers(scenarios: Iterable[Scenario]) -> tuple[str, ...]:
-    """The markers of any of the scenarios, sorted."""
-    return tuple(sorted({marker for scenario in scenarios for marker in markers_of(scenario)}))
 
 
 def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scenario, ...]:
@@ -59,12 +34,44 @@ def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scen
 
 
 def _no_match(pattern: str, ids: Sequence[str]) -> InputError:
-    close = difflib.get_close_matches(pattern, ids, n=1)
     return InputError(
         "no scenario of that name",
         found=pattern,
         expected="an id, or a pattern such as b200-*",
-        hint=f"did you mean {close[0]}?" if close else "`perfgate scenarios list` names them",
+        hint=did_you_mean(pattern, ids) or "`perfgate scenarios list` names them",
+    )
+
+
+def select_marked(
+    scenarios: Sequence[Scenario], expression: str, declared: Mapping[str, str]
+) -> tuple[Scenario, ...]:
+    """The scenarios that a marker expression selects; an empty one selects all, as in pytest.
+
+    Args:
+        scenarios: what to select from.
+        expression: what ``-m`` says.
+        declared: every marker that may be named → its meaning.
+
+    Raises:
+        InputError: the expression is malformed.
+        SeveralInputErrors: it names markers that are not declared.
+    """
+    if not expression:
+        return tuple(scenarios)
+    parsed = parse(expression)
+    unknown = [name for name in sorted(parsed.names) if name not in declared]
+    if unknown:
+        raise SeveralInputErrors([_no_marker(name, declared) for name in unknown])
+    return tuple(scenario for scenario in scenarios if parsed.matches(markers_of(scenario)))
+
+
+def _no_marker(name: str, declared: Mapping[str, str]) -> InputError:
+    return InputError(
+        "unknown marker",
+        field="-m",
+        found=name,
+        expected="one of " + ", ".join(sorted(declared)),
+        hint=did_you_mean(name, declared) or "`perfgate scenarios list --markers` explains them",
     )
 
 

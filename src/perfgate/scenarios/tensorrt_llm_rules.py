@@ -48,7 +48,7 @@ def _moe_backend_is_supported(scenario: Scenario) -> Iterator[Problem]:
                 ("engine", "settings", "ep"),
                 f"no MoE backend for expert parallelism above {WIDE_FROM_EP} on this GPU",
                 found,
-                f"as the support matrix has it: {rows}",
+                f"by the support matrix: {rows}",
             )
         return
     named = scenario.engine.settings.moe_backend
@@ -61,7 +61,7 @@ def _moe_backend_is_supported(scenario: Scenario) -> Iterator[Problem]:
         _MOE_BACKEND,
         problem,
         f"{backend} for {found}",
-        f"as the support matrix has it: {row}",
+        f"by the support matrix: {row}",
         hint,
     )
 

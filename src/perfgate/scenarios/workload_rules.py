@@ -33,7 +33,7 @@ def _requests_are_given_once(scenario: Scenario) -> Iterator[Problem]:
             f"requests {load.requests} and "
             f"requests_per_concurrency {load.requests_per_concurrency}",
             "one of them",
-            "take one away; one from the defaults block by setting it to null",
+            "remove one; one of the defaults block by setting it to null",
         )
 
 

@@ -71,14 +71,14 @@ def level_of(text: str) -> int:
 
 
 _HELP = {
-    "--gate": "a release depends on this run: a selected scenario without a verdict fails it",
+    "--gate": "for a release: a selected scenario without a verdict fails the run",
     "--record": "a run that records what later ones are compared with: a test that was measured "
     "and cannot be judged yet is fine",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
-    "--resume": "go on with a run that was killed or broken off: its folder, or its name under "
+    "--resume": "continue a run that was killed or interrupted: its folder, or its name under "
     "runs/; scenarios that were finished are not measured again",
-    "--budget": "the time that the session may take (4h, 90m, 2h30m, 3600s): what would not be "
-    "done in the time left is not begun, and told",
+    "--budget": "the time that the session may take (4h, 90m, 2h30m, 3600s): a scenario that "
+    "would not finish in the time left is skipped",
     "--scenarios": "folder of scenario files; packaged: those that perfgate brings along; may be "
     "given again (default: docs/reference/settings.md)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
@@ -87,20 +87,20 @@ _HELP = {
     "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
     "GPUs",
     "--vboost": "set the vboost slider of the GPUs for each start, and put back what was there; "
-    "needs the right to (root), and GPUs of this machine",
+    "requires root, and GPUs of this machine",
     "--launcher": "how programs are started",
     "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
     "the machine's stored one (stored), or measure only where none is comparable (auto)",
-    "--inject": "change a setting of the build under test on purpose, to see the gate catch it",
+    "--inject": "change a setting of the build under test, to see the gate catch it",
     "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
     "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
     "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
     "test, that of its nearest ancestor is compared with",
-    "--waivers": "the losses that are let through for a while (default: waivers.yaml)",
+    "--waivers": "file of the known regressions that may pass (default: waivers.yaml)",
     "--shape": "input and output length of the scenarios marked explore; may be repeated",
-    "--rehearse": "stand-ins play the engine's programs: checks everything but the engine, in "
+    "--rehearse": "run stand-ins for the engine's programs: checks everything but the engine, in "
     "minutes",
-    "--rehearse-fault": "the stand-ins fail on purpose: oom, hang, partial, slow:8%%, "
+    "--rehearse-fault": "the stand-ins fail in this way: oom, hang, partial, slow:8%%, "
     "accuracy:2pp, …",
 }
 

@@ -6,13 +6,11 @@ import pytest
 
 from perfgate.campaign.campaigns import Selected
 from perfgate.clients.base import Offline, client
+from perfgate.scenarios.markers import CLAIM, markers_of
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import markers_of
 from perfgate.verdicts.claims import ClaimProbe
 from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
-
-CLAIM_MARKER = "claim"
 
 
 def _served(scenario: Scenario) -> tuple[Probe, ...]:
@@ -44,7 +42,7 @@ def parameters_of(
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """What a test function with parameter `name` is run for, each with its markers."""
     if name == _OF_CLAIMS:
-        return [(one, (*markers_of(one.scenario), CLAIM_MARKER)) for one in claims]
+        return [(one, (*markers_of(one.scenario), CLAIM)) for one in claims]
     return [
         (one, markers_of(scenario))
         for scenario in scenarios

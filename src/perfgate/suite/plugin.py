@@ -25,11 +25,9 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
-from perfgate.scenarios.selection import all_markers
 from perfgate.suite.folders import settle_folders
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.parametrize import (
-    CLAIM_MARKER,
     PARAMETERS,
     has_nothing,
     parameters_of,
@@ -39,6 +37,7 @@ from perfgate.suite.rehearsal_seam import RehearsalSeam
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.unknown_markers import UnknownMarkers
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import DESELECTED, XdistHooks
 from perfgate.verdicts.exit_status import ExitStatus, worst
@@ -59,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     with usage_errors():
         session.require_sense()
     config.pluginmanager.register(session, "perfgate-session")
+    unknown = UnknownMarkers(config.option.markexpr, lambda: session.options.markers)
+    config.pluginmanager.register(unknown, "perfgate-unknown-markers")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
@@ -120,7 +121,7 @@ class SuiteSession:
     def campaigns(self) -> Campaigns:
         """The campaigns of this process."""
         if self._campaigns is None:
-            raise self._unusable or RuntimeError("no test of the suite was collected here")
+            raise self._unusable or RuntimeError("no test of the suite was collected")
         return self._campaigns
 
     def record_skip(self, node: str, probe: Selected, reason: str) -> None:
@@ -187,9 +188,8 @@ class SuiteSession:
 
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
-        self.config.addinivalue_line("markers", f"{CLAIM_MARKER}: statements of the documents")
-        for marker in all_markers(self.options.scenarios):
-            self.config.addinivalue_line("markers", f"{marker}: scenarios marked so")
+        for marker, meaning in self.options.markers.items():
+            self.config.addinivalue_line("markers", f"{marker}: {meaning}")
 
     def open_run(self) -> RunFolder:
         """The session's run folder: made by the main process, shared by its workers."""

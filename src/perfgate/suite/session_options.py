@@ -19,6 +19,7 @@ from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.machine.hardware import Machine, detect
+from perfgate.plan.registered import registered
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.claims import claims_of
@@ -60,6 +61,11 @@ class SessionOptions:
     def claims(self) -> tuple[ClaimProbe, ...]:
         """All claims about the scenarios."""
         return claim_probes(claims_of(self.scenarios, self._loaded.claims), self.scenarios)
+
+    @property
+    def markers(self) -> Mapping[str, str]:
+        """Every marker that a scenario can have → what it means."""
+        return self._loaded.markers
 
     @property
     def all_scenarios(self) -> tuple[Scenario, ...]:
@@ -154,4 +160,4 @@ class SessionOptions:
 
     @cached_property
     def _loaded(self) -> LoadedSuite:
-        return load_suite(scenario_folders())
+        return load_suite(scenario_folders(), registered())

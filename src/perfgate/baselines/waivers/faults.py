@@ -3,7 +3,6 @@
 Pure: looks at the verdict records of a whole run, so that no process of it must know the others.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,6 +18,7 @@ from perfgate.baselines.waivers.waiver import (
     lost_beyond,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.suggestion import did_you_mean
 from perfgate.gate.verdict import Verdict
 
 _PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
@@ -126,14 +126,14 @@ def _unknown(waiver: Waiver, known: Mapping[str, Known]) -> _Wrong | None:
 def _unmatched(field: str, found: str, those: Iterable[str]) -> _Wrong:
     there = list(those)
     # Of metrics and points the nearest spelling is another one, not the one that was meant.
-    close = difflib.get_close_matches(found, there, n=1) if field == "scenario" else ()
+    meant = did_you_mean(found, there) if field == "scenario" else None
     expected = "one of " + ", ".join(there)
     if len(there) > _MOST_TOLD:
         expected = "an id that `perfgate scenarios list` shows"
     return _Wrong(
         "the waiver matches nothing that the suite judges",
         found,
-        f"did you mean {close[0]}?" if close else "correct it, or remove the waiver",
+        meant or "correct it, or remove the waiver",
         field,
         expected,
     )

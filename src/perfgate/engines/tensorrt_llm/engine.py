@@ -9,6 +9,7 @@ from perfgate.core.measurement import Json
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.tensorrt_llm.words import WORDS
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -17,6 +18,7 @@ class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
+    words = WORDS
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""

@@ -4,7 +4,6 @@ A release table can be wrong, or a build can stand between two releases: that is
 before any GPU time, not by a program that ends with status 2 after the others were started.
 """
 
-import difflib
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
+from perfgate.core.suggestion import nearest
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.program_output import answer
 from perfgate.engines.tensorrt_llm.releases.table import (
@@ -199,8 +199,8 @@ def _last_line(text: str) -> str:
 
 
 def _drift(build: EngineBuild, program: str, option: str, known: frozenset[str]) -> CliDrift:
-    close = difflib.get_close_matches(option, sorted(known), n=1)
-    hint = f"the installed program has {close[0]}; " if close else ""
+    near = nearest(option, sorted(known))
+    hint = f"the installed program has {near}; " if near else ""
     return CliDrift(
         f"the installed {program} has no option {option}",
         field=f"TensorRT-LLM {build.version}",

@@ -1,0 +1,20 @@
+"""Registered: the engines, clients and evaluators that scenarios may name, as they are by now.
+
+One of a person's own counts once its module was imported.
+"""
+
+from perfgate.clients.base import Offline, client
+from perfgate.engines.base import engine
+from perfgate.evaluators.base import evaluator
+from perfgate.plan.toolchain import SERVED_SMOKE
+from perfgate.scenarios.vocabulary import Vocabulary
+
+
+def registered() -> Vocabulary:
+    """What the registries hold at this moment."""
+    return Vocabulary(
+        {name: cls.words for name, cls in engine.items()},
+        tuple(client),
+        (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
+        {name: cls.scores() for name, cls in evaluator.items()},
+    )

@@ -1,0 +1,87 @@
+"""Markers: the words that `pytest -m` selects by, and what each of them means.
+
+A marker is declared once: by perfgate, for what follows from a scenario's facts (below), or under
+`markers` of a scenario file, for what a scenario names itself.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from perfgate.core.suggestion import did_you_mean
+from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.scenario import Scenario
+
+EXPLORE = "explore"
+CLAIM = "claim"
+
+# The marker of each hardware, which every scenario gets by itself.
+_OF_GPU = {
+    "none": "local",
+    "A100": "a100",
+    "H20": "h20",
+    "H100": "h100",
+    "H200": "h200",
+    "B200": "b200",
+    "GB200": "gb200",
+}
+GPUS = tuple(_OF_GPU)
+HARDWARE_MARKERS = frozenset(_OF_GPU.values())
+
+DECLARED_BY_PERFGATE: Mapping[str, str] = {
+    **{
+        marker: "needs no GPU, runs on any machine" if gpu == "none" else f"needs {gpu} GPUs"
+        for gpu, marker in _OF_GPU.items()
+    },
+    EXPLORE: "takes other prompt and answer lengths by --shape",
+    CLAIM: "checks a statement of the documents about one or two results",
+}
+
+_OF_EXPRESSIONS = frozenset({"and", "or", "not"})
+# What these do to a test, pytest or a plugin of it says.
+_OF_PYTEST = frozenset(
+    {"benchmark", "filterwarnings", "parametrize", "skip", "skipif", "usefixtures", "xfail"}
+)
+
+
+def hardware_marker(scenario: Scenario) -> str:
+    """The marker of the scenario's hardware: ``b200``, ``h200``, …, ``local`` without GPUs."""
+    return _OF_GPU[scenario.hardware.gpu]
+
+
+def markers_of(scenario: Scenario) -> tuple[str, ...]:
+    """The scenario's own markers and that of its hardware, sorted."""
+    return tuple(sorted({hardware_marker(scenario), *scenario.markers}))
+
+
+def taken_name(path: Keys, name: str) -> Problem | None:
+    """Why no scenario file can declare a marker of that name; None: it can."""
+    if name in DECLARED_BY_PERFGATE:
+        return Problem(
+            path,
+            "marker declared twice",
+            name,
+            f"one declaration; perfgate itself has it: {DECLARED_BY_PERFGATE[name]}",
+            "take it out, scenarios can name it",
+        )
+    if name in _OF_EXPRESSIONS | _OF_PYTEST:
+        owner = "marker expressions" if name in _OF_EXPRESSIONS else "pytest"
+        return Problem(path, f"a word of {owner}", name, "another name")
+    return None
+
+
+def undeclared_markers(scenario: Scenario, declared: Mapping[str, str]) -> Iterator[Problem]:
+    """Each own marker of the scenario that is not among the declared ones; paths from it down."""
+    for position, marker in enumerate(scenario.markers):
+        if marker not in declared:
+            yield unknown_marker(("markers", position), marker, declared)
+
+
+def unknown_marker(path: Keys, marker: str, declared: Mapping[str, str]) -> Problem:
+    """What is said of a marker that is declared nowhere."""
+    return Problem(
+        path,
+        "unknown marker",
+        marker,
+        "one of " + ", ".join(sorted(declared)),
+        did_you_mean(marker, declared)
+        or "declare it, with its meaning, under markers of a scenario file",
+    )

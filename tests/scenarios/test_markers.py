@@ -1,0 +1,155 @@
+"""Markers: of the hardware by itself, declared once, and every one that is used is declared."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from building import SCENARIO
+from test_scenario_files import GOOD, Write, errors_of, line_of, write
+
+from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.markers import (
+    DECLARED_BY_PERFGATE,
+    GPUS,
+    HARDWARE_MARKERS,
+    hardware_marker,
+    markers_of,
+)
+from perfgate.scenarios.scenario import Hardware
+
+__all__ = ["write"]  # a fixture
+
+ROOT = Path(__file__).parents[2]
+MARKED = GOOD.replace("title: Small", "title: Small\n    markers: [quick]")
+QUICK = "schema_version: 1\nmarkers:\n  quick: done in a minute\n"
+B200 = replace(SCENARIO, hardware=Hardware("B200", 8), markers=("latency",))
+
+
+def test_the_hardwares_marker_is_added() -> None:
+    assert markers_of(replace(SCENARIO, markers=("serving",))) == ("local", "serving")
+    assert markers_of(B200) == ("b200", "latency")
+    assert markers_of(replace(B200, markers=("b200",))) == ("b200",)
+
+
+def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:
+    file = ROOT / "src/perfgate/scenarios/scenario.schema.json"
+    scenario = json.loads(file.read_text(encoding="utf-8"))["$defs"]["scenario"]
+    gpus = scenario["properties"]["hardware"]["properties"]["gpu"]["enum"]
+    markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in gpus}
+    assert tuple(gpus) == GPUS
+    assert markers == HARDWARE_MARKERS
+    assert len(markers) == len(gpus)
+    assert DECLARED_BY_PERFGATE["b200"] == "needs B200 GPUs"
+    assert DECLARED_BY_PERFGATE["local"] == "needs no GPU, runs on any machine"
+
+
+# Declared. ----------------------------------------------------------------------------------
+
+
+def test_a_marker_holds_for_all_files_that_are_loaded_together(write: Write) -> None:
+    declaring, using = write(QUICK, "own/markers.yaml"), write(MARKED, "other/small.yaml")
+    suite = load_suite([using, declaring.parent])
+    assert [scenario.id for scenario in suite.scenarios] == ["small"]
+    assert suite.markers["quick"] == "done in a minute"
+    assert suite.markers["b200"] == "needs B200 GPUs"
+
+
+def test_a_file_may_declare_the_markers_of_its_own_scenarios(write: Write) -> None:
+    text = MARKED.replace("scenarios:", "markers: {quick: done in a minute}\nscenarios:")
+    assert load_suite(write(text)).scenarios[0].markers == ("quick",)
+
+
+def test_the_suites_own_markers_hold_without_being_loaded(write: Write) -> None:
+    suite = load_suite(write(MARKED.replace("[quick]", "[serving, explore]")))
+    assert suite.markers["serving"] == "a server under load"
+
+
+def test_a_file_may_say_what_a_marker_of_the_suite_means_to_it(write: Write) -> None:
+    """A folder that replaces the suite's own declares all of its markers."""
+    suite = load_suite(write(QUICK.replace("quick", "serving")))
+    assert suite.markers["serving"] == "done in a minute"
+
+
+def test_a_marker_that_is_declared_nowhere_is_an_error(write: Write) -> None:
+    write(QUICK, "markers.yaml")
+    file = write(MARKED.replace("[quick]", "[serving, quik]"))
+    (error,) = errors_of(file.parent)
+    assert str(error).startswith(
+        f"{file}:{line_of(MARKED, 'markers')}: scenarios[0].markers[1]: unknown marker\n"
+        "  found: quik\n"
+        "  expected: one of a100, accuracy, b200, "
+    )
+    assert error.hint == "did you mean quick?"
+
+
+def test_one_that_is_like_none_is_told_where_to_declare_it(write: Write) -> None:
+    (error,) = errors_of(write(MARKED.replace("quick", "zzzzzz")))
+    assert error.hint == "declare it, with its meaning, under markers of a scenario file"
+
+
+def test_one_of_the_defaults_is_told_once(write: Write) -> None:
+    one = MARKED[MARKED.index("  - id: small") :].replace("    markers: [quick]\n", "")
+    text = (
+        "schema_version: 1\ndefaults:\n  markers: [quik]\nscenarios:\n"
+        + one
+        + one.replace("id: small", "id: other")
+    )
+    (error,) = errors_of(write(text))
+    assert (error.field, error.line) == ("defaults.markers[0]", 3)
+
+
+def test_a_marker_declared_twice_names_both_places(write: Write) -> None:
+    first = write(QUICK, "a.yaml")
+    second = write("# own\n" + QUICK, "b.yaml")
+    (error,) = errors_of(first.parent)
+    assert str(error) == (
+        f"{second}:4: markers.quick: marker declared twice\n"
+        "  found: quick\n"
+        f"  expected: one declaration; the first is in {first}:3"
+    )
+
+
+def test_twice_in_one_file_is_an_error_too(write: Write) -> None:
+    (error,) = errors_of(write(QUICK + "  quick: again\n"))
+    assert (error.field, error.problem) == ("markers.quick", "field given twice")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("b200", "marker declared twice"),
+        ("claim", "marker declared twice"),
+        ("and", "a word of marker expressions"),
+        ("skip", "a word of pytest"),
+        ("Quick", "malformed name"),
+        ("not-quick", "malformed name"),
+    ],
+)
+def test_names_that_cannot_be_declared(name: str, problem: str, write: Write) -> None:
+    (error,) = errors_of(write(QUICK.replace("quick", name)))
+    assert (error.field, error.line, error.problem) == (f"markers.{name}", 3, problem)
+
+
+@pytest.mark.parametrize("meaning", ['""', "7", "[a]", '"a\\nb"', ""])
+def test_a_meaning_is_one_line_of_text(meaning: str, write: Write) -> None:
+    (error,) = errors_of(write(QUICK.replace("done in a minute", meaning)))
+    assert (error.field, error.line) == ("markers.quick", 3)
+
+
+def test_a_file_of_nothing_lacks_scenarios(write: Write) -> None:
+    (error,) = errors_of(write("schema_version: 1\n"))
+    assert (error.field, error.problem) == ("scenarios", "missing")
+
+
+def test_no_marker_is_called_unknown_when_a_declaration_may_be_missing(write: Write) -> None:
+    write(MARKED)
+    broken = write(QUICK.replace("done in a minute", "7"), "markers.yaml")
+    (error,) = errors_of(broken.parent)
+    assert error.file == broken
+
+
+def test_every_marker_that_the_suite_declares_is_used() -> None:
+    suite = load_suite(ROOT / "scenarios")
+    used = {marker for scenario in suite.scenarios for marker in scenario.markers}
+    assert set(suite.markers) - set(DECLARED_BY_PERFGATE) <= used
