@@ -196,7 +196,7 @@ def test_scenarios_without_a_gpu_are_measured_as_ever(boosted: BoostedSuite) -> 
             "{gpu: B200, gpus: 1, nodes: 1}", "{gpu: none, gpus: 0, nodes: 1}"
         )
     )
-    done = boosted.run(ACCURACY, "--vboost", "4")
+    done = boosted.run(ACCURACY, "--record", "--vboost", "4")
     assert done.status == 0, done.output
     assert boosted.smi.calls == []
 

@@ -1,4 +1,6 @@
+import re
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,8 @@ ALONE: dict[Verdict | None, tuple[int, int, int]] = {
     NOT_COMPARABLE: (12, 12, 0),
     None: (12, 12, 12),
 }
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs/reference/verdicts.md").read_text()
 FROM_WORST = (1, 11, 12, 10, 0)
 PLAIN, GATE, RECORD = range(3)
 OPTIONS: list[dict[str, bool]] = [
@@ -124,3 +128,27 @@ def test_a_run_without_a_verdict_says_what_it_lacks() -> None:
     assert meaning(unjudged, [None]).startswith("nothing was measured")
     assert "--record" in meaning(unjudged, [None, Verdict.NO_BASELINE])
     assert meaning(unjudged, [Verdict.PASS, None]) == meaning(unjudged)
+
+
+def test_the_documents_table_has_every_status_once_and_in_order() -> None:
+    section = DOCUMENT.partition("## Exit status")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE)
+    told = [int(number) for cell in cells for number in cell.split(",")]
+    assert told == sorted({*ExitStatus, *range(2, 6)})
+
+
+def test_the_documents_order_is_that_of_the_code() -> None:
+    (order,) = re.findall(r"the order is ([\d, ]+):", DOCUMENT)
+    statuses = [ExitStatus(int(number)) for number in order.split(",")]
+    assert sorted(statuses) == sorted(ExitStatus)
+    for place, status in enumerate(statuses):
+        assert worst(statuses[place:]) == status
+
+
+@pytest.mark.parametrize("file", ["README.md", "src/perfgate/cli/main.py"])
+def test_where_statuses_are_summed_up_none_is_missing(file: str) -> None:
+    text = (ROOT / file).read_text()
+    (told,) = re.findall(r"[Ee]xit status: (0 .*?)\n(?:\n|\"\"\")", text, re.DOTALL)
+    missing = {status for status in ExitStatus if not re.search(rf"\b{status.value}\b", told)}
+    # Waivers belong to runs alone.
+    assert missing == (set() if file == "README.md" else {ExitStatus.WAIVERS})

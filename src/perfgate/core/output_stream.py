@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from typing import Any, TextIO, cast
 
 IN_ASCII = "perfgate.in_ascii"  # the name of the error handler of encodings
@@ -71,15 +71,16 @@ class OutputStream:
         self.failure: OSError | None = None
         self._number = number
         self._is_closed = stream is None
-        self._stream = stream or _nowhere()
+        self._stream = stream or TextIOWrapper(FileIO(number, "w", closefd=False))
         self._errors = self._stream.errors
         self._reconfigure(IN_ASCII)
 
     def write(self, text: str) -> int:
         """Write `text`, or drop it."""
-        if self._is_closed and text:
+        if not self._is_closed:
+            self._try(lambda: self._stream.write(text))
+        elif text:
             self.failure = OSError(errno.EBADF, "it is closed")
-        self._try(lambda: self._stream.write(text))
         return len(text)
 
     def flush(self) -> None:
@@ -92,8 +93,9 @@ class OutputStream:
         self._reconfigure(self._errors)
 
     def _reconfigure(self, errors: str | None) -> None:
-        if isinstance(self._stream, TextIOWrapper):
-            self._stream.reconfigure(errors=errors)
+        stream = self._stream
+        if isinstance(stream, TextIOWrapper):
+            self._try(lambda: stream.reconfigure(errors=errors))  # which flushes it
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -113,10 +115,6 @@ class OutputStream:
         os.close(nowhere)
         with suppress(OSError):
             self._stream.flush()
-
-
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
 
 
 class StandardStreams:
@@ -142,8 +140,8 @@ class StandardStreams:
         self.out.restore()
         self.err.restore()
         out, err = self._before
-        sys.stdout = out or sys.stdout
-        sys.stderr = err or sys.stderr
+        sys.stdout = out or cast(TextIO, self.out)
+        sys.stderr = err or cast(TextIO, self.err)
 
 
 def occupy_standard_descriptors() -> None:

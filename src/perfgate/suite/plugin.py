@@ -173,6 +173,8 @@ class SuiteSession:
             error: what escaped from pytest.
             stream: where it is told.
         """
+        outermost = error.__traceback__  # of the hook that it was caught in, which is perfgate's
+        error = error.with_traceback(outermost and outermost.tb_next)
         whose = (
             "perfgate: internal error" if is_ours(error) else "perfgate: pytest or a plugin failed"
         )

@@ -1,0 +1,152 @@
+"""What goes wrong around a command is never a verdict's status: output, input, bugs."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import pytest
+
+from perfgate.cli.main import COMMANDS, main
+from perfgate.core.errors import RunError
+
+PERFGATE = f"{sys.executable} -m perfgate"
+REGRESSION = "judge --metric output_throughput --baseline 101,99.7,100.4 --new 60,61"
+PASS = "judge --metric output_throughput --baseline 101,99.7,100.4 --new 101,100"
+
+
+def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a line of bash, in which `perfgate` is the command; its status is the last one's."""
+    return subprocess.run(
+        ["bash", "-c", line.replace("perfgate ", f"{PERFGATE} ")],
+        env={**os.environ, **variables},
+        capture_output=True,
+        check=False,
+    )
+
+
+class TestOutput:
+    @pytest.mark.parametrize(("words", "status"), [(REGRESSION, 1), (PASS, 0), ("--help", 0)])
+    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    def test_a_reader_that_has_seen_enough_changes_no_status(
+        self, words: str, status: int, unbuffered: str
+    ) -> None:
+        line = f"perfgate {words} | true; exit ${{PIPESTATUS[0]}}"
+        done = shell(line, PYTHONUNBUFFERED=unbuffered)
+        assert (done.returncode, done.stderr) == (status, b"")
+
+    @pytest.mark.parametrize("words", [REGRESSION, PASS, "--help", "doctor"])
+    def test_a_full_target_is_told(self, words: str) -> None:
+        done = shell(f"perfgate {words} > /dev/full")
+        assert done.returncode == 16
+        assert done.stderr == (
+            b"perfgate: standard output cannot be written: No space left on device\n"
+        )
+
+    def test_a_closed_target_is_told(self) -> None:
+        done = shell(f"perfgate {REGRESSION} >&-")
+        assert done.returncode == 16
+        assert done.stderr == b"perfgate: standard output cannot be written: it is closed\n"
+
+    @pytest.mark.parametrize("closed", [">&- 2>&-", "> /dev/full 2> /dev/full", "<&- >&- 2>&-"])
+    def test_nobody_to_tell_it_to_leaves_the_status(self, closed: str) -> None:
+        done = shell(f"perfgate {PASS} {closed}")
+        assert (done.returncode, done.stdout, done.stderr) == (16, b"", b"")
+
+    def test_an_error_that_cannot_be_told_keeps_its_status(self) -> None:
+        assert shell("perfgate parse no-such-file 2> /dev/full").returncode == 2
+        assert shell("perfgate judje 2>&-").returncode == 2
+
+    @pytest.mark.parametrize("encoding", ["ascii", "ascii:strict", "latin-1"])
+    def test_an_encoding_that_lacks_characters_loses_nothing(self, encoding: str) -> None:
+        done = shell(f"perfgate {REGRESSION}", PYTHONIOENCODING=encoding)
+        assert (done.returncode, done.stderr) == (1, b"")
+        assert b"-40.4 ... -39.1 %" in done.stdout
+        assert b"\n-----" in done.stdout
+
+    def test_json_stays_the_same_value_in_ascii(self, tmp_path: Path) -> None:
+        (tmp_path / "é.log").write_text("nothing … known\n")
+        line = f"perfgate parse '{tmp_path}/é.log' '{tmp_path}/é.log'"
+        plain, ascii_only = shell(line), shell(line, PYTHONIOENCODING="ascii")
+        assert json.loads(ascii_only.stdout) == json.loads(plain.stdout)
+        assert "é.log" in plain.stdout.decode()
+        assert ascii_only.stdout.isascii()
+
+    def test_what_is_no_text_is_told_as_an_escape(self, tmp_path: Path) -> None:
+        name = os.fsencode(tmp_path) + b"/\xff.log"
+        line = b"%s parse $'%s' $'%s'" % (PERFGATE.encode(), name, name)
+        Path(os.fsdecode(name)).write_text("nothing known\n")
+        done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)[0]["file"] == os.fsdecode(name)
+        assert done.stderr == b""
+        missing = shell("perfgate judge --metric $'\\xff' --baseline 1 --new 1")
+        assert missing.returncode == 2
+        assert rb"found: \udcff" in missing.stderr
+
+
+class TestInput:
+    def test_closed_standard_input_is_told(self) -> None:
+        done = shell("perfgate judge <&-")
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"perfgate: <standard input>: it is closed\n")
+
+    def test_standard_input_that_cannot_be_read_is_told(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        done = shell(f"perfgate judge 0> {tmp_path}/file")
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"perfgate: <standard input>: it cannot be read\n")
+
+
+class TestBugs:
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_a_bug_in_a_verb_claims_nothing(
+        self,
+        name: str,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def fail(arguments: Namespace) -> int:
+            raise TypeError("of two\nlines")
+
+        self.end_in(fail, name, monkeypatch)
+        assert main([name]) == 15
+        first, second, *_ = capsys.readouterr().err.splitlines()
+        assert first.startswith("perfgate: internal error: TypeError: of two lines; this is a bug")
+        assert second.startswith("Traceback")
+
+    @pytest.mark.parametrize(
+        ("error", "status", "told"),
+        [
+            (KeyboardInterrupt(), 130, "\nperfgate: interrupted\n"),
+            (PermissionError(13, "Permission denied", "x"), 2, "perfgate: x: Permission denied\n"),
+            (RunError("disk_full", "cannot write x"), 16, "perfgate: disk_full: cannot write x\n"),
+        ],
+    )
+    def test_what_is_no_bug_is_told_without_a_traceback(
+        self,
+        error: BaseException,
+        status: int,
+        told: str,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def fail(arguments: Namespace) -> int:
+            raise error
+
+        self.end_in(fail, "doctor", monkeypatch)
+        assert main(["doctor"]) == status
+        err = capsys.readouterr().err
+        assert err.startswith(told)
+        assert "Traceback" not in err
+
+    @staticmethod
+    def end_in(fail: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        def add_options(command: ArgumentParser) -> None:
+            command.set_defaults(execute=fail)
+
+        module = importlib.import_module(f"perfgate.cli.{name}")
+        monkeypatch.setattr(module, "add_options", add_options)

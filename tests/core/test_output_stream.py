@@ -1,0 +1,115 @@
+"""Output streams that cannot fail: what is dropped is known, and nothing is lost in ASCII."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.output_stream import IN_ASCII, OutputStream, standard_streams
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("plain", b"plain"),
+        ("-40.4 … -39.1 %", b"-40.4 ... -39.1 %"),
+        ("────", b"----"),
+        ("8×B200, ±2, a → b", b"8xB200, +-2, a -> b"),
+        ("≤ α ≥", b"<= alpha >="),
+        ("é 日", rb"\xe9 \u65e5"),
+        ("\udcff", rb"\udcff"),
+    ],
+)
+def test_what_ascii_lacks_is_written_in_ascii(text: str, written: bytes) -> None:
+    assert text.encode("ascii", IN_ASCII) == written
+
+
+def test_utf_8_lacks_nothing_but_what_is_no_text() -> None:
+    assert "× é \udc80".encode("utf-8", IN_ASCII) == "× é ".encode() + rb"\udc80"
+
+
+def test_what_is_read_is_not_mended() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("ascii", IN_ASCII)
+
+
+@pytest.fixture
+def number() -> Iterator[int]:
+    """A descriptor for a stream, closed in the end."""
+    made = os.open(os.devnull, os.O_WRONLY)
+    yield made
+    os.close(made)
+
+
+def stream_to(path: Path | str, number: int) -> OutputStream:
+    """A stream to a file, by that descriptor."""
+    target = os.open(path, os.O_WRONLY)
+    os.dup2(target, number)
+    os.close(target)
+    return OutputStream(open(number, "w", encoding="ascii", closefd=False), number)
+
+
+def test_it_writes_through(tmp_path: Path, number: int) -> None:
+    (tmp_path / "file").touch()
+    stream = stream_to(tmp_path / "file", number)
+    print("8×B200", file=stream)
+    stream.restore()
+    assert (tmp_path / "file").read_text() == "8xB200\n"
+    assert stream.failure is None
+    assert stream.encoding == "ascii"
+    assert stream.errors == "strict"
+
+
+def test_a_full_target_is_known_and_everything_after_goes_nowhere(number: int) -> None:
+    stream = stream_to("/dev/full", number)
+    for _ in range(3):
+        assert stream.write("x" * 100_000) == 100_000
+        stream.flush()
+    assert stream.failure is not None
+    assert stream.failure.strerror == "No space left on device"
+    os.write(number, b"what another writer of this process says")
+
+
+def test_a_reader_that_left_is_no_failure(number: int) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.dup2(writing, number)
+    os.close(writing)
+    stream = OutputStream(open(number, "w", encoding="utf-8", closefd=False), number)  # noqa: SIM115
+    stream.write("x" * 100_000)
+    stream.flush()
+    assert stream.failure is None
+    os.write(number, b"no SIGPIPE, no EPIPE")
+
+
+def test_a_closed_stream_has_failed_once_there_was_something_to_say(number: int) -> None:
+    stream = OutputStream(None, number)
+    stream.flush()
+    stream.write("")
+    assert stream.failure is None
+    assert not stream.isatty()
+    stream.write("x")
+    assert str(stream.failure) == "[Errno 9] it is closed"
+
+
+def test_the_streams_of_the_process_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    before = sys.stderr
+    with standard_streams() as streams:
+        print("here")
+        assert streams.failure() == ""
+    assert sys.stdout is out
+    assert sys.stderr is before
+    assert out.getvalue() == "here\n"
+
+
+def test_closed_streams_stay_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with standard_streams() as streams:
+        print("into nothing")
+        assert streams.failure() == "it is closed"
+    sys.stdout.write("still into nothing")

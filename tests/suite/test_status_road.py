@@ -1,0 +1,132 @@
+"""Exit statuses on the road: bugs, failures of others, and output that cannot be written."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from test_road import Finished, Suite, accepted, with_baseline, without_baseline
+
+__all__ = ["accepted", "with_baseline", "without_baseline"]
+
+pytestmark = pytest.mark.slow
+
+TEST = "perf_tests/test_accuracy.py"
+WORSE = ("--inject", "accuracy.temperature=2")
+BUG_WHEN_MEASURED = """
+from perfgate.campaign.campaigns import Campaigns
+
+def outcome(self, probe):
+    raise TypeError("made up")
+
+Campaigns.outcome = outcome
+"""
+BUG_AT_THE_END = """
+import perfgate.suite.plugin
+
+def summary(*_):
+    raise TypeError("made up")
+
+perfgate.suite.plugin.summary = summary
+"""
+ANOTHERS_FAILURE_AT_THE_END = """
+def pytest_sessionfinish():
+    raise TypeError("made up")
+"""
+
+
+def add_to_conftest(checkout: Suite, text: str) -> None:
+    with (checkout.folder / "conftest.py").open("a") as file:
+        file.write(text)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+def test_a_bug_while_measuring_is_15(with_baseline: Suite, workers: tuple[str, ...]) -> None:
+    add_to_conftest(with_baseline, BUG_WHEN_MEASURED)
+    done = with_baseline.run(TEST, *workers)
+    assert done.status == 15, done.output
+    assert "exit status 15: perfgate itself failed" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "status"),
+    [
+        (BUG_AT_THE_END, (), 15),
+        (BUG_AT_THE_END, WORSE, 1),
+        (ANOTHERS_FAILURE_AT_THE_END, (), 3),
+    ],
+)
+def test_what_fails_at_the_end_is_no_regression(
+    with_baseline: Suite, text: str, options: tuple[str, ...], status: int
+) -> None:
+    add_to_conftest(with_baseline, text)
+    done = with_baseline.run(TEST, *options)
+    assert done.status == status, done.output
+    assert "TypeError: made up; the traceback follows" in done.output
+
+
+def test_the_failure_of_a_test_that_is_not_of_the_suite_is_no_regression(
+    with_baseline: Suite,
+) -> None:
+    (with_baseline.folder / "test_mine.py").write_text("def test_mine():\n    assert False\n")
+    done = with_baseline.run(TEST, "test_mine.py")
+    assert done.verdicts == {"sums": "PASS"}, done.output
+    assert done.status == 11, done.output
+
+
+@pytest.mark.parametrize(
+    ("redirected", "options", "status"),
+    [
+        ("> /dev/full", (), 16),
+        ("> /dev/full", ("-n", "1"), 16),
+        ("> /dev/full 2> /dev/full", (), 16),
+        ("> /dev/full", WORSE, 1),
+        (">&-", (), 16),
+        ("2>&-", (), 0),
+        ("<&- >&- 2>&-", (), 16),
+        ("| true; exit ${PIPESTATUS[0]}", (), 0),
+        ("| true; exit ${PIPESTATUS[0]}", WORSE, 1),
+    ],
+)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_no_verdict_and_loses_no_record(
+    with_baseline: Suite,
+    redirected: str,
+    options: tuple[str, ...],
+    status: int,
+    unbuffered: str,
+) -> None:
+    shutil.rmtree(with_baseline.folder / "run")
+    done = subprocess.run(
+        ["bash", "-c", f'"$@" {redirected}', "-", *with_baseline.command(TEST, *options)],
+        cwd=with_baseline.folder,
+        env={**with_baseline.environment, "PYTHONUNBUFFERED": unbuffered},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    run = Finished(done.returncode, done.stderr, with_baseline.folder / "run")
+    assert run.verdicts == {"sums": "REGRESSION" if options == WORSE else "PASS"}
+    assert "**Exit status" in (run.folder / "summary.md").read_text()
+    if status == 16 and redirected in ("> /dev/full", ">&-"):
+        assert "perfgate: standard output cannot be written" in done.stderr
+
+
+def test_a_terminal_of_ascii_alone_gets_the_same_in_ascii(with_baseline: Suite) -> None:
+    shutil.rmtree(with_baseline.folder / "run")
+    done = subprocess.run(
+        with_baseline.command(TEST, *WORSE),
+        cwd=with_baseline.folder,
+        env={**with_baseline.environment, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert done.stdout.isascii()
+    assert b"\n-----" in done.stdout.replace(os.linesep.encode(), b"\n")
+    assert b"\\u" not in done.stdout
