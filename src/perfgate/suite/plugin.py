@@ -5,21 +5,17 @@ It does nothing in a session that collects no test of the suite. What a test mea
 """
 
 import os
-import signal
 import sys
-import threading
-import traceback
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TextIO, cast
 
 import pytest
 
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.output_stream import OutputStream, standard_streams
+from perfgate.core.output_stream import OutputStream
 from perfgate.core.secrets import mask_arguments
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
@@ -37,6 +33,7 @@ from perfgate.suite.rehearsal_seam import RehearsalSeam
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.sigterm import end_on_sigterm
 from perfgate.suite.unknown_markers import UnknownMarkers
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import DESELECTED, XdistHooks
@@ -47,6 +44,7 @@ pytest_plugins = (
     "perfgate.suite.fixtures",
     "perfgate.suite.benchmark_entries",
     "perfgate.suite.junit",
+    "perfgate.suite.session_guard",
 )
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
@@ -71,32 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
             session.register_markers()
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Keep what happens to the session, or to its output, from looking like a verdict.
-
-    What escapes from pytest ends Python in status 1, which means a regression.
-    """
-    if hasattr(config, "workerinput"):
-        return (yield)
-    try:
-        with standard_streams() as streams:
-            try:
-                status = yield
-            except pytest.UsageError:
-                raise
-            except Exception as error:
-                status = config.stash[SESSION].status_after(error, streams.err)
-            if failure := streams.failure():
-                streams.err.write(f"perfgate: standard output cannot be written: {failure}\n")
-                if status in (ExitStatus.PASSED, ExitStatus.REHEARSED):
-                    status = ExitStatus.UNWRITABLE
-    except pytest.UsageError:
-        sys.stderr = cast(TextIO, streams.err)  # where pytest tells it
-        raise
-    return status
-
-
 class SuiteSession:
     """The suite's part of one pytest process: the main one, or a worker of pytest-xdist."""
 
@@ -118,6 +90,11 @@ class SuiteSession:
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
+
+    @property
+    def status(self) -> ExitStatus | None:
+        """How the run ended; None before it was summed up."""
+        return self._status
 
     # What fixtures use. ---------------------------------------------------------------------
 
@@ -165,24 +142,6 @@ class SuiteSession:
                 found=f"{other} beside it",
                 expected="one of both",
             )
-
-    def status_after(self, error: Exception, stream: OutputStream) -> int:
-        """The status of a session that ended in an error of perfgate, or of pytest or a plugin.
-
-        Args:
-            error: what escaped from pytest.
-            stream: where it is told.
-        """
-        outermost = error.__traceback__  # of the hook that it was caught in, which is perfgate's
-        error = error.with_traceback(outermost and outermost.tb_next)
-        whose = (
-            "perfgate: internal error" if is_ours(error) else "perfgate: pytest or a plugin failed"
-        )
-        stream.write(f"{whose}: {type(error).__name__}: {error}; the traceback follows\n")
-        stream.write("".join(traceback.format_exception(error)))
-        if self._status == ExitStatus.REGRESSION:
-            return self._status
-        return ExitStatus.INTERNAL_ERROR if is_ours(error) else pytest.ExitCode.INTERNAL_ERROR
 
     # What the rest is made of. --------------------------------------------------------------
 
@@ -324,22 +283,7 @@ class SuiteSession:
                 self.admit(found)
             else:
                 self._join(found)
-        self.end_on_sigterm()
-
-    def end_on_sigterm(self) -> None:
-        """Let SIGTERM end this process as Ctrl-C does: torn down, summed up, status 2."""
-
-        def interrupt(number: int, _frame: FrameType | None) -> None:
-            raise KeyboardInterrupt(f"signal {number}")
-
-        def restore() -> None:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-        if threading.current_thread() is not threading.main_thread():
-            return
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, interrupt)
-            self.config.add_cleanup(restore)
+        end_on_sigterm(self.config)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

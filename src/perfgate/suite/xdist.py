@@ -11,6 +11,7 @@ import pytest
 
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.parametrize import named_in, of_scenarios
+from perfgate.suite.sigterm import end_on_sigterm
 from perfgate.suite.usage_errors import usage_errors
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class XdistHooks:
         """Tell a worker where the run folder is, and when the session's time is used up."""
         with usage_errors():
             run = self._session.open_run()
-        self._session.end_on_sigterm()
+        end_on_sigterm(self._session.config)
         worker = node.workerinput  # type: ignore[attr-defined]
         worker["perfgate_run"] = str(run.path)
         worker["perfgate_stage"] = self._session.rehearsal.variables_json()
