@@ -123,7 +123,7 @@ def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
         require_serving(job, _AnyEngine(), endpoint, 0.5)
     assert caught.value.failure == "hang"
     assert told in caught.value.message
-    assert "not well" in (tmp_path / "server.evidence.txt").read_text()
+    assert "unhealthy" in (tmp_path / "server.evidence.txt").read_text()
 
 
 def test_a_server_that_broke_by_a_measurement_is_told_with_its_cause(tmp_path: Path) -> None:

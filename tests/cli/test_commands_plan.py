@@ -264,7 +264,7 @@ def test_which_build_is_planned(
         plan = planned(capsys, "h200-serve", *words)
         (one,) = plan["scenarios"]
         compared = of(plan, "h200-serve", "c1", "output_throughput")["compared_with"]
-        return one["version"], one["build_source"], compared.split(" of ")[0].split()[-1]
+        return one["version"], one["build_source"], compared.split()[1].rstrip(",")
 
     assert chosen() == ("2026.10", "the installed one", "2026.10")
     assert chosen("--engine-version", "2026.9") == ("2026.9", "as given", "2026.9")

@@ -204,7 +204,7 @@ def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(
 def test_a_port_stolen_before_the_server_has_it_costs_one_more_try(
     checkout: Checkout, tell: Callable[..., None], fault: str, status: int, verdict: str
 ) -> None:
-    done = checkout.run("perf_tests/test_accuracy.py", fault=fault)
+    done = checkout.run("perf_tests/test_accuracy.py", "--record", fault=fault)
     left = checkout.left()
     tell(fault, done.status, verdict, left)
     assert (done.status, done.verdicts) == (status, {"sums": verdict}), done.output
@@ -272,10 +272,10 @@ def test_a_hang_is_found_though_the_clock_jumps(
 
 
 def test_two_runs_started_at_once_take_turns(checkout: Checkout, tell: Callable[..., None]) -> None:
-    test = "perf_tests/test_accuracy.py"
+    words = ("perf_tests/test_accuracy.py", "--record", "--run-dir")
     with (
-        checkout.session(test, "--run-dir", "one", fault="takes-time") as one,
-        checkout.session(test, "--run-dir", "two", fault="takes-time") as two,
+        checkout.session(*words, "one", fault="takes-time") as one,
+        checkout.session(*words, "two", fault="takes-time") as two,
     ):
         statuses = [session.wait(100) for session in (one, two)]
         left = checkout.left()

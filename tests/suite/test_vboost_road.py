@@ -225,7 +225,7 @@ def test_a_run_is_resumed_with_its_own_level_and_tells_it(boosted: BoostedSuite)
     assert "with vboost 4." in (done.folder / "summary.md").read_text()
     for options, status in (("--vboost", "3"), 4), ((), 4), (("--vboost", "4"), 0):
         again = subprocess.run(
-            [sys.executable, "-m", "pytest", *PLUGINS, "-q", ACCURACY, *options]
+            [sys.executable, "-m", "pytest", *PLUGINS, "-q", ACCURACY, "--record", *options]
             + [f"--resume={done.folder}"],
             cwd=boosted.folder,
             env=boosted.environment,

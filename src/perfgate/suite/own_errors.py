@@ -3,22 +3,27 @@
 import traceback
 from pathlib import Path
 
+import pluggy
 import pytest
 
 import perfgate
 from perfgate.core.errors import PerfgateError
 
 _PACKAGE = Path(perfgate.__file__).parent
+_HOOKS = Path(pluggy.__file__).parent
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether `error` is a bug of perfgate: it came through its code, and was not meant for people.
+    """Whether `error` is a bug of perfgate: it came out of its code, and was not meant for people.
 
-    An end of the test that was asked for (`pytest.fail`, `pytest.skip`, a time limit) is none.
+    What another plugin raised is none, though it went through a hook that perfgate wraps; nor is an
+    end of the test that was asked for (`pytest.fail`, `pytest.skip`, a time limit).
     """
     if isinstance(error, PerfgateError | pytest.fail.Exception | pytest.skip.Exception):
         return False
     if not isinstance(error, Exception):
         return False
-    frames = traceback.extract_tb(error.__traceback__)
-    return any(Path(frame.filename).is_relative_to(_PACKAGE) for frame in frames)
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    hooks = [place for place, file in enumerate(files) if file.is_relative_to(_HOOKS)]
+    raised_in = files[hooks[-1] + 1 :] if hooks else files
+    return any(file.is_relative_to(_PACKAGE) for file in raised_in)

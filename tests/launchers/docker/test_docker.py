@@ -404,7 +404,7 @@ class TestImage:
 
     def test_that_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
         host.in_registry("registry/other:2", seconds=60)
-        with pytest.raises(RunError, match=r"did not arrive in 0\.5 s"):
+        with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
             run.place(replace(self.OTHER, pull_s=0.5))
 
     def test_is_that_of_the_release_that_is_said_else_of_the_document(
