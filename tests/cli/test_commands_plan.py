@@ -1,6 +1,7 @@
 """`perfgate plan`: what could be shown and what it would cost, without starting anything."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -264,7 +265,7 @@ def test_which_build_is_planned(
         plan = planned(capsys, "h200-serve", *words)
         (one,) = plan["scenarios"]
         compared = of(plan, "h200-serve", "c1", "output_throughput")["compared_with"]
-        return one["version"], one["build_source"], compared.split()[1].rstrip(",")
+        return one["version"], one["build_source"], re.findall(r"llama.cpp (\S+?),? ", compared)[0]
 
     assert chosen() == ("2026.10", "the installed one", "2026.10")
     assert chosen("--engine-version", "2026.9") == ("2026.9", "as given", "2026.9")
