@@ -98,7 +98,7 @@ def test_one_that_needs_many_is_not_passed_by_those_that_need_one(others: ExitSt
     told.clear()
     little = started(others, asked(1, tell=told.append))
     eventually(lambda: told)
-    assert "before us: run many" in told[0]
+    assert "queued before: run many" in told[0]
     assert little.taken == ()
     first.stop()
     eventually(lambda: many.taken)

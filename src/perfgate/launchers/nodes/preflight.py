@@ -31,10 +31,11 @@ _ANSWERED = (0, 1)  # no check failed, one did
 def scenario_text(scenario: Scenario) -> str:
     """A scenario file with this one alone, as it is started: in its shape, from any folder.
 
-    Secrets of its environment stay out; nothing that is looked at needs them.
+    Secrets of its environment stay out, and its markers, which other files declare; nothing that
+    is looked at needs them.
     """
     plain = scenario_to_plain(scenario)
-    del plain["content_hash"]
+    del plain["content_hash"], plain["markers"]
     environment: Json = {
         name: value for name, value in scenario.environment.items() if not is_secret(name)
     }
