@@ -3,13 +3,13 @@
 A variable with a wrong name is set for nothing, and nobody would notice: the run says so.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
 from perfgate.core.secrets import mask_environment
+from perfgate.core.suggestion import nearest
 
 PREFIX = "PERFGATE_"
 _STANDINS = "PERFGATE_STANDIN_"
@@ -113,5 +113,5 @@ def _meant(name: str, known: Iterable[str]) -> str:
     """What may have been meant: of what is the same in all names nothing can be told."""
     beginning = PROGRAM_PREFIX if name.startswith(PROGRAM_PREFIX) else PREFIX
     ends = [one.removeprefix(beginning) for one in known if one.startswith(beginning)]
-    close = difflib.get_close_matches(name.removeprefix(beginning), ends, n=1)
-    return f"; did you mean {beginning}{close[0]}?" if close else ""
+    close = nearest(name.removeprefix(beginning), ends)
+    return "" if close is None else f"; did you mean {beginning}{close}?"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from perfgate.core.environment_variables import PREFIX, VARIABLES
 from perfgate.core.paths import BASELINES, SCENARIOS
 from perfgate.core.secrets import mask_arguments
 from perfgate.suite.options import add_options
@@ -15,10 +16,7 @@ from perfgate.suite.options import add_options
 _SHAPES_NOTHING = frozenset(
     {"--gate", "--record", "--run-dir", "--resume", "--budget", "--lease-wait"}
 )
-# Set by perfgate for the programs that it starts.
-_OF_PROGRAMS = frozenset(
-    f"PERFGATE_{name}" for name in ("SCENARIO", "PROBE", "START", "PLACE", "LAUNCH", "REHEARSAL")
-)
+_OF_PROGRAMS = frozenset(one.name for one in VARIABLES if one.set_by == "perfgate")
 # Variables that an option of the command line speaks for.
 _FOLDERS = {SCENARIOS: "--scenarios", BASELINES: "--baselines"}
 
@@ -48,9 +46,7 @@ def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str])
     variables = [
         f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
-        if name.startswith("PERFGATE_")
-        and name not in _OF_PROGRAMS
-        and _FOLDERS.get(name) not in given
+        if name.startswith(PREFIX) and name not in _OF_PROGRAMS and _FOLDERS.get(name) not in given
     ]
     return " ".join([*variables, shlex.join(["pytest", _from_here(config, node), *options])])
 

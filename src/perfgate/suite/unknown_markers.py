@@ -33,7 +33,9 @@ class UnknownMarkers:
             raise pytest.UsageError("\n".join(unknown))
 
     def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+        self,
+        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
+        config: pytest.Config,
     ) -> None:
         for line in self._lines(config):
             terminalreporter.write_line(f"perfgate: {line}", yellow=True)
