@@ -128,6 +128,15 @@ def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:
     return _read(tuple[MeasuredMetric, ...], line, "measured") if "measured" in line else ()
 
 
+def observed_of(line: Line) -> tuple[Change, ...]:
+    """The metrics of a verdict's record that were compared and not judged; none where it has none.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    return _read(tuple[Change, ...], line, "observed") if "observed" in line else ()
+
+
 def build_of(line: Line) -> MeasuredBuild | None:
     """The build under test as a verdict's record has it; None where it has none.
 

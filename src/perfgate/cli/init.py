@@ -5,7 +5,6 @@ and names what differs.
 """
 
 import argparse
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +25,10 @@ _IGNORED = ("__pycache__",)
 
 @dataclass(frozen=True)
 class _File:
-    """A file of a gate repository: its path in there, what it holds, whether it is a program."""
+    """A file of a gate repository: its path in there, and what it holds."""
 
     path: str
     text: str
-    is_program: bool = False
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -79,8 +77,7 @@ def _files() -> Iterator[_File]:
 
 
 def _file(path: str, source: Path) -> _File:
-    is_program = bool(source.stat().st_mode & stat.S_IXUSR) or path.endswith(".sh")
-    return _File(path, source.read_text(encoding="utf-8"), is_program)
+    return _File(path, source.read_text(encoding="utf-8"))
 
 
 def _put(folder: Path, one: _File) -> str:
@@ -90,6 +87,6 @@ def _put(folder: Path, one: _File) -> str:
         same = path.is_file() and path.read_bytes() == one.text.encode()
         return "as it was" if same else "differs: left as it is"
     write_text(path, one.text)
-    if one.is_program:
+    if path.suffix == ".sh":  # a wheel need not keep that it is a program
         path.chmod(0o755)
     return "written"

@@ -4,9 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import build_of, judgements_of, measured_of, resuming_call
-from perfgate.core.plain import from_plain
-from perfgate.gate.performance import Change
+from perfgate.campaign.resume import (
+    build_of,
+    judgements_of,
+    measured_of,
+    observed_of,
+    resuming_call,
+)
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.measured_text import (
     MEANING,
@@ -175,9 +179,8 @@ def _measured(record: Mapping[str, Any]) -> list[str]:
     measured = measured_of(record)
     if not measured:
         return []
-    observed = from_plain(tuple[Change, ...], record.get("observed", ()))
     mark = "Synthetic values" if record.get("synthetic") else "Measured"
-    rows = measured_rows(measured, (*judgements_of(record), *observed))
+    rows = measured_rows(measured, (*judgements_of(record), *observed_of(record)))
     return [f"{mark}:", "", *markdown_table(MEASURED, rows, right=MEASURED_NUMBERS), ""]
 
 

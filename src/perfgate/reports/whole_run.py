@@ -7,8 +7,8 @@ from typing import Any
 
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
+from perfgate.campaign.resume import observed_of
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.plain import from_plain
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.performance import Change
 from perfgate.gate.together import Moved, moved_together
@@ -45,7 +45,7 @@ def probably_worse(records: Records) -> list[tuple[str, Change]]:
     observed = [
         (f"{'synthetic ' if line['synthetic'] else ''}{name_of(line)}", one)
         for line in _verdicts(records)
-        for one in from_plain(tuple[Change, ...], line.get("observed", ()))
+        for one in observed_of(line)
     ]
     found = false_discoveries([one.p_value for _, one in observed], FALSE_DISCOVERIES)
     worse = [moved for moved, lost in zip(observed, found, strict=True) if lost]
