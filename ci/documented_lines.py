@@ -122,7 +122,8 @@ class _Mark:
 
 def documents(root: Path) -> list[Path]:
     """The documents whose commands are held to be true."""
-    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    pages = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+    return [*(root / page for page in pages), *sorted((root / "docs").rglob("*.md"))]
 
 
 def lines(text: str, name: str) -> list[Line]:

@@ -11,7 +11,13 @@ from perfgate.scenarios.files import load_scenarios
 ROOT = Path(__file__).parents[1]
 INDEX = ROOT / "docs" / "index.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CHANGELOG.md",
+    *PAGES,
+]
 # What names a page to people: messages, schemas, comments in files that they edit.
 NAMING = [
     file
