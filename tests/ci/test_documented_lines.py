@@ -178,6 +178,7 @@ class TestHarmless:
     )
     def test_nothing_else_is_run_for_want_of_a_mark(self, tmp_path: Path, command: str) -> None:
         (tmp_path / "CONTRIBUTING.md").touch()
+        (tmp_path / "SECURITY.md").touch()
         (tmp_path / "README.md").write_text(f"    {command}\n")
         with pytest.raises(DocumentError, match=r"README\.md:1: measures or changes something"):
             read(tmp_path)
@@ -222,6 +223,7 @@ class TestFaults:
         (tmp_path / "docs" / "decisions").mkdir(parents=True)
         (tmp_path / "README.md").write_text("    perfgate --help\n    .venv/bin/perfgate doctor\n")
         (tmp_path / "CONTRIBUTING.md").write_text("    perfgate --help\n")
+        (tmp_path / "SECURITY.md").touch()
         (tmp_path / "docs" / "decisions" / "1.md").write_text("Say `perfgate judge --what`.\n")
         monkeypatch.setattr(documented_lines, "ROOT", tmp_path)
         assert main() == 1
