@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from perfgate.core.paths import packaged, repository
+from perfgate.core.paths import packaged, repository, require_own
 
 # `metric_list` and `filter_list` of `lm_eval/tasks/gsm8k/gsm8k.yaml`, lm_eval 0.4.
 _GSM8K = frozenset({"exact_match:strict-match", "exact_match:flexible-extract"})
@@ -33,7 +33,8 @@ def known_scores() -> Mapping[str, frozenset[str]]:
 
 
 def _folders() -> tuple[Path, ...]:
-    return tuple(root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    own, brought = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    return (require_own(own, all_of_it=True), brought)  # a task may be a program
 
 
 def _scores(file: Path) -> frozenset[str]:
