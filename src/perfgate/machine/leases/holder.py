@@ -15,6 +15,7 @@ import msgspec
 from perfgate.core.process_identity import began, lives, pid_namespace
 
 UNNAMED = "an unknown holder"
+_LAST_PID = 2**31 - 1
 _LONGEST = 120  # characters of one field; another user may have written anything
 
 
@@ -64,6 +65,8 @@ class Holder:
             datetime.fromisoformat(holder.since)
         except ValueError:  # msgspec's are such, too
             return None
+        if not 0 < holder.pid <= _LAST_PID:
+            return None
         fields: dict[str, Any] = {
             name: _printable(value) if isinstance(value, str) else value
             for name, value in asdict(holder).items()
@@ -96,7 +99,7 @@ def holder_in(text: str) -> Holder | None:
     """The holder that a lock file's text names; None where it is empty or cut."""
     try:
         return Holder.read(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
