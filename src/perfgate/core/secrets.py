@@ -1,11 +1,8 @@
-"""Keeping secrets out of what is written: masked by the name they go by."""
+"""Secrets by the name they go by: of variables, options, headers, fields."""
 
 import re
-from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
-
-MASK = "***"
 
 
 def _set(words: str) -> frozenset[str]:
@@ -45,11 +42,6 @@ _KEY_OF = _set(
 )
 # Passes that are turns, and switches: ``second_pass``, ``no_auth``.
 _NO_PASS = _set("first second third single one two multi forward backward per num max no use")
-# A named value inside a longer text: ``a=1,api_key=V``, ``{"api_key": "V"}``, ``TOKEN: Bearer V``.
-_PAIR = re.compile(
-    r"""(?<![\w.-])([\w.-]+)(["']?\s*(?:=|:(?!:))\s*["']?)(?:(?:bearer|basic)\s+)?([^\s,"']+)""",
-    re.IGNORECASE,
-)
 
 
 @lru_cache(maxsize=4096)
@@ -78,33 +70,3 @@ def _is_token(words: list[str]) -> bool:
     if "token" in words:
         return not _TEXT_TOKEN.intersection(words) and words[-1] not in _COUNTED
     return any(one in _TOKENS_OF and two == "tokens" for one, two in pairwise(words))
-
-
-def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same variables, with the values of secret ones masked."""
-    return {
-        name: MASK if is_secret(name) else _mask_pairs(value) for name, value in environment.items()
-    }
-
-
-def mask_arguments(arguments: Iterable[str]) -> list[str]:
-    """The same command line with secrets masked: ``--x V``, ``--x=V``, ``--header "x: V"``."""
-    masked: list[str] = []
-    hide_next = False
-    for argument in arguments:
-        is_option = argument.startswith("-")
-        name, equals, _ = argument.partition("=")
-        if hide_next and not is_option:
-            masked.append(MASK)
-        elif is_option and equals and is_secret(name):
-            masked.append(f"{name}={MASK}")
-        else:
-            masked.append(_mask_pairs(argument))
-        hide_next = is_option and not equals and is_secret(name)
-    return masked
-
-
-def _mask_pairs(text: str) -> str:
-    return _PAIR.sub(
-        lambda found: f"{found[1]}{found[2]}{MASK}" if is_secret(found[1]) else found[0], text
-    )
