@@ -7,7 +7,6 @@ found there rather than named is believed only where nobody else could have writ
 
 import os
 import shlex
-import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.ownership import all_below, doubt, keeps_its_entries
 
 ROOT = "PERFGATE_ROOT"
@@ -25,10 +25,11 @@ BASELINES = "PERFGATE_BASELINES"
 INI_SCENARIOS = "perfgate_scenarios"
 INI_BASELINES = "perfgate_baselines"
 
-PACKAGED = "packaged"  # among scenario folders: those that perfgate brings along
-
 _SETTINGS = "pyproject.toml"
-_LONGEST = 2**20  # bytes of a settings file; hand-written ones have some thousand
+_LARGEST = 2**20  # bytes of it
+_MOST_DOTS = 200  # in a line of it
+
+PACKAGED = "packaged"  # among scenario folders: those that perfgate brings along
 
 
 def packaged() -> Path:
@@ -245,8 +246,13 @@ def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
     if "perfgate_" not in text:
         return {}
     try:
+        # A key of many parts costs their square in time and memory.
+        if max(line.count(".") for line in text.split("\n")) > _MOST_DOTS:
+            raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTS} dots in one line")
         tool = tomllib.loads(text).get("tool", {})
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise InputError("not TOML: nested too deep", file=file) from None
+    except (tomllib.TOMLDecodeError, ValueError) as error:
         raise InputError(
             f"not TOML: {error}", file=file, expected="settings of pytest and perfgate"
         ) from error
@@ -261,10 +267,6 @@ def _text(file: Path) -> str:
     Anybody may have made what an upward search meets: a pipe that nobody writes to, a device.
     """
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            return ""
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as opened:
-            return opened.read(_LONGEST).decode()
-    except (OSError, UnicodeDecodeError):
+        return read_input(file, _LARGEST).decode()
+    except (OSError, UnicodeDecodeError, InputError):
         return ""  # another project's: ours could be read

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.machine.leases.holder import UNNAMED, Holder
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder
@@ -103,14 +104,14 @@ def _text_if_waiting(folder: LockFolder, name: str) -> str | None:
 def _asked(text: str) -> tuple[dict[str, Any], Holder] | None:
     """What a ticket's text asks for, and for whom; None: no session wrote it."""
     try:
-        plain = json.loads(text)
+        plain = json_text.parse(text)
         wanted = {
             "keys": [str(key) for key in plain["request"]["keys"]],
             "alone": bool(plain["request"]["alone"]),
             "words": str(plain["request"]["words"])[:60],
         }
         holder = Holder.read(plain["holder"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     return None if holder is None else (wanted, holder)
 
