@@ -21,8 +21,8 @@ import psutil
 
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import InputError
+from perfgate.core.lock_owners import who_locks
 from perfgate.core.ownership import user_name
-from perfgate.machine.leases.lock_owners import who_locks
 
 SETTING = "PERFGATE_LEASES"
 # The same for every user, so neither TMPDIR nor whether /run/lock happens to be writable counts.
