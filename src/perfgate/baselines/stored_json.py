@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
 from perfgate.scenarios.problem import Keys, dotted
@@ -18,7 +19,13 @@ from perfgate.scenarios.schema import read_schema
 
 
 def read_stored(
-    path: Path, *, what: str, schema: str, versions: Collection[int], hint: str
+    path: Path,
+    *,
+    what: str,
+    schema: str,
+    versions: Collection[int],
+    hint: str,
+    dropped: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """The plain value of one file.
 
@@ -28,6 +35,7 @@ def read_stored(
         schema: name of its schema, a file beside this one.
         versions: the schema versions that can be read.
         hint: how to mend a damaged one.
+        dropped: schema version that is not read any more → what to do with such a file.
 
     Raises:
         InputError: not JSON, with a number that is not finite, of another schema version, or not as
@@ -37,6 +45,16 @@ def read_stored(
     version = plain.get("schema_version") if isinstance(plain, dict) else None
     if version not in versions:
         is_newer = isinstance(version, int) and version > max(versions)
+        was_read = dropped or {}
+        if type(version) is int and version in was_read:
+            raise InputError(
+                f"{what} of a schema version that is not read any more",
+                file=path,
+                field="schema_version",
+                found=version,
+                expected=" or ".join(map(str, versions)),
+                hint=was_read[version],
+            )
         raise InputError(
             f"{what} of an unknown schema version",
             file=path,
@@ -104,7 +122,7 @@ def _finite_json(path: Path, what: str, hint: str) -> Any:
         # JSON knows no NaN; a lenient second reading finds the field that says so.
         if not str(error.found).startswith("not a finite number"):
             raise
-        place = _not_finite(json.loads(path.read_text(encoding="utf-8")), ())
+        place = _not_finite(json_text.parse(path.read_bytes()), ())
         raise InputError(
             "not a finite number",
             file=path,

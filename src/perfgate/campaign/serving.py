@@ -3,17 +3,15 @@
 Starts nothing itself (launchers do) and reads no results (clients and evaluators do).
 """
 
-import json
 import signal
 import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify
+from perfgate.core.failures import classify_logs
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
@@ -23,6 +21,7 @@ _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
+_LARGEST_ANSWER = 2**20  # bytes: the list of the models that one server has
 # A server that dies closes its connections before it has ended, while its memory is given back: its
 # client may be the first to see that.
 _DYING_S = 3.0
@@ -108,7 +107,7 @@ def require_alive(job: Job, when: str) -> None:
         return
     lost = ended.reason == "lost"
     otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
-    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
     how = "was lost: its watcher process died" if lost else "ended by itself"
     raise RunError(
@@ -169,7 +168,7 @@ def run_to_end(
         lost = ended.status is None or ended.reason == "lost"
         how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
-    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 
 
@@ -184,17 +183,6 @@ def _bytes_written(job: Job, server: Job | None) -> int:
         except OSError:
             continue
     return total
-
-
-def _log_lines(job: Job) -> Iterator[str]:
-    for log in (job.stderr, job.stdout):
-        yield from _lines(log)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    if path.is_file():
-        with path.open(errors="replace") as file:
-            yield from file
 
 
 def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:
@@ -216,10 +204,10 @@ def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
             if answer.status != 200:
                 return f"{engine.health_path} answered {answer.status}"
         with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
-            listed = json.load(answer)
-    except (OSError, urllib.error.URLError, ValueError) as error:
+            listed = json_text.parse_object(answer.read(_LARGEST_ANSWER + 1), limit=_LARGEST_ANSWER)
+            names = [model["id"] for model in listed["data"]]
+    except (OSError, urllib.error.URLError, ValueError, KeyError, TypeError) as error:
         return f"no valid answer yet: {error}"
-    names = [model.get("id") for model in listed.get("data", [])]
     if endpoint.model not in names:
         return f"{engine.models_path} lists {names}, not {endpoint.model}"
     return ""

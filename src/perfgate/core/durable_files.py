@@ -7,7 +7,6 @@ Text that is not Unicode (a file name, a byte of a program's output) is written 
 import errno
 import fcntl
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.input_files import read_input
 
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
@@ -106,33 +107,20 @@ def read_json(path: Path, *, what: str, hint: str | None = None) -> Any:
     """Read one JSON document.
 
     Raises:
-        InputError: no such file, not readable, not UTF-8, or not JSON, which knows no infinity;
-            with the line where it breaks.
+        InputError: no such file, not readable, too large, not UTF-8, or not JSON as perfgate writes
+            it: no infinity, no field twice; with the line where it breaks.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        content = read_input(path, json_text.LARGEST_OWN, what)
+        return json_text.parse(content, limit=json_text.LARGEST_OWN, own=True)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
     except OSError as error:
         raise InputError(
             f"{what} cannot be read", file=path, found=error.strerror, hint=hint
         ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{what} is not UTF-8 text", file=path, hint=hint) from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{what} is not JSON", file=path, line=error.lineno, found=error.msg, hint=hint
-        ) from error
-    except ValueError as error:
-        raise InputError(f"{what} is not JSON", file=path, found=str(error), hint=hint) from error
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"not a finite number: {text}")
-    return value
+    except json_text.JsonError as error:
+        raise error.input_error(what, file=path, hint=hint) from error
 
 
 def read_lines(path: Path, hint: str | None = None) -> list[dict[str, Any]]:
@@ -155,14 +143,11 @@ def read_lines(path: Path, hint: str | None = None) -> list[dict[str, Any]]:
 
 
 def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
-    problem = "not JSON"
     try:
-        value = json.loads(line.decode(), parse_constant=_finite)
-        if isinstance(value, dict):
-            return value
-        problem = "not a JSON object"
-    except (ValueError, RecursionError):
-        pass
+        value: dict[str, Any] = json_text.parse_object(line, limit=json_text.LARGEST_OWN, own=True)
+        return value
+    except json_text.JsonError as error:
+        problem = error.problem.removeprefix("is ")
     found = line[:_SHOWN_BYTES].decode(errors="backslashreplace")
     found = repr(found) + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
     raise InputError(

@@ -25,7 +25,7 @@ from perfgate.core.durable_files import (
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
-from perfgate.core.secrets import mask_arguments, mask_environment
+from perfgate.core.redaction import mask_arguments, mask_environment
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
 from perfgate.runs.record_lines import read_records

@@ -12,9 +12,11 @@ from typing import Any, Self
 
 import msgspec
 
+from perfgate.core import json_text
 from perfgate.core.process_identity import began, lives, pid_namespace
 
 UNNAMED = "an unknown holder"
+_LAST_PID = 2**31 - 1
 _LONGEST = 120  # characters of one field; another user may have written anything
 
 
@@ -64,6 +66,8 @@ class Holder:
             datetime.fromisoformat(holder.since)
         except ValueError:  # msgspec's are such, too
             return None
+        if not 0 < holder.pid <= _LAST_PID:
+            return None
         fields: dict[str, Any] = {
             name: _printable(value) if isinstance(value, str) else value
             for name, value in asdict(holder).items()
@@ -95,7 +99,7 @@ class Holder:
 def holder_in(text: str) -> Holder | None:
     """The holder that a lock file's text names; None where it is empty or cut."""
     try:
-        return Holder.read(json.loads(text))
+        return Holder.read(json_text.parse(text))
     except ValueError:
         return None
 
