@@ -1,8 +1,10 @@
 """What the tests of leases share: eight simulated GPUs, and processes that lease them."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,15 +18,21 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 
 @pytest.fixture
-def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of this test's locks; eight GPUs are made up."""
-    folder = tmp_path / "locks"
+def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of this test's locks; eight GPUs are made up.
+
+    Outside of pytest's own folders: those every other session of pytest closes to other users.
+    """
+    above = Path(tempfile.mkdtemp(prefix="leases-"))
+    above.chmod(0o755)
+    folder = above / "locks"
     folder.mkdir()
     monkeypatch.setenv("PERFGATE_LEASES", str(folder))
     monkeypatch.setenv("PERFGATE_FAKE_GPUS", "8")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
-    return folder
+    yield folder
+    shutil.rmtree(above)
 
 
 @pytest.fixture

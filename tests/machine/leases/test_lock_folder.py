@@ -34,9 +34,14 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_users_private_folder_is_told(start, locks, tmp_path) -> None:
-    for folder in tmp_path, *tmp_path.parents[:3]:  # pytest's own, which nobody else may enter
-        folder.chmod(folder.stat().st_mode | 0o011)
+def test_a_folder_below_one_that_this_user_may_not_enter_is_told(start, locks) -> None:
+    locks.parent.chmod(0o700)
+    told = start("holder", 1, "part", 0, 65534).says("error PERFGATE_LEASES: cannot be")
+    assert "none that this user may enter" in told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_users_private_folder_is_told(start, locks) -> None:
     locks.chmod(0o755)
     other = start("holder", 1, "part", 0, 65534, env={"LOGNAME": "grace"})
     assert "this user may not write to it" in other.says("error PERFGATE_LEASES: cannot be")

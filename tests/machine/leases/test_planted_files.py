@@ -47,8 +47,8 @@ def test_a_session_passes_over(pool: GpuPool, start, locks: Path, kind: str) -> 
 
 @only_root
 @pytest.mark.parametrize("user", [0, OTHER])
-def test_all_of_it_by_another_user(start, locks: Path, tmp_path: Path, user: int) -> None:
-    open_to_all(locks, tmp_path)
+def test_all_of_it_by_another_user(start, locks: Path, user: int) -> None:
+    locks.chmod(0o1777)
     start("planting", locks, NOBODY).says("planted")
     first = start("holder", 7, "part", 0)
     first.says("got 0,1,2,3,4,5,6")
@@ -64,10 +64,8 @@ def test_all_of_it_by_another_user(start, locks: Path, tmp_path: Path, user: int
 
 
 @only_root
-def test_a_guard_that_another_user_keeps_is_told_with_his_name(
-    start, locks: Path, tmp_path: Path
-) -> None:
-    open_to_all(locks, tmp_path)
+def test_a_guard_that_another_user_keeps_is_told_with_his_name(start, locks: Path) -> None:
+    locks.chmod(0o1777)
     held = start("holding", locks / "guard.lock", NOBODY)
     held.says("held")
     told = start("holder", 1, "part", 0, OTHER).says("error gpus_busy: 1 GPU did not become free")
@@ -126,12 +124,6 @@ def test_a_folder_put_in_its_place_is_not_used(locks: Path) -> None:
 # The folder itself
 
 
-def open_to_all(locks: Path, tmp_path: Path) -> None:
-    locks.chmod(0o1777)
-    for folder in tmp_path, *tmp_path.parents[:3]:  # pytest's own, which nobody else may enter
-        folder.chmod(folder.stat().st_mode | 0o011)
-
-
 def test_a_folder_in_which_everybody_deletes_everything_is_refused(locks: Path) -> None:
     locks.chmod(0o777)
     with pytest.raises(InputError, match="it has no sticky bit") as caught:
@@ -161,9 +153,9 @@ def test_a_folder_of_another_user_is_a_note_in_every_lease(
 
 @only_root
 @pytest.mark.parametrize("mode", [0o2770, 0o3770])
-def test_a_folder_of_a_group(start, locks: Path, tmp_path: Path, mode: int) -> None:
+def test_a_folder_of_a_group(start, locks: Path, mode: int) -> None:
     """For its members alone; they may delete each other's locks where it is not sticky."""
-    open_to_all(locks, tmp_path)
+    locks.chmod(0o1777)
     os.chown(locks, 0, TEAM)
     locks.chmod(mode)
     member = start("holder", 1, "part", 0, NOBODY, TEAM)

@@ -224,8 +224,8 @@ def open_folder(environ: Mapping[str, str]) -> LockFolder:
     setting = environ.get(SETTING)
     if setting:
         path = Path(setting).resolve()
-        if not path.is_dir():
-            raise _unusable(path, "no such folder")
+        if not os.path.isdir(path):  # noqa: PTH112 (false, too, where this user may not look)
+            raise _unusable(path, "no such folder, or none that this user may enter")
     else:
         path = DEFAULT
         try:
