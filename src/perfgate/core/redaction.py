@@ -55,6 +55,7 @@ _NAME = re.compile(r"[\w.-]+")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 _LONGEST_NAME = 120
+_NO_VALUES = {"", "none", "null", "true", "false", MASK}
 
 _given: set[str] = set()
 
@@ -182,7 +183,7 @@ def _mask_named(text: str, named: re.Pattern[str]) -> str:
         value = _VALUE.match(text, found.end())
         if _SEVERAL_WORDS.search(name) and not (value and value["quote"]):
             value = _REST_OF_LINE.match(text, found.end())
-        if value is None or not value[0]:
+        if value is None or value[0].lower() in _NO_VALUES:
             continue
         parts += [text[done : found.end()], value.groupdict().get("quote") or "", MASK]
         done = value.end()
