@@ -181,6 +181,7 @@ class TestCommand:
             "scenario": self.ID,
             "engine": "tensorrt-llm",
             "engine_version": "1.0.0",
+            "notes": [],
         }
         assert [step["role"] for step in steps] == ["prepare_dataset", "benchmark"]
         prepare, benchmark = steps
@@ -267,7 +268,7 @@ class TestCommand:
         assert main(["scenarios", "command", self.ID]) == 0
         text = capsys.readouterr().out
         assert "hf_1" not in text
-        assert "HF_TOKEN:?a secret" in text
+        assert "HF_TOKEN:?its value is not written down" in text
 
 
 class TestValidate:

@@ -148,8 +148,8 @@ def test_without_a_working_folder_it_is_the_jobs(start: Start):
 
 
 def test_the_script_runs_the_same_again(start: Start, tmp_path: Path):
-    code = "import os; print(open('in.txt').read().strip(), os.environ['WORD'], os.getcwd())"
-    job = start(*python(code), files={"in.txt": "text"}, env={"WORD": "it's"})
+    code = "import os; print(open('in.txt').read().strip(), os.environ['TRTLLM_WORD'], os.getcwd())"
+    job = start(*python(code), files={"in.txt": "text"}, env={"TRTLLM_WORD": "it's"})
     job.wait()
     (job.folder / "in.txt").unlink()
     again = subprocess.run([job.folder / "job.sh"], cwd=tmp_path, capture_output=True, text=True)
