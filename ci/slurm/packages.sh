@@ -3,6 +3,7 @@
 #   packages.sh LOG PACKAGE...      with INSTALL=0: only say which are missing
 # Exit status: 0 all are there; 3 one is missing and cannot be installed.
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 log=$1
 shift
 cannot() { echo "cannot have Slurm here: $*" >&2; exit 3; }
@@ -18,14 +19,12 @@ for name in "$@"; do
 done
 if [ ${#missing[@]} -gt 0 ]; then
   [ "${INSTALL:-1}" = 1 ] || cannot "missing packages: ${missing[*]}"
-  # The packages' scripts would start daemons of their own: forbidden while they are installed.
-  policy=/usr/sbin/policy-rc.d
-  if [ ! -e $policy ]; then
-    trap 'rm -f $policy' EXIT
-    printf '#!/bin/sh\nexit 101\n' > $policy && chmod 755 $policy
-  fi
+  # The packages' scripts would start daemons of their own, by programs that they find on dpkg's
+  # PATH: there stand others before them, which do nothing. So no file of the machine says that no
+  # daemon may start, which would go on saying so when this script is killed.
   apt() {
     DEBIAN_FRONTEND=noninteractive timeout 600 apt-get -qq -o DPkg::Lock::Timeout=300 \
+      -o DPkg::Path="$here/no-daemons:/usr/sbin:/usr/bin:/sbin:/bin" \
       -o Acquire::Retries=2 -o Acquire::http::Timeout=20 "$@" </dev/null >>"$log" 2>&1 8<&-
   }
   # The lists may be good enough; if not, they are fetched.

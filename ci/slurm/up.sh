@@ -87,6 +87,7 @@ if [ ! -e "$S/etc/complete" ]; then
   [ -e /etc/hosts ] || echo '127.0.0.1 localhost' > /etc/hosts
   cp /etc/hosts "$S/etc/hosts"
   for ((i = 1; i <= nodes; i++)); do echo "$net.$i n$i" >> "$S/etc/hosts"; done
+  echo "127.0.0.1 login" >> "$S/etc/hosts"   # srun there listens at what its host's name stands for
   cp "$S/etc/hosts" "$S/etc/hosts.login"   # another file: down.sh knows the nodes by the first
   (umask 077 && head -c 1024 /dev/urandom > "$S/etc/munge.key")
   if [ "$sshd" = 1 ]; then
@@ -99,6 +100,8 @@ if [ ! -e "$S/etc/complete" ]; then
     done
   fi
   [ "$uts" = 0 ] || unshare_works "$S/etc/hosts" || uts=0
+  # Daemons that listen at what their host's name stands for need names of their own.
+  [ "$uts" = 1 ] || sed -i 's/,NoInAddrAny$//' "$S/etc/slurm.conf"
   fill env.sh '' > "$S/env.sh"
   if [ "$sshd" = 1 ]; then
     echo "export OMPI_MCA_plm_rsh_agent='ssh -F $S/etc/ssh_config'" >> "$S/env.sh"

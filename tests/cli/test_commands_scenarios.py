@@ -127,6 +127,16 @@ class TestShow:
         assert plain["hardware"]["gpus"] == 1
         assert plain["source"]["section"] == "The embedded default"
 
+    def test_secrets_of_the_environment_are_masked(self, scenarios: Path, capsys: Capture) -> None:
+        (file,) = scenarios.glob("*h200*")
+        document = yaml.safe_load(file.read_text())
+        environment = {"HF_TOKEN": "opaque", "HF_ENDPOINT": "https://me:pass@hub", "N": "1"}
+        document["scenarios"][0]["environment"] = environment
+        file.write_text(yaml.safe_dump(document))
+        assert main(["scenarios", "show", "h200-serve", *JSON]) == 0
+        told = json.loads(capsys.readouterr().out)["environment"]
+        assert told == {"HF_TOKEN": "***", "HF_ENDPOINT": "https://***@hub", "N": "1"}
+
     def test_documented_values_with_unit_and_source(self, capsys: Capture) -> None:
         assert main(["scenarios", "show", "b200-r1-fp4-fp16kv-max-throughput", *JSON]) == 0
         plain = json.loads(capsys.readouterr().out)
@@ -171,6 +181,7 @@ class TestCommand:
             "scenario": self.ID,
             "engine": "tensorrt-llm",
             "engine_version": "1.0.0",
+            "notes": [],
         }
         assert [step["role"] for step in steps] == ["prepare_dataset", "benchmark"]
         prepare, benchmark = steps
@@ -257,7 +268,7 @@ class TestCommand:
         assert main(["scenarios", "command", self.ID]) == 0
         text = capsys.readouterr().out
         assert "hf_1" not in text
-        assert "HF_TOKEN:?a secret" in text
+        assert "HF_TOKEN:?its value is not written down" in text
 
 
 class TestValidate:

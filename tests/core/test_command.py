@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -6,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.core.command import Command
+from perfgate.core.errors import InputError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
@@ -47,16 +49,22 @@ def test_the_script_does_exactly_what_the_command_does(
     words: list[str], value: str, content: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("script")
-    show = "for word; do printf '%s\\0' \"$word\"; done; printf '%s\\0' \"$VALUE\""
+    show = "for word; do printf '%s\\0' \"$word\"; done; printf '%s\\0' \"$TRTLLM_X\""
     command = Command(
         ("/bin/sh", "-c", show, "sh", *words),
-        env={"VALUE": value},
+        env={"TRTLLM_X": value},
         files={"a file": content},
         cwd=folder,
     )
     script = folder / "run.sh"
     script.write_bytes(command.as_shell().encode())
-    answer = subprocess.run(["/bin/sh", str(script)], capture_output=True, check=True, cwd="/")
+    answer = subprocess.run(
+        ["/bin/sh", str(script)],
+        capture_output=True,
+        check=True,
+        cwd="/",
+        env={**os.environ, "TRTLLM_X": value},  # a value that looks like a secret is asked for
+    )
     assert answer.stdout == b"".join(word.encode() + b"\0" for word in [*words, value])
     assert (folder / "a file").read_bytes() == content.encode()
 
@@ -70,8 +78,50 @@ def test_a_failing_step_ends_the_script(tmp_path: Path) -> None:
     assert not (tmp_path / "reached").exists()
 
 
-def test_a_secret_is_asked_for_and_not_written_down() -> None:
-    script = Command(("serve",), env={"HF_TOKEN": "abc123", "MAX_TOKENS": "7"}).as_shell()
-    assert "abc123" not in script
-    assert ': "${HF_TOKEN:?a secret, set it yourself}"' in script
-    assert "export MAX_TOKENS=7" in script
+def test_what_is_not_known_to_be_harmless_is_asked_for_and_not_written_down() -> None:
+    env = {"HF_TOKEN": "abc123", "MY_SIGNING": "k3y", "TRTLLM_API_KEY": "abc456", "EMPTY": ""}
+    script = Command(("serve",), env={**env, "TRTLLM_DG_ENABLED": "7"}).as_shell()
+    assert not [value for value in ("abc123", "k3y", "abc456") if value in script]
+    asked = "its value is not written down, set it yourself"
+    assert f'export MY_SIGNING="${{MY_SIGNING:?{asked}}}"' in script
+    assert "export TRTLLM_DG_ENABLED=7\nexec" in script
+    assert "export EMPTY=''\n" in script
+    done = subprocess.run(["/bin/sh"], input=script, text=True, capture_output=True, check=False)
+    assert f"HF_TOKEN: {asked}" in done.stderr
+
+
+def test_a_name_that_no_shell_knows_is_refused() -> None:
+    with pytest.raises(InputError, match="not a variable's name"):
+        Command(("serve",), env={"A; touch x": "1"}).as_shell()
+
+
+def test_secrets_in_addresses_arguments_and_files_are_asked_for(tmp_path: Path) -> None:
+    command = Command(
+        ("serve", "--api-key", "-k1", "--url", "https://a:b@hub"),
+        env={"HF_ENDPOINT": "https://me:pass@hub"},
+        files={"x.yaml": "api_key: abc"},
+    )
+    text = command.as_shell()
+    assert not [one for one in ("-k1", "a:b@", "me:pass", "abc") if one in text]
+    script = tmp_path / "run.sh"
+    script.write_text(text)
+    (tmp_path / "x.yaml").write_text("mine")
+    environment = {"PATH": f"{tmp_path}:/bin", "HF_ENDPOINT": "here"}
+    (tmp_path / "serve").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "serve").chmod(0o755)
+
+    def run(secrets: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/sh", str(script)],
+            cwd=tmp_path,
+            env={**environment, **secrets},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = run({"SECRET_2": "-k1"})
+    assert refused.returncode != 0
+    assert "SECRET_4: https://***@hub" in refused.stderr
+    done = run({"SECRET_2": "-k1", "SECRET_4": "https://a:b@hub"})
+    assert done.stdout.split() == ["--api-key", "-k1", "--url", "https://a:b@hub"]

@@ -64,7 +64,7 @@ def test_the_environment_names_another_file(
         ("  partition: batch\n  pending_limit_s: 0", 4, "out of range"),
         ("  container: {mounts: []}", 3, "image: missing"),
         ("  clients: elsewhere", 3, "beside (on the server's node) or login"),
-        ('  options: ["--a=b\\nc"]', 3, "malformed"),
+        ('  options: ["--a=b\\nc"]', 3, "a control character"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(
@@ -86,6 +86,8 @@ def test_what_is_wrong_is_told_with_its_line(
         ("docker: {pull_s: 0}", "docker.pull_s: out of range"),
         ("docker: {pass_on: [A=b]}", "docker.pass_on[0]: malformed"),
         ("mpirun: {ssh_port: 70000}", "a whole number from 1 to 65535"),
+        ("mpirun: {hosts: ['-oProxyCommand=touch x']}", "mpirun.hosts[0]: malformed"),
+        ("docker: {image: --privileged}", "docker.image: malformed"),
         ("mpirun: {hosts: n1}", "mpirun.hosts: wrong type"),
         ("mpirun: {mca: {btl: 1}}", "mpirun.mca.btl: wrong type"),
     ],

@@ -81,6 +81,8 @@ def test_a_documented_call_keeps_its_own_options_and_they_win(
     # Of a variable that is named twice the last counts.
     assert argv.index("A") < argv.index("A=doc")
     assert "--bind-to" not in argv
+    named = Command((*PROGRAM, "-x", "A", "-n", "4", "x"), env={"A": "1"})
+    assert started(named).count("A") == 1
 
 
 NOTICED = "mpirun noticed that process rank 1 with PID 9 on node n1 exited on signal {} (x).\n"

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,15 @@ def failure_of(job: Job, placement: Placement) -> RunError:
     return placement.explained(caught.value)
 
 
+def argvs_of_all() -> list[str]:
+    """Every word of every process of this machine, which the hosts are on, too."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            found += process.cmdline()
+    return found
+
+
 class TestStarted:
     def test_statuses_are_those_of_the_program(self, scenario: Scenario, tmp_path: Path) -> None:
         expected = (
@@ -116,19 +125,25 @@ class TestStarted:
                 "print(json.dumps(told), flush=True)\n"
                 "time.sleep(3600)"
             ),
-            env={"API_KEY": "s3cr3t", "A": "b 'c' \"d\"; $e", "PERFGATE_SCENARIO": scenario.id},
+            env={
+                "API_KEY": "s3cr3t",
+                "MY_LICENCE": "s3cr3t too",  # by its name it is none
+                "A": "b 'c' \"d\"; $e",
+                "PERFGATE_SCENARIO": scenario.id,
+            },
             files={"in": "text"},
             stdout="told.json",
         )
         with (
             MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement,
-            placement.start(command, tmp_path, "one") as job,
+            placement.start(command, tmp_path, "one"),
         ):
             eventually(lambda: (tmp_path / "told.json").read_text().endswith("\n"))
-            argvs = [word for one in job.processes() for word in one.cmdline()]
+            argvs = argvs_of_all()
         env, folder, host, text = json.loads((tmp_path / "told.json").read_text())
         assert env["HF_HOME"] == "value of HF_HOME"
         assert env["API_KEY"] == "s3cr3t"
+        assert env["MY_LICENCE"] == "s3cr3t too"
         assert env["A"] == "b 'c' \"d\"; $e"
         assert env["PERFGATE_SCENARIO"] == scenario.id
         assert "/" in env["PERFGATE_LAUNCH"]  # of the start, and of this program
@@ -136,6 +151,17 @@ class TestStarted:
         assert (folder, host, text) == (str(tmp_path), "n1", "text")
         assert not [word for word in argvs if "s3cr3t" in word]
         assert "s3cr3t" not in (tmp_path / "one.sh").read_text()
+
+    def test_ranks_on_other_hosts_get_values_that_no_argv_shows(self, tmp_path: Path) -> None:
+        """Neither mpirun's, nor that of ssh, orted or a rank, here or on a host."""
+        scenario = two_hosts("mpirun", pass_on={"MY_LICENCE": "s3cr3t"})
+        code = "import os, time; print(os.environ['MY_LICENCE'], flush=True); time.sleep(3600)"
+        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+            command = placement.launched(python(code), scenario, Locations())
+            with placement.start(command, tmp_path, "server") as job:
+                eventually(lambda: "s3cr3t" in job.stdout.read_text())
+                assert not [word for word in argvs_of_all() if "s3cr3t" in word]
+        assert "s3cr3t" not in (tmp_path / "server.sh").read_text()
 
     def test_there_is_a_rank_for_each_gpu_and_one_runs_the_program(self, tmp_path: Path) -> None:
         ends = {"PERFGATE_TEST_ENDS": "1"}

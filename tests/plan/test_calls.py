@@ -110,6 +110,10 @@ class TestServer:
     def test_clients_find_a_server_that_listens_everywhere_at_localhost(self) -> None:
         server, *others = of(SERVED)
         words = server.command.argv
+        assert words[words.index("--host") + 1] == "localhost", "it asks for no key"
+        endpoint = plan.endpoint_of(SERVED, BUILD, PAPER, ANYWHERE)
+        server, *others = plan.steps(SERVED, BUILD, PAPER, endpoint)
+        words = server.command.argv
         assert words[words.index("--host") + 1] == ANYWHERE
         asked = [" ".join(step.command.argv) for step in others]
         assert all("localhost" in line for line in asked)
@@ -175,7 +179,17 @@ class TestContainer:
         inward = replace(SERVED, listen=Listen("localhost", 8001))
         server = plan.contained_steps(inward, BUILD, PAPER, self.BOX)[0].command.argv
         assert server[server.index("--host") + 1] == ANYWHERE
-        assert "8001:8001" in server
+        assert "127.0.0.1:8001:8001" in server
+        steps = plan.contained_steps(inward, BUILD, PAPER, self.BOX, "10.0.0.7")
+        assert "10.0.0.7:8001:8001" in steps[0].command.argv
+
+    def test_who_can_reach_a_server_is_told(self) -> None:
+        (note,) = plan.listen_notes(SERVED, None)
+        assert "only this machine reaches it; --listen 0.0.0.0 renders it as there" in note
+        (note,) = plan.listen_notes(SERVED, "10.0.0.7")
+        assert "whoever reaches that address can use it" in note
+        assert not plan.listen_notes(replace(SERVED, listen=None), None)
+        assert not plan.listen_notes(OFFLINE, "10.0.0.7")
 
     def test_datasets_are_made_in_it_from_its_own_sources(self) -> None:
         steps = plan.contained_steps(OFFLINE, BUILD, PAPER, self.BOX)

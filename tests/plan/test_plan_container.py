@@ -21,9 +21,9 @@ BUILD = EngineBuild("tensorrt-llm", "1.2.0", "1.2.0")
 
 def test_is_spelled_as_documented_but_for_the_terminal() -> None:
     assert contained(SERVE, BOX, PAPER).argv == (
-        *("docker", "run", "--rm", "--ipc=host", "--gpus", "all", "-p", "8000:8000"),
+        *("docker", "run", "--rm", "--ipc=host", "--gpus", "all", "-p", "127.0.0.1:8000:8000"),
         *("-v", "~/.cache:/root/.cache:rw", "-v", ".:/workspace", "-w", "/workspace"),
-        *("--name", "tensorrt_llm", "-e", "A=1", "-e", "HF_TOKEN", BOX.image),
+        *("--name", "tensorrt_llm", "-e", "A", "-e", "HF_TOKEN", BOX.image),
         *("trtllm-serve", "model"),
     )
 
@@ -31,10 +31,10 @@ def test_is_spelled_as_documented_but_for_the_terminal() -> None:
 def test_a_run_mounts_this_machines_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.setenv("PERFGATE_PROGRAM_DOCKER", "true")
-    words = contained(SERVE, BOX, Locations(models=Path("/models")), port=8123).argv
+    words = contained(SERVE, BOX, Locations(models=Path("/models")), "127.0.0.1:8123:8123").argv
     mounts = {words[at + 1] for at, word in enumerate(words) if word == "-v"}
     assert mounts == {"/home/ada/.cache:/root/.cache:rw", "/models:/models", ".:/workspace"}
-    assert words[words.index("-p") + 1] == "8123:8123"
+    assert words[words.index("-p") + 1] == "127.0.0.1:8123:8123"
 
 
 def test_a_result_on_standard_output_is_not_greeted_by_the_entry_point() -> None:

@@ -90,10 +90,11 @@ def test_the_status_of_the_job_is_that_of_the_run(
     assert subprocess.run(made.argv, cwd=tmp_path, check=False).returncode == status
 
 
-def test_secrets_are_not_written_into_a_script() -> None:
-    env = {"HF_TOKEN": "hf_1", "TRTLLM_ENABLE_PDL": "1"}
+def test_only_harmless_values_are_written_into_a_script() -> None:
+    env = {"HF_TOKEN": "hf_1", "MY_SIGNING": "k3y", "TRTLLM_ENABLE_PDL": "1"}
     made = wrapped(replace(BENCH, env=env), SCENARIO, PAPER)
     assert "hf_1" not in "".join(made.files.values())
+    assert "k3y" not in "".join(made.files.values())
     assert "export TRTLLM_ENABLE_PDL=1\n" in made.files["benchmark.sh"]
     assert made.env == env
 
@@ -112,12 +113,13 @@ def test_a_rank_gets_the_very_arguments_and_variables(
 ) -> None:
     folder = tmp_path_factory.mktemp("rank")
     told = folder / "trtllm-llmapi-launch"
-    told.write_text('#!/bin/sh\nprintf "%s\\0" "$VALUE" "$@"\n')
+    told.write_text('#!/bin/sh\nprintf "%s\\0" "$MY_VALUE" "$@"\n')
     told.chmod(0o755)
-    command = Command(("trtllm-bench", *arguments), env={"VALUE": value})
+    command = Command(("trtllm-bench", *arguments), env={"MY_VALUE": value})
     script = folder / "benchmark.sh"
     script.write_bytes(wrapped(command, SCENARIO, PAPER).files["benchmark.sh"].encode())
-    env = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    # sbatch hands its environment on, which has the command's variables.
+    env = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "MY_VALUE": value}
     done = subprocess.run(["bash", str(script)], env=env, capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[:-1] == [value, "trtllm-bench", *arguments]
 

@@ -20,7 +20,7 @@ from perfgate.core.command import Command
 from perfgate.core.steps import Role, Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.script import Readiness, script
-from perfgate.plan.shell_text import call
+from perfgate.plan.shell_text import call, comment, commented
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
 SERVER = """\
@@ -122,8 +122,10 @@ class TestOffline:
         assert {name: (folder / name).read_text() for name in files} == files
 
     def test_variables_are_of_their_step_alone(self, run: Run) -> None:
-        asks = Command(("sh", "-c", 'echo "A is ${A-unset}"'))
-        done = run(Step("benchmark", replace(asks, env={"A": "$b 'c'"}), "c1"), Step("smoke", asks))
+        asks = Command(("sh", "-c", 'echo "A is ${TRTLLM_A-unset}"'))
+        done = run(
+            Step("benchmark", replace(asks, env={"TRTLLM_A": "$b 'c'"}), "c1"), Step("smoke", asks)
+        )
         assert "A is $b 'c'\nA is unset\n" in done.stdout
 
     def test_a_failing_step_ends_it_with_its_status(self, run: Run) -> None:
@@ -135,7 +137,7 @@ class TestOffline:
         step = Step("benchmark", Command(("printenv", "HF_TOKEN"), {"HF_TOKEN": "hf_1"}), "c1")
         missing = run(step)
         assert missing.returncode != 0
-        assert "HF_TOKEN: a secret, set it yourself" in missing.stderr
+        assert "HF_TOKEN: its value is not written down, set it yourself" in missing.stderr
         assert "hf_1" not in (tmp_path / "run.sh").read_text()
         shutil.rmtree(work(tmp_path))
         assert "hf_2" in run(step, **{"HF_TOKEN": "hf_2"}).stdout
@@ -239,6 +241,13 @@ def test_a_shell_reads_back_the_very_words(words: list[str]) -> None:
     line = call(("printf", r"%s\0", "first", *words))
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[:-1] == ["first", *words]
+
+
+@given(st.text(max_size=40))
+def test_no_text_leaves_its_comment(text: str) -> None:
+    assert comment(text).startswith("#")
+    assert len(comment(text).splitlines()) == 1
+    assert all(line.startswith("# ") or line == "#" for line in commented(text))
 
 
 def test_an_option_and_its_values_share_a_line_and_a_tilde_is_meant() -> None:

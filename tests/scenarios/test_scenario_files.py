@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from perfgate.core.control_characters import found_in
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios import yaml_document
 from perfgate.scenarios.files import load_scenarios
@@ -616,7 +617,10 @@ def test_a_file_that_cannot_be_read_is_told(write: Write, monkeypatch: pytest.Mo
 
 # Schema, files and dataclasses say the same. ------------------------------------------------
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1)
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1).filter(
+    lambda text: found_in(text) is None
+)
+NAME = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9.-]{0,6}", fullmatch=True)  # of a file, image or host
 COUNT = st.integers(1, 10**6)
 FRACTION = st.floats(0.001, 0.999)
 FLAG = st.booleans()
@@ -665,9 +669,9 @@ SCENARIOS = st.builds(
     hardware=st.just(Hardware("none", 0)),
     model=st.builds(
         Model,
+        NAME,
         TEXT,
-        TEXT,
-        folder=maybe(TEXT),
+        folder=maybe(NAME),
         weights=maybe(st.builds(Weights, COUNT, COUNT)),
         quantization=maybe(st.dictionaries(TEXT, TEXT, max_size=2)),
     ),
@@ -693,7 +697,7 @@ SCENARIOS = st.builds(
         max_starts=COUNT,
     ),
     limits=st.builds(Limits, st.floats(1, 99), st.floats(1, 99), st.floats(100, 999)),
-    environment=st.dictionaries(st.from_regex("[A-Z_]{1,9}", fullmatch=True), TEXT, max_size=3),
+    environment=st.dictionaries(st.from_regex("X[A-Z_]{1,9}", fullmatch=True), TEXT, max_size=3),
     smoke=maybe(
         st.builds(Smoke, TEXT, st.lists(TEXT, min_size=1, max_size=3).map(tuple), maybe(COUNT))
     ),
@@ -701,14 +705,14 @@ SCENARIOS = st.builds(
         st.builds(
             Launch,
             st.sampled_from(["mpirun", "srun", "sbatch"]),
-            output=maybe(TEXT),
+            output=maybe(NAME),
             ssh_port=maybe(COUNT),
             time_limit=maybe(st.just("02:00:00")),
-            pass_on=st.dictionaries(st.from_regex("[a-z_]{1,9}", fullmatch=True), TEXT),
+            pass_on=st.dictionaries(st.from_regex("x[a-z_]{1,9}", fullmatch=True), TEXT),
         )
     ),
-    container=maybe(st.builds(Container, TEXT, maybe(TEXT))),
-    listen=maybe(st.builds(Listen, TEXT, st.integers(1, 65535))),
+    container=maybe(st.builds(Container, NAME, maybe(NAME))),
+    listen=maybe(st.builds(Listen, NAME, st.integers(1, 65535))),
     floors=st.lists(st.builds(Floor, st.just("duration_s"), st.floats(0, 9)), max_size=2).map(
         tuple
     ),

@@ -66,6 +66,11 @@ GATES = GOOD[GOOD.index("        - output_") : GOOD.index("    limits:")]
 SMOKE = ("    gate:", "    smoke: {client: completion, prompts: [Where is New York?]}\n    gate:")
 
 BROKEN = {
+    "a variable that the loader obeys": (
+        [("- id: b200-r1-sweep", "- id: b200-r1-sweep\n    environment: {LD_PRELOAD: x} # HERE")],
+        "scenarios[0].environment.LD_PRELOAD",
+        "programs on the way to the engine obey it",
+    ),
     "neither workload nor accuracy": (
         [
             *WITHOUT_WORKLOAD,

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,10 +95,12 @@ class Road:
 
     def client_runs(self) -> bool:
         """Whether the stand-in client is at work on a node."""
-        return any(
-            "standin_client.py" in " ".join(one.cmdline()) and one.name() not in ("srun", "env")
-            for one in self._ours()
-        )
+        for one in self._ours():
+            with suppress(psutil.Error):  # it may end while it is looked at
+                words = " ".join(one.cmdline())
+                if "standin_client.py" in words and one.name() not in ("srun", "env"):
+                    return True
+        return False
 
     def processes(self) -> list[str]:
         """What is left of this checkout's sessions, on whatever node."""

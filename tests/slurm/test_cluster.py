@@ -82,6 +82,65 @@ class TestUp:
         assert [path.name for path in state.iterdir()] == ["letter"]
 
 
+def test_nothing_of_it_listens_beyond_the_loopback_device(slurm: Cluster) -> None:
+    job = slurm.submit("sleep 60", "-N2")
+    slurm.wait_for(job, "RUNNING")
+    with subprocess.Popen(
+        ("srun", f"--jobid={job}", "--overlap", "-N2", "sleep", "60"), env=dict(slurm.env)
+    ) as step:
+        eventually(lambda: len(slurm.run(("squeue", "-h", "-s", "-j", job)).stdout.split("\n")) > 2)
+        ours = {
+            int(line.split()[0])
+            for line in processes_below(slurm.state)
+            if line.split()[0].isdigit()
+        }
+        listening = {
+            (psutil.Process(one.pid).name(), one.laddr.ip)
+            for one in psutil.net_connections("tcp")
+            if one.status == psutil.CONN_LISTEN and one.pid in ours
+        }
+        step.kill()
+    slurm.run(("scancel", job))
+    assert {"slurmctld", "slurmd", "sshd", "srun"} <= {name for name, _ in listening}
+    assert {name for name, address in listening if not address.startswith("127.")} == set()
+
+
+class TestPackages:
+    """`packages.sh` with played apt-get and dpkg-query: nothing is installed."""
+
+    def test_are_installed_without_a_daemon_and_without_a_file_of_the_machine(
+        self, tmp_path: Path
+    ) -> None:
+        """Killed in the middle it leaves nothing: only its own dpkg was told to start no daemon."""
+        policy = Path("/usr/sbin/policy-rc.d")
+        before = policy.read_bytes() if policy.exists() else None
+        installs = """\
+for word; do case $word in DPkg::Path=*) path=${word#*=} ;; esac; done
+PATH=$path
+command -v invoke-rc.d > found
+command -v deb-systemd-invoke >> found
+invoke-rc.d munge start
+echo $? >> found
+exec /bin/sleep 60
+"""
+        for name, body in {"apt-get": installs, "dpkg-query": "exit 1\n"}.items():
+            (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{body}")
+            (tmp_path / name).chmod(0o755)
+        with subprocess.Popen(
+            (SCRIPTS / "packages.sh", tmp_path / "log", "munge"),
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            start_new_session=True,
+        ) as running:
+            found = tmp_path / "found"
+            eventually(lambda: found.exists() and found.read_text().endswith("0\n"))
+            os.killpg(running.pid, signal.SIGKILL)
+        assert found.read_text().split() == [
+            *(str(SCRIPTS / "no-daemons" / name) for name in ("invoke-rc.d", "deb-systemd-invoke")),
+            "0",
+        ]
+        assert (policy.read_bytes() if policy.exists() else None) == before
+
+
 class TestNodes:
     def test_have_their_own_names_and_know_each_other(self, slurm: Cluster) -> None:
         done = slurm.run(("srun", "-N2", "-w", "n1,n2", "sh", "-c", "hostname; getent hosts n4"))

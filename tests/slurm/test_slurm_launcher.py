@@ -4,9 +4,11 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from clusters import Cluster, eventually
 from starts import python
@@ -269,6 +271,34 @@ class TestOnTheCluster:
         assert (start_request.folder / "told.txt").read_text() in [
             f"text a b n{n}\n" for n in range(5)
         ]
+
+    def test_a_step_gets_values_that_no_argv_and_no_file_shows(
+        self, start_request: PlacementRequest
+    ) -> None:
+        code = "import os, sys, time; print(len(os.environ['MY_LICENCE']), flush=True)"
+        command = replace(python(f"{code}; time.sleep(60)"), env={"MY_LICENCE": "open sesame"})
+        with (
+            SlurmLauncher().placed(start_request) as placement,
+            placement.start(command, start_request.folder, "server") as job,
+        ):
+            eventually(lambda: job.stdout.read_text() == "11\n")
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    assert not [word for word in process.cmdline() if "sesame" in word]
+        files = [file for file in start_request.folder.rglob("*") if file.is_file()]
+        assert not [file for file in files if "sesame" in file.read_text(errors="replace")]
+
+    def test_what_the_site_says_stays_one_option(
+        self, start_request: PlacementRequest, slurm: Cluster
+    ) -> None:
+        """Slurm itself reads the quotes of a job script."""
+        hostile = 'a b "c" --job-name=x; $(touch planted) #d \\'
+        site = SlurmSite(options=(f"--comment={hostile}",))
+        with SlurmLauncher(site).placed(start_request) as placement:
+            job = placement.facts["slurm"]["job"]  # type: ignore[index,call-overload]
+            shown = slurm.run(("scontrol", "show", "job", str(job))).stdout
+        assert f"Comment={hostile}" in shown
+        assert f"JobName=perfgate-{start_request.scenario.id}" in shown
 
     def test_port_and_cpu_time_are_those_of_the_node(self, start_request: PlacementRequest) -> None:
         with SlurmLauncher().placed(start_request) as placement:

@@ -36,6 +36,18 @@ def print_json(value: object) -> None:
     print(json_text(value, indent=2))
 
 
+def print_script(text: str) -> None:
+    """A script on standard output, in UTF-8 whatever the terminal's encoding is.
+
+    An escape in place of a character that the encoding lacks would be another word to the shell;
+    bytes of a file's name that are no UTF-8 are written as they are.
+    """
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(encoding="utf-8", errors="surrogateescape")
+    print(text, end="", flush=True)
+
+
 def json_text(value: object, *, indent: int | None = None) -> str:
     """JSON that standard output can take: with JSON's own escapes if its encoding lacks something.
 

@@ -1,12 +1,13 @@
 """`perfgate scenarios command`: what a run would start, as a script or as JSON."""
 
 import argparse
+import re
 
-from perfgate.cli.output import print_json
+from perfgate.cli.output import print_json, print_script
 from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.redaction import mask_environment
+from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan
@@ -32,6 +33,13 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         metavar="ISL/OSL",
         help="other lengths, for a scenario to explore with, e.g. 4096/512; may be given again",
     )
+    add(
+        "--listen",
+        metavar="ADDRESS",
+        type=_address,
+        help="where the server listens, which asks for no key (default: as documented, but on "
+        "localhost instead of on all addresses; a container's port on 127.0.0.1)",
+    )
     add("--format", choices=["shell", "json"], default="shell", help="for people, or for scripts")
     verb.set_defaults(execute=_command)
 
@@ -43,32 +51,48 @@ def _command(arguments: argparse.Namespace) -> int:
         build = build_of(scenario, arguments.engine_version)
         if arguments.container:
             box = container_of(scenario, build)
-            steps = plan.contained_steps(scenario, build, locations, box)
+            steps = plan.contained_steps(scenario, build, locations, box, arguments.listen)
         else:
-            steps = plan.steps(scenario, build, locations)
-        made.append((scenario, build, steps))
+            endpoint = plan.endpoint_of(scenario, build, locations, arguments.listen)
+            steps = plan.steps(scenario, build, locations, endpoint)
+        made.append((scenario, build, steps, plan.listen_notes(scenario, arguments.listen)))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]
         print_json(plain[0] if len(plain) == 1 else plain)
         return 0
-    for scenario, build, steps in made:
-        ready = Readiness(plan.health_url(scenario, build, locations), scenario.limits.start_s)
-        print(script(scenario, build, steps, ready), end="")
+    for scenario, build, steps, notes in made:
+        url = plan.health_url(scenario, build, locations, arguments.listen)
+        ready = Readiness(url, scenario.limits.start_s)
+        print_script(script(scenario, build, steps, ready, notes))
     return 0
 
 
-def _plain(scenario: Scenario, build: EngineBuild, steps: tuple[Step, ...]) -> dict[str, Json]:
+def _address(text: str) -> str:
+    """A host name or an address.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_%-]*", text):
+        raise argparse.ArgumentTypeError(f"not a host name or an address: {text!r}")
+    return text
+
+
+def _plain(
+    scenario: Scenario, build: EngineBuild, steps: tuple[Step, ...], notes: tuple[str, ...]
+) -> dict[str, Json]:
     return {
         "scenario": scenario.id,
         "engine": build.name,
         "engine_version": build.version,
+        "notes": list(notes),
         "steps": [
             {
                 "role": step.role,
                 "probe": step.probe,
-                "argv": list(step.command.argv),
-                "env": dict(mask_environment(step.command.env)),
-                "files": dict(step.command.files),
+                "argv": [*mask_arguments(step.command.argv)],
+                "env": {**mask_environment(step.command.env)},
+                "files": {name: mask(text) for name, text in step.command.files.items()},
                 "stdout": step.command.stdout,
             }
             for step in steps

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from perfgate.cli.output import print_script
 from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
 from perfgate.core.locations import Locations
 from perfgate.core.steps import Step
@@ -20,8 +21,8 @@ from perfgate.launchers.slurm.script import (
     request_for,
 )
 from perfgate.plan import calls as plan
-from perfgate.plan.shell_text import call, exports
-from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.plan.shell_text import call, comment, commented, exports, quoted
+from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 
@@ -49,7 +50,7 @@ def _job(arguments: argparse.Namespace) -> int:
     limits = scenario.limits
     seconds = limits.start_s + len(all_probes(scenario)) * limits.total_s
     rendered = render_job(request_for(scenario, site, _FOLDER, seconds), site)
-    print("\n".join(_lines(scenario, build, site, rendered)))
+    print_script("\n".join(_lines(scenario, build, site, rendered)) + "\n")
     return 0
 
 
@@ -57,29 +58,33 @@ def _lines(
     scenario: Scenario, build: EngineBuild, site: SlurmSite, rendered: RenderedJob
 ) -> Iterator[str]:
     """The script, with what is done around it in comments."""
-    shebang, *script = rendered.script_text.splitlines()
+    shebang, *script = rendered.script_text.removesuffix("\n").split("\n")
     yield shebang
-    yield f"# {scenario.id}: {scenario.title}"
+    yield comment(f"{scenario.id}: {scenario.title}")
     yield "# This job holds the nodes of one fresh start. A run submits it by:"
     yield from _commented(rendered.argv)
     yield from script
     yield ""
-    yield f"# The programs are steps of it, for {build.name} {build.version}:"
+    if needs_server(scenario) and site.listen is None:
+        yield "# Unless perfgate runs on <NODE1>, the server listens at that node's address. It"
+        yield "# asks for no key: whoever reaches it can use it (slurm.listen in site.yaml)."
+        yield ""
+    yield comment(f"The programs are steps of it, for {build.name} {build.version}:")
     for step, argv in _steps(scenario, build, site):
         yield "#"
-        yield f"# {step.role}" + (f" of {step.probe}" if step.probe else "")
+        yield comment(step.role + (f" of {step.probe}" if step.probe else ""))
         for name, text in step.command.files.items():
-            yield f"#   with {name}:"
-            yield from (f"#     {line}" for line in text.splitlines())
+            yield comment(f"  with {name}:")
+            yield from commented(text.removesuffix("\n"), "    ")
         yield from _commented(argv, step)
 
 
 def _commented(argv: tuple[str, ...], step: Step | None = None) -> Iterator[str]:
     lines = exports(step.command.env) if step is not None else []
-    lines += call(argv, indent="").splitlines()
+    lines.append(call(argv, indent=""))
     if step is not None and step.command.stdout is not None:
-        lines[-1] += f" > {step.command.stdout}"
-    yield from (f"#   {line}" for line in lines)
+        lines[-1] += f" > {quoted(step.command.stdout)}"
+    yield from commented("\n".join(lines))
 
 
 def _steps(

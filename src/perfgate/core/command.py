@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.redaction import holds_secret, mask_arguments, remember
+from perfgate.core.script_variables import export_line
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Command:
     def as_shell(self) -> str:
         """The same call as a POSIX shell script that a person can paste and run.
 
-        What is secret is asked for, not written down.
+        What is secret, and values of variables that are not known to be harmless, are asked for.
         """
         lines = ["#!/bin/sh", "set -e"]
         if self.cwd is not None:
@@ -44,11 +45,7 @@ class Command:
                 lines.append(f"test -s {shlex.quote(name)}  # holds a secret: write it yourself")
             else:
                 lines.append(f"printf %s {shlex.quote(content)} > {shlex.quote(name)}")
-        for name, value in self.env.items():
-            if holds_secret(name, value):
-                lines.append(f': "${{{name}:?a secret, set it yourself}}"')
-            else:
-                lines.append(f"export {name}={shlex.quote(value)}")
+        lines += [export_line(name, value) for name, value in self.env.items()]
         call = "exec " + " \\\n  ".join(self._words())
         lines.append(call if self.stdout is None else f"{call} > {shlex.quote(self.stdout)}")
         return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.core.failure_classes import FAILURES, Failure
 from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
-from perfgate.core.raw_log import stream
+from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 
 __all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "classify_logs", "diagnose"]
@@ -139,14 +139,14 @@ def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tup
 
 
 def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
-    """The class that raw logs of any size show, and the lines that show it; see `raw_log.stream`.
+    """The class that raw logs of any size show, and the lines that show it.
 
     Args:
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
     """
     words = (*TELLING_WORDS, *_WORDS_OF_DETAILS)
-    lines = chain.from_iterable(stream(log, words) for log in logs)
+    lines = chain.from_iterable(lines_with(log, words) for log in logs)
     return _class_of(_diagnosed(lines), otherwise)
 
 

@@ -5,6 +5,7 @@ come from the same code.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,6 +18,7 @@ MODELS = "PERFGATE_MODELS"
 DATASETS = "PERFGATE_DATASETS"
 TENSORRT_LLM_SOURCE = "PERFGATE_TENSORRT_LLM_SOURCE"
 HOSTS = "PERFGATE_HOSTS"
+_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.@:%\[\]-]*")
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,14 @@ class Locations:
         """Those that the environment names.
 
         Raises:
-            InputError: a variable names a folder that does not exist.
+            InputError: a variable names a folder that does not exist, or what is no host.
         """
         hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
+        for host in hosts:
+            if not _HOST.fullmatch(host):  # a hyphen first would make it an option of ssh's
+                raise InputError(
+                    "not a host", field=HOSTS, found=repr(host), expected="host names, or addresses"
+                )
         return cls(
             models=_folder(MODELS),
             datasets=_folder(DATASETS),

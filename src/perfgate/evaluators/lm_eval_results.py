@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.logs import decoded
+from perfgate.core import raw_log
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
+from perfgate.core.redaction import redact
 from perfgate.scenarios.scenario import AccuracyTask
 
 # What ends an evaluation → (failure class, next step). The log of a dead server can run to a
@@ -45,7 +47,9 @@ def diagnose(log: Iterable[str]) -> RunError | None:
             found = pattern.search(line)
             if found:
                 # Progress bars are written over: what counts is around the match.
-                around = line[max(0, found.start() - 120) : found.end() + 120].strip()
+                shown = redact(line)  # before it is cut: half a secret is not recognised
+                place = max(0, shown.find(found[0]))
+                around = shown[max(0, place - 120) : place + len(found[0]) + 120].strip()
                 return RunError(failure, "lm_eval failed", evidence=(around,), hint=hint)
     return None
 
@@ -90,8 +94,7 @@ def _only(folder: Path, pattern: str) -> Path:
         names = tuple(str(path.relative_to(folder)) for path in found)
         raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
     for log in sorted(folder.glob("*.err")):
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            cause = diagnose(lines)
+        cause = diagnose(raw_log.lines(log))
         if cause is not None:
             raise cause
     raise RunError("no_metrics", f"lm_eval left no {pattern}")

@@ -42,6 +42,7 @@ class SlurmSite:
         step_options: further options of srun.
         container: the container of engine programs; None: none.
         clients: "beside": load clients run on the server's node; "login": where perfgate runs.
+        listen: where the server listens: see `launchers.nodes.listening`.
         time_margin_s: added to what the scenario's limits allow.
         most_time_s: never ask for more than this; None: no such limit.
         pending_limit_s: longest time that a job may wait for its nodes.
@@ -62,6 +63,7 @@ class SlurmSite:
     step_options: tuple[str, ...] = ()
     container: SlurmContainer | None = None
     clients: str = "beside"
+    listen: str | None = None
     time_margin_s: float = 300.0
     most_time_s: float | None = None
     pending_limit_s: float = 4 * 3600.0
@@ -110,6 +112,7 @@ class MpirunSite:
         pass_on: environment variables that are handed on from here, by name.
         options: further options of mpirun, each with its value after a blank.
         clients: "beside": load clients run on the server's node; "here": where perfgate runs.
+        listen: where the server listens: see `launchers.nodes.listening`.
         pending_limit_s: longest time that a start may wait for hosts that others measure on.
     """
 
@@ -120,6 +123,7 @@ class MpirunSite:
     pass_on: tuple[str, ...] = ("HF_HOME", "HF_TOKEN", "HF_HUB_OFFLINE", "LD_LIBRARY_PATH", "PATH")
     options: tuple[str, ...] = ()
     clients: str = "here"
+    listen: str | None = None
     pending_limit_s: float = 4 * 3600.0
 
 
@@ -165,7 +169,7 @@ def load_site(path: Path | None = None) -> Site:
     if document is None:
         raise SeveralInputErrors(errors)
     if not errors:  # what the reader refused would be told a second time
-        schema = read_schema(SCHEMA, described=True)
+        schema = read_schema(SCHEMA, described=True, one_line=True)
         errors = [document.error(problem) for problem in schema.problems(document.value)]
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))

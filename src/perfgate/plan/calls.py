@@ -22,7 +22,7 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.evaluators.base import Evaluator
 from perfgate.plan.container import contained, entered
-from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import (
@@ -35,6 +35,8 @@ from perfgate.scenarios.scenario import (
 )
 
 LISTEN = Listen("localhost", 8000)  # of the documents that name a place
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PUBLISHED = "127.0.0.1"  # where a container's port is open on this machine
 HERE = Path()  # each step runs in the folder of its probe
 RESULTS = Path("results")  # on paper, those folders are in this one
 _ROLE_OF: Mapping[type, Role] = {  # of an offline program, by what it measures
@@ -86,11 +88,40 @@ def commands_to_verify(
     return tuple(call.step.command for call in _calls(scenario, build, locations, None))
 
 
-def endpoint_of(scenario: Scenario, build: EngineBuild, locations: Locations) -> Endpoint:
-    """Where the document lets the server listen, and what its model is called there."""
+def endpoint_of(
+    scenario: Scenario, build: EngineBuild, locations: Locations, listen: str | None = None
+) -> Endpoint:
+    """Where the server listens, and what its model is called there.
+
+    Args:
+        scenario: its document may name a place.
+        build: the engine's release.
+        locations: where things are.
+        listen: a person's own choice. None: as documented, but for a server that would listen on
+            all addresses: it asks for no key, so it listens on this machine's own alone.
+    """
     engine = _tools(scenario, build, locations).engine
-    listen = scenario.listen or LISTEN
-    return Endpoint(listen.host, listen.port, engine.served_model(scenario, locations))
+    documented = scenario.listen or LISTEN
+    host = listen or (LISTEN.host if documented.host in _ANYWHERE else documented.host)
+    return Endpoint(host, documented.port, engine.served_model(scenario, locations))
+
+
+def listen_notes(scenario: Scenario, listen: str | None) -> tuple[str, ...]:
+    """What whoever starts the server should know of who can reach it."""
+    documented = scenario.listen or LISTEN
+    if not needs_server(scenario):
+        return ()
+    if listen is None and documented.host in _ANYWHERE:
+        return (
+            f"The document lets the server listen on {documented.host}. It asks for no key, so "
+            f"here only this machine reaches it; --listen {documented.host} renders it as there.",
+        )
+    if (listen or documented.host) not in LOOPBACK:
+        return (
+            f"The server listens on {listen or documented.host} and asks for no key: "
+            "whoever reaches that address can use it.",
+        )
+    return ()
 
 
 def as_found(endpoint: Endpoint) -> Endpoint:
@@ -98,10 +129,13 @@ def as_found(endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, host="localhost") if endpoint.host in _ANYWHERE else endpoint
 
 
-def health_url(scenario: Scenario, build: EngineBuild, locations: Locations) -> str:
+def health_url(
+    scenario: Scenario, build: EngineBuild, locations: Locations, listen: str | None = None
+) -> str:
     """What tells a client on the same machine whether the server is ready."""
     tools = _tools(scenario, build, locations)
-    return as_found(endpoint_of(scenario, build, locations)).url + tools.engine.health_path
+    endpoint = endpoint_of(scenario, build, locations, listen)
+    return as_found(endpoint).url + tools.engine.health_path
 
 
 def contained_steps(
@@ -109,11 +143,17 @@ def contained_steps(
     build: EngineBuild,
     locations: Locations,
     container: Container,
+    listen: str | None = None,
 ) -> tuple[Step, ...]:
     """The same steps with the engine's programs in its release container.
 
     A load client that comes with the engine enters the server's container; other clients and
-    evaluators stay outside.
+    evaluators stay outside. The server's port is published on this machine's own address.
+
+    Args:
+        scenario, build, locations: as for `steps`.
+        container: image and name.
+        listen: the address that the port is published on; None: 127.0.0.1.
 
     Raises:
         InputError: as `steps`.
@@ -126,9 +166,9 @@ def contained_steps(
     def in_container(call: _Call) -> Step:
         command = call.step.command
         if call.has_engine or call.step.role == "prepare_dataset":
-            return replace(
-                call.step, command=contained(command, container, locations, endpoint.port)
-            )
+            published = f"{listen or PUBLISHED}:{endpoint.port}:{endpoint.port}"
+            command = contained(command, container, locations, published)
+            return replace(call.step, command=command)
         if command.argv[: len(BENCHMARK_SERVING.bare())] == BENCHMARK_SERVING.bare():
             folder = RESULTS / (call.step.probe or "")
             return replace(call.step, command=entered(command, container, locations, folder))

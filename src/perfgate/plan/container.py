@@ -14,7 +14,6 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import DOCKER
-from perfgate.core.secrets import is_secret
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Container, Scenario
 
@@ -23,7 +22,7 @@ Runtime = Literal["none", "docker", "pyxis"]
 
 RELEASES = "nvcr.io/nvidia/tensorrt-llm/release"
 NAME = "tensorrt_llm"
-PORT = 8000
+PUBLISHED = "127.0.0.1:8000:8000"
 WORKDIR = "/workspace"
 
 
@@ -37,8 +36,8 @@ class DockerRun:
         gpus, ipc, network, user, workdir: as the options of that name take them.
         ports: published ones, ``[ADDRESS:]HERE:THERE``.
         mounts: ``SOURCE:TARGET[:ro]``; a relative source needs Docker 23.
-        variables: name → value. Of a secret, and where the value is None, the name alone is
-            written: Docker takes the value from its own environment.
+        variables: name → None: the name alone is written, and Docker takes the value from its own
+            environment. A value is written only where it is a constant of perfgate's own.
         options: further ones, last.
     """
 
@@ -98,7 +97,7 @@ def container_of(scenario: Scenario, build: EngineBuild) -> Container:
 
 
 def contained(
-    command: Command, container: Container, locations: Locations, port: int = PORT
+    command: Command, container: Container, locations: Locations, published: str = PUBLISHED
 ) -> Command:
     """`command` in a container of its own, gone when it ends.
 
@@ -109,7 +108,7 @@ def contained(
         command: a command whose programs are named as in the container.
         container: image and name.
         locations: where Docker and the folders are.
-        port: where a server in the container listens, open on this machine under the same number.
+        published: the port of a server in the container, ``ADDRESS:HERE:THERE``.
     """
     cache = "~/.cache" if locations.on_paper else str(Path("~/.cache").expanduser())
     folders = (f"{folder}:{folder}" for folder in locations.folders)
@@ -119,9 +118,9 @@ def contained(
         gpus="all",
         ipc="host",
         workdir=WORKDIR,
-        ports=(f"{port}:{port}",),
+        ports=(published,),
         mounts=(f"{cache}:/root/.cache:rw", *folders, f".:{WORKDIR}"),
-        variables=command.env,
+        variables=dict.fromkeys(command.env),
     )
     return replace(command, argv=(*locations.find(DOCKER), *run.words(command)))
 
@@ -133,18 +132,15 @@ def entered(
     if container.name is None:
         raise ValueError("a container without a name cannot be entered")
     argv = [*locations.find(DOCKER), "exec", "-w", str(PurePosixPath(WORKDIR) / folder)]
-    argv += [*variable_words(command.env), container.name]
+    argv += [*variable_words(dict.fromkeys(command.env)), container.name]
     return replace(command, argv=(*argv, *command.argv))
 
 
 def variable_words(variables: Mapping[str, str | None]) -> list[str]:
-    """``-e`` for each; of a secret the name alone: Docker takes its value from its environment."""
+    """``-e`` for each, by name where it has no value: see `DockerRun`."""
     return _option(
         "-e",
-        *(
-            name if value is None or is_secret(name) else f"{name}={value}"
-            for name, value in variables.items()
-        ),
+        *(name if value is None else f"{name}={value}" for name, value in variables.items()),
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import MPIRUN
-from perfgate.core.secrets import is_secret
 from perfgate.plan.ranks import Ranks, of_each_rank, required_hosts_for
 from perfgate.scenarios.scenario import Launch, Scenario
 
@@ -16,8 +15,14 @@ from perfgate.scenarios.scenario import Launch, Scenario
 def wrap(
     command: Command, scenario: Scenario, launch: Launch, ranks: Ranks, locations: Locations
 ) -> Command:
-    """See `perfgate.plan.wrapping.wrapped`."""
+    """See `perfgate.plan.wrapping.wrapped`.
+
+    ``-x NAME`` stands for each variable: ranks on other hosts inherit none, those on this one all.
+    mpirun takes the values from its own environment, so that no argv shows them. What a person
+    injected is among the command's variables, so that these win.
+    """
     del scenario
+    command = replace(command, env={**launch.pass_on, **command.env})
     hosts = required_hosts_for(ranks, locations)
     argv = [*locations.find(MPIRUN)]
     if launch.output is not None:
@@ -29,17 +34,5 @@ def wrap(
         # Documented with the SSH daemon of a container, where everybody is root: Open MPI refuses
         # root without it and ignores it for anybody else, so a run always has it.
         argv += ["--allow-run-as-root"]
-    argv += ["-n", str(ranks.total), *_variables(command, launch)]
+    argv += ["-n", str(ranks.total), *(word for name in command.env for word in ("-x", name))]
     return replace(command, argv=(*argv, *of_each_rank(command, locations)))
-
-
-def _variables(command: Command, launch: Launch) -> list[str]:
-    """``-x`` for each variable: ranks on other hosts inherit none, those on this one all.
-
-    A secret is named only; mpirun takes its value from its own environment. What a person injected
-    is among the command's variables, so that these win.
-    """
-    argv = []
-    for name, value in {**launch.pass_on, **command.env}.items():
-        argv += ["-x", name if is_secret(name) else f"{name}={value}"]
-    return argv

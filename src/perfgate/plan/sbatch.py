@@ -89,6 +89,6 @@ def _job(options: Sequence[str], srun: Sequence[str]) -> str:
 
 
 def _rank(command: Command, argv: Sequence[str]) -> str:
-    """The script of a rank; secrets come with the environment that sbatch hands on."""
+    """The script of a rank; what it asks for comes with the environment that sbatch hands on."""
     lines = ["#!/bin/bash", "set -e", *exports(command.env), f"exec {call(argv, indent='')}"]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from perfgate.core.locations import TENSORRT_LLM_SOURCE
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.calls import RESULTS
-from perfgate.plan.shell_text import call, exports
+from perfgate.plan.shell_text import call, comment, exports, quoted
 from perfgate.scenarios.scenario import Scenario
 
 SERVER_LOG = "server.log"
@@ -23,7 +23,8 @@ _POLL_S = 1
 _GRACE_S = 60  # for a server to end by itself: it has to stop its ranks
 _PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
 _BROUGHT = (str(ON_PAPER), SHAREGPT, GPQA_DIAMOND)  # files that a person has to have
-_SOURCE = re.compile(r"(?:benchmarks|examples)/\S+\.py")  # in a checkout of TensorRT-LLM
+# In a checkout of TensorRT-LLM.
+_SOURCE = re.compile(r"(?:benchmarks|examples)/[A-Za-z0-9_./-]+\.py")
 # The whole script is in parentheses: pasted into a terminal it neither ends nor changes the shell.
 _HEAD = """\
 (
@@ -31,7 +32,7 @@ set -eu -o pipefail
 """
 _WORK = """\
 here=$PWD
-work=$(mktemp -d "$PWD/perfgate-{scenario}.XXXXXX")
+work=$(mktemp -d "$PWD"/{folder})
 cd "$work"
 echo "working in $work"
 """
@@ -88,24 +89,34 @@ class Readiness:
     start_s: float
 
 
-def script(scenario: Scenario, build: EngineBuild, steps: Sequence[Step], ready: Readiness) -> str:
+def script(
+    scenario: Scenario,
+    build: EngineBuild,
+    steps: Sequence[Step],
+    ready: Readiness,
+    notes: Sequence[str] = (),
+) -> str:
     """The steps as a bash script.
 
     It works in a new folder below the one it is called in. A variable is set for its step alone;
-    secrets are asked for, not written down. The server runs in the background until the last step
-    that needs it is done, and is stopped on every way out.
+    one whose value is not known to be harmless is asked for, not written down. The server runs in
+    the background until the last step that needs it is done, and is stopped on every way out.
+
+    Every line of it is fixed, a comment or quoted: no text of a scenario is read as a command.
 
     Args:
         scenario: whose steps they are.
         build: the release that they are spelled for.
         steps: from `perfgate.plan.calls`.
         ready: how the server is known to be ready.
+        notes: what whoever runs it should know.
     """
-    parts = [*_title(scenario, build, steps), _HEAD, *_needed(steps)]
-    parts.append(_WORK.format(scenario=scenario.id))
+    parts = [*_title(scenario, build, steps), *(comment(note) + "\n" for note in notes)]
+    parts += [_HEAD, *_needed(steps)]
+    parts.append(_WORK.format(folder=shlex.quote(f"perfgate-{scenario.id}.XXXXXX")))
     serving = False
     for step in steps:
-        parts.append(f"\n# {step.role}{_of_probe(step)}\n")
+        parts.append("\n" + comment(step.role + _of_probe(step)) + "\n")
         if step.role == "server":
             parts.append(_serve(step.command, ready))
             serving = True
@@ -120,8 +131,9 @@ def script(scenario: Scenario, build: EngineBuild, steps: Sequence[Step], ready:
 def _title(scenario: Scenario, build: EngineBuild, steps: Sequence[Step]) -> Iterator[str]:
     source = scenario.source
     yield "#!/usr/bin/env bash\n"
-    yield f"# {scenario.id}: {scenario.title}\n"
-    yield f'# {source.document}, "{source.section}", spelled for {build.name} {build.version}\n'
+    spelled = f"spelled for {build.name} {build.version}"
+    yield comment(f"{scenario.id}: {scenario.title}") + "\n"
+    yield comment(f'{source.document}, "{source.section}", {spelled}') + "\n"
     missing = sorted({found for step in steps for found in _placeholders(step.command)})
     if missing:
         yield f"# Replace these first: {' '.join(missing)}\n"
@@ -173,10 +185,10 @@ def _run(step: Step, shared: Sequence[str]) -> str:
     """A step in the folder of its probe; one of all probes in the one above."""
     command, before = step.command, ""
     if step.probe is not None:
-        folder = RESULTS / step.probe
-        up = "/".join([".."] * len(folder.parts))
+        folder = shlex.quote(str(RESULTS / step.probe))
         before = f"  mkdir -p {folder}\n  cd {folder}\n"
-        before += "".join(f"  ln -f {up}/{name} {name}\n" for name in shared)
+        for name in map(shlex.quote, shared):
+            before += f"  ln -f ../../{name} {name}\n"
     for name in _BROUGHT:
         if name in command.argv:
             before += f'  cp "$here"/{name} .\n'
@@ -195,11 +207,11 @@ def _logged(step: Step) -> str:
 
 def _call(command: Command) -> str:
     """The argv; programs of TensorRT-LLM's sources where the person has them."""
-    text = call(command.argv)
-    for word in command.argv:
-        if _SOURCE.fullmatch(word):
-            text = text.replace(word, f'"${TENSORRT_LLM_SOURCE}"/{word}', 1)
-    return text
+    return call(command.argv, written=_of_source)
+
+
+def _of_source(word: str) -> str:
+    return f'"${TENSORRT_LLM_SOURCE}"/{word}' if _SOURCE.fullmatch(word) else quoted(word)
 
 
 def _exports(command: Command) -> str:

@@ -1,23 +1,14 @@
-"""Shell text: calls and variables as lines of a shell script that people read."""
+"""Shell text: calls, variables and comments as lines of a shell script that people read."""
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from perfgate.core.control_characters import escaped
 from perfgate.core.programs import TRTLLM_LAUNCH
-from perfgate.core.secrets import is_secret
+from perfgate.core.script_variables import export_line
 
 _OPTION = re.compile(r"-{1,2}[A-Za-z]\S*")  # a negative number is a value
-
-
-def call(argv: Sequence[str], indent: str = "  ") -> str:
-    """The argv for a shell: an option with its values a line, and what is launched one, too."""
-    lines: list[list[str]] = [[]]
-    for word in argv:
-        if lines[-1] and (_OPTION.fullmatch(word) or word == TRTLLM_LAUNCH.executable):
-            lines.append([])
-        lines[-1].append(quoted(word))
-    return f" \\\n{indent}  ".join(" ".join(line) for line in lines)
 
 
 def quoted(word: str) -> str:
@@ -25,11 +16,32 @@ def quoted(word: str) -> str:
     return "~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word)
 
 
+def call(argv: Sequence[str], indent: str = "  ", written: Callable[[str], str] = quoted) -> str:
+    """The argv for a shell: an option with its values a line, and what is launched one, too.
+
+    Args:
+        argv: program and arguments.
+        indent: before all lines but the first.
+        written: how a word is written.
+    """
+    lines: list[list[str]] = [[]]
+    for word in argv:
+        if lines[-1] and (_OPTION.fullmatch(word) or word == TRTLLM_LAUNCH.executable):
+            lines.append([])
+        lines[-1].append(written(word))
+    return f" \\\n{indent}  ".join(" ".join(line) for line in lines)
+
+
 def exports(variables: Mapping[str, str]) -> list[str]:
-    """A line per variable; secrets are asked for, not written down."""
-    return [
-        f'export {name}="${{{name}:?a secret, set it yourself}}"'
-        if is_secret(name)
-        else f"export {name}={shlex.quote(value)}"
-        for name, value in variables.items()
-    ]
+    """One for each variable, with its value or asking for it: see `core.script_variables`."""
+    return [export_line(name, value) for name, value in variables.items()]
+
+
+def comment(text: str) -> str:
+    """The text as one line that no shell reads, and no terminal obeys."""
+    return f"# {escaped(text)}".rstrip()
+
+
+def commented(script: str, indent: str = "  ") -> list[str]:
+    """The lines of a script, each of them as a comment."""
+    return [comment(indent + line) for line in script.split("\n")]

@@ -12,6 +12,7 @@ from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
+from perfgate.scenarios.variable_rules import VARIABLE_RULES
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
 
 Rule = Callable[[Scenario], Iterator[Problem]]
@@ -129,6 +130,7 @@ RULES: tuple[Rule, ...] = (
     _parallelism_fills_the_gpus,
     _experts_divide_tensor_parallelism,
     _ranks_get_the_engines_environment,
+    *VARIABLE_RULES,
     *WORKLOAD_RULES,
     *METRIC_RULES,
     *TENSORRT_LLM_RULES,

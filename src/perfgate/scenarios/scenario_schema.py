@@ -12,14 +12,14 @@ from typing import Any
 
 from perfgate.core.measurement import Json
 from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.schema import Schema, Validator
+from perfgate.scenarios.schema import Schema, Validator, with_control_characters
 
 
 class ScenarioSchema(Schema):
     """The schema of scenario files, compiled once."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        super().__init__(schema)
+        super().__init__(schema, one_line=True)
         scenario = schema["$defs"]["scenario"]
         self._defaults = Validator({"$ref": "#/$defs/defaults", "$defs": schema["$defs"]})
         self._complete = Validator(schema["$defs"]["complete"])
@@ -40,7 +40,8 @@ class ScenarioSchema(Schema):
 
     def _is_right(self, value: Json) -> bool:
         return (
-            isinstance(value, dict)
+            next(with_control_characters(value), None) is None
+            and isinstance(value, dict)
             and "schema_version" in value
             and set(value) <= {"schema_version", "markers", "scenarios", "claims"}
             and bool({"markers", "scenarios"} & set(value))

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from perfgate.core.control_characters import escaped, found_in
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
@@ -19,9 +21,23 @@ from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.yaml_limits import MOST_ERRORS
 
+
+def _pattern(
+    _: Any, pattern: str, instance: object, __: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    """The rule of that name; ``$`` is the end of the text, as in JSON Schema.
+
+    In Python it is also the place before a last newline.
+    """
+    ended = rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern
+    if isinstance(instance, str) and not re.search(ended, instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
 Validator = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
+    {"pattern": _pattern},
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: type(value) is int
     ),
@@ -61,16 +77,24 @@ class Schema:
     Args:
         schema: the schema.
         described: whether its descriptions say what is expected; else its rules do.
+        one_line: whether every text, names too, is one line without control characters.
     """
 
-    def __init__(self, schema: dict[str, Any], *, described: bool = False) -> None:
+    def __init__(
+        self, schema: dict[str, Any], *, described: bool = False, one_line: bool = False
+    ) -> None:
         self._schema = schema
         self._described = described
+        self._one_line = one_line
         self._whole = Validator(schema)
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""
-        return self._explain(self._whole, value)
+        controls = list(with_control_characters(value)) if self._one_line else []
+        told = {problem.path for problem in controls}
+        return controls + [
+            problem for problem in self._explain(self._whole, value) if problem.path not in told
+        ]
 
     def require(self, file: Path, value: Json, hint: str) -> None:
         """Refuse the value of a JSON file that does not fit.
@@ -130,13 +154,29 @@ class Schema:
 
 
 @cache
-def read_schema(file: Path, *, described: bool = False) -> Schema:
+def read_schema(file: Path, *, described: bool = False, one_line: bool = False) -> Schema:
     """The schema in `file`.
 
     Raises:
         InputError: it is missing or no JSON.
     """
-    return Schema(read_json(file, what="schema"), described=described)
+    return Schema(read_json(file, what="schema"), described=described, one_line=one_line)
+
+
+def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
+    """The texts of a file that have control characters, names of fields among them."""
+    if isinstance(value, str) and (found := found_in(value)) is not None:
+        yield Problem(at, "a control character", found, "one line of printable text")
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            if (found := found_in(str(name))) is not None:
+                path = (*at, escaped(str(name)))
+                yield Problem(path, "a control character in a name", found, "a printable name")
+            else:
+                yield from with_control_characters(part, (*at, name))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for number, part in enumerate(value):
+            yield from with_control_characters(part, (*at, number))
 
 
 def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) -> InputError:

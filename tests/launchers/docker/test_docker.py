@@ -136,16 +136,17 @@ class TestProgram:
         assert (found["A"], found["HF_TOKEN"]) == ("x y", "hf_1")
         assert "ELSEWHERE" not in found
 
-    def test_secrets_stand_on_no_command_line_and_in_no_file(
-        self, run: Run, host: DockerHost
+    @pytest.mark.parametrize("name", ["HF_TOKEN", "MY_LICENCE"])
+    def test_values_stand_on_no_command_line_and_in_no_file(
+        self, run: Run, host: DockerHost, name: str
     ) -> None:
-        job = run.start(python(LISTENS, 0, env={"HF_TOKEN": "hf_secret"}))
+        job = run.start(python(LISTENS, 0, env={name: "open sesame"}))
         eventually(lambda: is_ready(job))
         seen = [word for one in psutil.process_iter() for word in _argv(one)]
-        assert not any("hf_secret" in word for word in seen)
+        assert not any("sesame" in word for word in seen)
         files = [file for file in run.folder.rglob("*") if file.is_file()]
-        assert not any("hf_secret" in file.read_text() for file in files)
-        assert host.runs[-1]["env"]["HF_TOKEN"] == "hf_secret"
+        assert not any("sesame" in file.read_text() for file in files)
+        assert host.runs[-1]["env"][name] == "open sesame"
 
     @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGSEGV, -11)])
     def test_killed_by_a_signal_it_is_told_as_such(

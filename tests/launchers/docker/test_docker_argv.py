@@ -18,8 +18,8 @@ from perfgate.launchers.docker.argv import (
     ContainerIdentity,
     ContainerSettings,
     gpus_word,
+    handed_to_docker,
     run_words,
-    secrets_of,
 )
 from perfgate.launchers.docker.calls import meaning, not_started
 from perfgate.launchers.site import DockerSite
@@ -53,7 +53,7 @@ def test_the_whole_of_it() -> None:
     assert words(has_gpus=True) == [
         *("run", "--rm", "--ipc=host", "--gpus", "all", "--network", "host"),
         *("-v", "/runs/one:/runs/one", "-w", "/runs/one", "--name", "perfgate-server-1"),
-        *("-e", "A=1", "-e", "PERFGATE_LAUNCH", "--init", "--pull", "never"),
+        *("-e", "A", "-e", "PERFGATE_LAUNCH", "--init", "--pull", "never"),
         *("--label", "perfgate.start=s", IMAGE, "trtllm-serve", "model"),
     ]
 
@@ -130,14 +130,14 @@ class TestMounts:
 
 
 class TestEnvironment:
-    def test_secrets_are_named_and_not_written(self) -> None:
+    def test_variables_are_named_and_not_written(self) -> None:
         command = Command(("x",), {"HF_TOKEN": "hf_1", "A": "2"}, cwd=RUN)
         site = DockerSite(user=None, cache=None, pass_on=("HF_TOKEN", "MY_API_KEY", "B"))
         found = words(site, command, environ={"MY_API_KEY": "key_1", "B": "3"})
-        asked = ["NVIDIA_VISIBLE_DEVICES=void", "HF_TOKEN", "A=2", "MY_API_KEY", "B"]
+        asked = ["NVIDIA_VISIBLE_DEVICES=void", "HF_TOKEN", "A", "MY_API_KEY", "B"]
         assert values(found, "-e") == [*asked, "PERFGATE_LAUNCH"]
         assert not any("_1" in word for word in found)
-        assert secrets_of(command) == {"HF_TOKEN": "hf_1"}
+        assert handed_to_docker(command) == {"HF_TOKEN": "hf_1", "A": "2"}
 
     def test_what_is_not_set_here_is_not_passed_on(self) -> None:
         site = DockerSite(user=None, cache=None, pass_on=("HF_TOKEN",))
@@ -218,7 +218,7 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
         cwd=RUN,
     )
     argv = words(site, command, ContainerIdentity("n", HERE.labels, "bridge", 8123), has_gpus=True)
-    environment = {"PATH": os.environ["PATH"], "HF_TOKEN": "hf_1", "HOME": str(tmp_path)}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **handed_to_docker(command)}
     with _noting_daemon(tmp_path / "s", asked) as address:
         done = subprocess.run(
             ["docker", *argv],

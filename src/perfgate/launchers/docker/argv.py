@@ -8,7 +8,6 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.secrets import is_secret
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.site import DockerSite
 from perfgate.machine.nvml import VISIBLE
@@ -65,8 +64,8 @@ def run_words(
 ) -> tuple[str, ...]:
     """The words of `docker run` that run `command`, without Docker's program itself.
 
-    Secrets are named and not written: Docker takes their values from its own environment, where
-    `secrets_of` puts them.
+    Variables are named and not written: Docker takes their values from its own environment, where
+    `handed_to_docker` puts them. Only constants of perfgate's own are written.
 
     Args:
         box: what all containers have in common.
@@ -94,7 +93,7 @@ def run_words(
         workdir=None if command.cwd is None else str(command.cwd),
         ports=() if port is None else (f"{LOOPBACK}:{port}:{port}",),
         mounts=_mounts(box, command.cwd),
-        variables=_variables(box, command.env, environ),
+        variables=_variables(box, handed_to_docker(command), environ),
         options=(*ours, *site.options),
     )
     return run.words(command, greeted=greeted)
@@ -116,9 +115,12 @@ def gpus_word(visible: str | None, site: DockerSite) -> str:
     return f'"{word}"' if "," in visible else word
 
 
-def secrets_of(command: Command) -> dict[str, str]:
-    """The variables that are named on the command line and taken from Docker's environment."""
-    return {name: value for name, value in command.env.items() if is_secret(name)}
+def handed_to_docker(command: Command) -> dict[str, str]:
+    """The variables that are named on the command line and taken from Docker's environment.
+
+    The GPUs that the container gets are the ones that it may use, whatever their names inside.
+    """
+    return {name: value for name, value in command.env.items() if name != VISIBLE}
 
 
 def _is_root(site: DockerSite) -> bool:
@@ -157,7 +159,7 @@ def _mountable(folder: Path) -> Path:
 
 
 def _variables(
-    box: ContainerSettings, env: Mapping[str, str], environ: Mapping[str, str]
+    box: ContainerSettings, handed: Mapping[str, str], environ: Mapping[str, str]
 ) -> dict[str, str | None]:
     """Name → value; None: Docker takes it from its own environment."""
     given: dict[str, str | None] = {}
@@ -166,10 +168,8 @@ def _variables(
     if not box.has_gpus:
         # The images say "all", which counts where the NVIDIA runtime is Docker's default.
         given["NVIDIA_VISIBLE_DEVICES"] = "void"
-    # The GPUs that the container gets are the ones that it may use, whatever their names inside.
-    given |= {name: value for name, value in env.items() if name != VISIBLE}
-    handed_on = (*(name for name in box.site.pass_on if name in environ), MARK)
-    return {**given, **{name: None for name in handed_on if name not in given}}
+    named = (*handed, *(name for name in box.site.pass_on if name in environ), MARK)
+    return {**given, **{name: None for name in named if name in handed or name not in given}}
 
 
 def _me() -> str:

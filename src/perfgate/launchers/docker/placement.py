@@ -16,8 +16,8 @@ from perfgate.launchers.docker.argv import (
     LOOPBACK,
     ContainerIdentity,
     ContainerSettings,
+    handed_to_docker,
     run_words,
-    secrets_of,
 )
 from perfgate.launchers.docker.calls import call, docker, meaning
 from perfgate.launchers.docker.job import DockerJob
@@ -135,7 +135,7 @@ class DockerPlacement(Placement):
         contained = replace(command, cwd=cwd)
         identity = ContainerIdentity(new_name(name), labels(self._start), network, port)
         words = run_words(self._box, contained, identity, os.environ)
-        outside = replace(contained, argv=docker(*words), env=secrets_of(command))
+        outside = replace(contained, argv=docker(*words), env=handed_to_docker(command))
         job = DockerJob(self._local.start(outside, folder, name), identity.name, port)
         self._jobs.append(job)
         return job

@@ -1,7 +1,8 @@
 """The argv that Open MPI's mpirun is given. Pure: values in, values out."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from perfgate.core.command import Command
@@ -48,7 +49,7 @@ def started_by(
 ) -> tuple[str, ...]:
     """The whole argv: of a command that calls mpirun itself, or of one process on `host`.
 
-    What is added stands before what the command has, which wins where both name a variable.
+    What is added stands before what the command has.
 
     Args:
         program: how mpirun is called.
@@ -76,7 +77,9 @@ def started_by(
     for name, value in parameters.items():
         argv += ["-mca", name, value]
     argv += ["--wdir", str(cwd), *_words(site.options)]
-    argv += _variables(command.env, mark, [name for name in site.pass_on if name in environment])
+    argv += _variables(
+        [*(name for name in site.pass_on if name in environment), *command.env], mark, given
+    )
     if calls:
         return (*argv, *given)
     # One process would be bound to one core, all its threads with it.
@@ -94,9 +97,13 @@ def _words(options: Sequence[str]) -> list[str]:
     return [word for option in options for word in option.split(maxsplit=1)]
 
 
-def _variables(env: Mapping[str, str], mark: str, pass_on: Sequence[str]) -> list[str]:
-    """``-x`` for each, by name: mpirun takes the values from its own environment."""
-    names = dict.fromkeys([*pass_on, *env])
-    names.pop(MARK, None)
-    options = [word for name in names for word in ("-x", name)]
+def _variables(names: Sequence[str], mark: str, given: Sequence[str]) -> list[str]:
+    """``-x`` for each that is not given yet, by name: mpirun has the values in its environment.
+
+    The one value that is written is the mark of the ranks, which is no secret: mpirun's own process
+    has another.
+    """
+    there = {word for option, word in pairwise(given) if option == "-x"}
+    added = [name for name in dict.fromkeys(names) if name not in {MARK, *there}]
+    options = [word for name in added for word in ("-x", name)]
     return [*options, "-x", f"{MARK}={mark}"]

@@ -23,6 +23,7 @@ from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
 from perfgate.launchers.mpirun.placement import MpirunPlacement
 from perfgate.launchers.mpirun.ssh import HostQuery
+from perfgate.launchers.nodes.listening import ServerAddress
 from perfgate.launchers.nodes.node_query import look_argv
 from perfgate.launchers.site import MpirunSite, load_site
 
@@ -49,6 +50,7 @@ class MpirunLauncher(Launcher):
         self._site = site
         self._local = LocalLauncher()
         self._bad: set[str] = set()  # hosts that were lost in this session
+        self._listening: ServerAddress | None = None
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
@@ -58,6 +60,7 @@ class MpirunLauncher(Launcher):
         port = site.ssh_port or (launch.ssh_port if launch else None)
         version = open_mpi_version(MPIRUN.find())
         reach = HostQuery(site, port)
+        listening = self._listening = self._listening or ServerAddress("mpirun.listen", site.listen)
         request.folder.mkdir(parents=True, exist_ok=True)
         mark = uuid4().hex
         names = self._good(
@@ -72,6 +75,7 @@ class MpirunLauncher(Launcher):
                 request,
                 mark=mark,
                 version=version,
+                listening=listening,
                 failed=self._bad.update,
             )
             guard = self._guard(locks, reach, request.folder)

@@ -20,6 +20,7 @@ from perfgate.launchers.mpirun.hosts import HostLock, clear_host
 from perfgate.launchers.mpirun.job import MpirunJob
 from perfgate.launchers.mpirun.rank_hosts import RankHosts
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
+from perfgate.launchers.nodes.listening import ServerAddress
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
 from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.scenario import Scenario
@@ -36,6 +37,7 @@ class MpirunPlacement(NodesPlacement):
         request: the start.
         mark: what all processes of this start are known by.
         version: of Open MPI.
+        listening: where its server listens.
         failed: told the hosts that were lost.
     """
 
@@ -49,6 +51,7 @@ class MpirunPlacement(NodesPlacement):
         *,
         mark: str,
         version: str,
+        listening: ServerAddress,
         failed: Callable[[Sequence[str]], None],
     ) -> None:
         hosts = tuple(lock.host for lock in locks)
@@ -59,7 +62,8 @@ class MpirunPlacement(NodesPlacement):
         self._site = site
         self._tell = request.tell
         self._failed = failed
-        self.host = _address(self._hosts[0])
+        first = self._hosts[0]
+        self.host = listening.on(first.name, _address(first), request.tell)
         mpirun: Json = {"hosts": list(self._names), "version": version}
         self.facts = {"mpirun": mpirun}
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-import psutil
-
 from perfgate.core.errors import MissingProgram
 from perfgate.core.program_query import NoStatus, ask_here
+from perfgate.launchers.nodes.listening import own_addresses
 from perfgate.launchers.nodes.node_query import LOOK_S, look_argv
 from perfgate.launchers.site import MpirunSite
 
@@ -64,7 +63,7 @@ class HostQuery:
             address = socket.gethostbyname(self._name_of(name))
         except OSError:
             return Host(name)
-        is_here = name in ("localhost", socket.gethostname()) or address in _own_addresses()
+        is_here = name in ("localhost", socket.gethostname()) or address in own_addresses()
         return Host(name, address, is_here)
 
     def argv(self, host: Host, command: Sequence[str]) -> tuple[str, ...]:
@@ -136,7 +135,3 @@ class HostQuery:
         answer = ask_here((*self.agent, "-G", name), LOOK_S)
         lines = (line.split(maxsplit=1) for line in answer.stdout.splitlines())
         return next((words[1] for words in lines if words[0] == "hostname" and words[1:]), name)
-
-
-def _own_addresses() -> set[str]:
-    return {one.address for many in psutil.net_if_addrs().values() for one in many}

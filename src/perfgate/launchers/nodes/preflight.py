@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Json
-from perfgate.core.secrets import is_secret
+from perfgate.core.script_variables import is_written
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
@@ -33,17 +33,23 @@ _ANSWERED = (0, 1)  # no check failed, one did
 def scenario_text(scenario: Scenario) -> str:
     """A scenario file with this one alone, as it is started: in its shape, from any folder.
 
-    Secrets of its environment stay out, and its markers, which other files declare; nothing that
-    is looked at needs them.
+    Of its variables those stay out that no script has either, and its markers, which other files
+    declare; nothing that is looked at needs them.
     """
-    plain = scenario_to_plain(scenario)
+    launch = scenario.launch
+    plain = scenario_to_plain(
+        replace(
+            scenario,
+            environment=_written(scenario.environment),
+            launch=launch and replace(launch, pass_on=_written(launch.pass_on)),
+        )
+    )
     del plain["content_hash"], plain["markers"]
-    environment: Json = {
-        name: value for name, value in scenario.environment.items() if not is_secret(name)
-    }
-    if "environment" in plain:
-        plain["environment"] = environment
     return json.dumps({"schema_version": 1, "scenarios": [plain]}, indent=2, ensure_ascii=False)
+
+
+def _written(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if is_written(name, value)}
 
 
 def doctor_command(scenario: Scenario, folder: Path, *, contained: bool) -> Command:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from perfgate.core.durable_files import write_text
@@ -20,6 +21,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
+from perfgate.launchers.nodes.listening import ServerAddress
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm.container_query import SlurmQuery
@@ -69,6 +71,10 @@ class SlurmLauncher(Launcher):
             self._site = load_site().slurm
         return self._site
 
+    @cached_property
+    def _listening(self) -> ServerAddress:
+        return ServerAddress("slurm.listen", self.site.listen)
+
     @property
     def runtime(self) -> Runtime:  # type: ignore[override]
         """As in `Launcher`."""
@@ -116,6 +122,7 @@ class SlurmLauncher(Launcher):
             self.site,
             request,
             own=own,
+            listening=self._listening,
             failed=self._note_bad,
         )
         try:

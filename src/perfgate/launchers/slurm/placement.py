@@ -14,6 +14,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.nodes.listening import ServerAddress
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
 from perfgate.launchers.nodes.preflight import SAME_PATH, with_plugin
 from perfgate.launchers.nodes.remote_job import RemoteJob
@@ -40,6 +41,7 @@ class SlurmPlacement(NodesPlacement):
         site: the cluster's settings.
         request: the start.
         own: whether the job is perfgate's own.
+        listening: where its server listens.
         failed: told the nodes of a job in which one of them failed.
     """
 
@@ -52,6 +54,7 @@ class SlurmPlacement(NodesPlacement):
         request: PlacementRequest,
         *,
         own: bool,
+        listening: ServerAddress,
         failed: Callable[[Sequence[str]], None],
     ) -> None:
         contained = site.container is not None
@@ -62,7 +65,7 @@ class SlurmPlacement(NodesPlacement):
         self._gres = gres_of(site, request.scenario.hardware)
         self._marks: list[str] = []
         self._failed = failed
-        self.host = address_of(nodes[0])
+        self.host = listening.on(nodes[0], address_of(nodes[0]), request.tell)
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own}
         self.facts = {"slurm": slurm}
 

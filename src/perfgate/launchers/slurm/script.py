@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfgate.core.command import Command
+from perfgate.core.control_characters import found_in
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SRUN
@@ -295,8 +296,8 @@ def _site_options(request: JobRequest, site: SlurmSite) -> list[str]:
 
 def _quoted(option: str) -> str:
     """An option for a ``#SBATCH`` line, where a bare ``#`` would begin a comment."""
-    if "\n" in option:
-        raise InputError("a job script's option is one line", found=repr(option))
+    if found_in(option) is not None:
+        raise InputError("a job script's option is one line of printable text", found=repr(option))
     if re.fullmatch(r"[\w=:.,/@%+\[\]-]+", option):
         return option
     name, equals, value = option.partition("=")

@@ -1,0 +1,199 @@
+"""A scenario file with hostile text in every field, and the scripts made of it, run for real.
+
+The text calls a program `planted`, which leaves a file behind. Everything else that the scripts
+call is played by one program that does nothing, so nothing is measured and nothing leaves the
+machine.
+"""
+
+import copy
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from perfgate.cli.main import main
+
+Keys = tuple[str | int, ...]
+
+# What a program does here: `curl` finds a server at its second try, a server waits to be stopped,
+# a submitted job and the script of a rank are run.
+PLAYED = """\
+#!/bin/bash
+case " $0 $* " in
+  *.slurm" "*) exec bash "${@: -1}" ;;
+  *benchmark.sh" "*) exec bash benchmark.sh ;;
+  *"curl "*) [ -e "$PLAYED/asked" ] || { touch "$PLAYED/asked"; exit 7; } ;;
+  *trtllm-serve*) exec sleep 60 ;;
+esac
+"""
+PROGRAMS = """
+curl docker mpirun srun sbatch scancel python trtllm-bench trtllm-serve trtllm-llmapi-launch
+aiperf lm_eval vllm sleep
+"""
+
+SERVED: Mapping[str, Any] = {
+    "id": "small-serve",
+    "title": "A small model",
+    "source": {
+        "document": "guide.md",
+        "section": "Serving",
+        "url": "https://example.org/guide",
+        "engine_version": "1.0.0",
+    },
+    "hardware": {"gpu": "H200", "gpus": 8, "nodes": 1},
+    "model": {
+        "name": "nvidia/Small",
+        "precision": "fp8",
+        "folder": "small",
+        "quantization": {"quant_algo": "FP8"},
+    },
+    "engine": {
+        "name": "tensorrt-llm",
+        "settings": {
+            "tp": 8,
+            "backend": "pytorch",
+            "kv_cache_dtype": "fp8",
+            "moe_backend": "CUTLASS",
+            "attention_backend": "TRTLLM",
+        },
+    },
+    "environment": {"TRTLLM_DG_ENABLED": "1", "MY_SWITCH": "1"},
+    "smoke": {"client": "completion", "prompts": ["Where is New York?"], "max_tokens": 8},
+    "workload": {
+        "client": "aiperf",
+        "dataset": "synthetic",
+        "isl": 64,
+        "osl": 32,
+        "concurrency": [1],
+        "requests": 4,
+    },
+    "accuracy": [
+        {
+            "evaluator": "lm_eval",
+            "task": "gsm8k",
+            "fewshot": 5,
+            "extra_body": {"reasoning": "none"},
+        }
+    ],
+    "container": {"image": "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "name": "tensorrt_llm"},
+    "listen": {"host": "localhost", "port": 8000},
+    "gate": {"metrics": ["output_throughput", "accuracy:gsm8k:exact_match:strict-match"]},
+    "limits": {"start_s": 60, "silence_s": 60, "total_s": 60},
+}
+
+
+def launched(by: str) -> dict[str, Any]:
+    """An offline benchmark on two nodes."""
+    made = copy.deepcopy(dict(SERVED))
+    del made["smoke"], made["accuracy"], made["listen"]
+    made["hardware"] |= {"gpus": 16, "nodes": 2}
+    made["engine"]["settings"]["tp"] = 16
+    made["workload"] |= {"client": "trtllm-bench", "streaming": False}
+    made["launch"] = {
+        "by": by,
+        "output": "bench.log",
+        "time_limit": "01:00:00",
+        "pass_on": {"CUDA_HOME": "/usr/local/cuda"},
+    }
+    made["gate"] = {"metrics": ["output_throughput"]}
+    return made
+
+
+def asked(by: str) -> dict[str, Any]:
+    """A server on two nodes that is asked for a first answer, which needs few programs here."""
+    made = copy.deepcopy(dict(SERVED))
+    del made["workload"], made["accuracy"]
+    made["hardware"] |= {"gpus": 16, "nodes": 2}
+    made["engine"]["settings"]["tp"] = 16
+    del made["model"]["quantization"]
+    made["launch"] = {"by": by}
+    made["gate"] = {"metrics": []}
+    return made
+
+
+BASES = {"served": SERVED, **{by: launched(by) for by in ("mpirun", "srun", "sbatch")}}
+
+
+def strings(value: Any, at: Keys = ()) -> Iterator[Keys]:
+    """The places of all texts in a scenario."""
+    if isinstance(value, str):
+        yield at
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from strings(part, (*at, name))
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from strings(part, (*at, number))
+
+
+def with_text(base: Mapping[str, Any], text: str, *places: Keys) -> dict[str, Any]:
+    """The scenario with that text in these places."""
+    made = copy.deepcopy(dict(base))
+    for *way, last in places:
+        part: Any = made
+        for key in way:
+            part = part[key]
+        part[last] = text
+    return made
+
+
+class Desk:
+    """A folder to render and run scripts in."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+        self._file = folder / "hostile.yaml"
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        self.planted = folder / "PLANTED"
+        for name in PROGRAMS.split():
+            self._program(name, PLAYED)
+        self._program("planted", f"#!/bin/sh\n: > {self.planted}\n")
+
+    def _program(self, name: str, text: str) -> None:
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+
+    def printed(self, scenario: Mapping[str, Any], verb: str, *words: str) -> str | None:
+        """The script of the scenario; None: it is refused."""
+        document = {"schema_version": 1, "scenarios": [scenario]}
+        self._file.write_text(json.dumps(document))
+        folder = ("--scenarios", str(self._file))
+        status = main(["scenarios", verb, *folder, *words, "--", scenario["id"]])
+        out, err = self._capsys.readouterr()
+        if status == 0:
+            return out
+        assert status == 2, err
+        return None
+
+    def run(self, script: str) -> subprocess.CompletedProcess[bytes]:
+        """Run it in an empty folder, with played programs."""
+        played = self.folder / "played"
+        played.mkdir(exist_ok=True)
+        (played / "asked").unlink(missing_ok=True)
+        return subprocess.run(
+            ["bash", "-s"],
+            input=script.encode(),
+            cwd=played,
+            env={
+                "PATH": f"{self.bin}:/usr/bin:/bin",
+                "PLAYED": str(played),
+                "MY_SWITCH": "1",
+                "HOME": str(played),
+                "PERFGATE_TENSORRT_LLM_SOURCE": str(played),
+            },
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+
+
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No site, no folders, no hosts of the machine that the tests run on."""
+    for name in [name for name in os.environ if name.startswith(("PERFGATE_", "SLURM", "SBATCH"))]:
+        monkeypatch.delenv(name)

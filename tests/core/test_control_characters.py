@@ -1,0 +1,44 @@
+"""Control characters: found, and shown as escapes on one line."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.core.control_characters import escaped, found_in
+
+BIDIRECTIONAL = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"]
+)
+def test_what_people_write_has_none(text: str) -> None:
+    assert found_in(text) is None
+    assert escaped(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a\nb", r"\n"),
+        ("\x1b[2J", r"\x1b"),
+        ("\x7f", r"\x7f"),
+        ("\x85", r"\x85"),
+        ("\u2028", r"\u2028"),
+        ("\u202e", r"\u202e"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_the_first_is_told_as_an_escape(text: str, found: str) -> None:
+    assert found_in(text) == found
+    assert found in escaped(text)
+
+
+@given(st.text())
+def test_an_escaped_text_is_one_line_in_reading_order(text: str) -> None:
+    shown = escaped(text)
+    assert len(shown.splitlines()) <= 1
+    assert not {unicodedata.category(one) for one in shown} & {"Cc", "Zl", "Zp", "Cs"}
+    assert not {unicodedata.bidirectional(one) for one in shown} & set(BIDIRECTIONAL)
