@@ -17,7 +17,7 @@ COMMIT = "abc123"
 
 @pytest.fixture
 def run(suite_root: Path) -> Iterator[RunFolder]:
-    folder = RunFolder.create(suite_root / "runs" / "one", {"started": now()})
+    folder = RunFolder.create(suite_root / "runs" / "one", {"started": now(), "synthetic": False})
     yield folder
     folder.close()
 
@@ -260,7 +260,7 @@ def test_what_a_machine_compares_with_itself_stays_on_the_machine(run: RunFolder
 class TestSeveralRuns:
     @pytest.fixture
     def second(self, run: RunFolder) -> Iterator[RunFolder]:
-        folder = RunFolder.create(run.path.parent / "two", {"started": now()})
+        folder = RunFolder.create(run.path.parent / "two", {"started": now(), "synthetic": False})
         yield folder
         folder.close()
 

@@ -1,5 +1,7 @@
 """Files that outlive a run: written whole or not at all, appended line by whole line.
 
+Lines are appended and read without following a link, with a checksum each where that is asked for.
+
 Text that is not Unicode (a file name, a byte of a program's output) is written as the escape
 ``\\udcXX``, which JSON reads back as the same text.
 """
@@ -10,13 +12,21 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.line_checksums import (
+    SEAL_BYTES,
+    checksum_of,
+    first_checksum,
+    is_right,
+    sealed,
+)
+from perfgate.core.untrusted_files import open_regular, opened_regular
 
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
@@ -65,24 +75,35 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, text + "\n")
 
 
-def append_line(path: Path, value: Mapping[str, object]) -> None:
+def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = None) -> None:
     """Append one JSON object as one line; lines of several processes do not mix.
 
     What a killed process left of its last line is taken away first.
 
+    Args:
+        path: the file; it is made if it is missing.
+        value: the object.
+        base: the file on whose content the checksum of the first line rests, and with it those of
+            all; None: lines have no checksums.
+
     Raises:
         RunError: the disk is full (class ``disk_full``); what was written of the line is undone.
+        InputError: something else is in the file's place, or its last line has no checksum.
     """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-    line = memoryview(text.encode(errors="backslashreplace"))
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    line = text.encode(errors="backslashreplace")
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with disk_errors_named(path), path.open("a+b", buffering=0) as file:
+    with disk_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
+        if base is not None:
+            line = sealed(line, _last_checksum(path, file, end, base))
+        left = memoryview(line + b"\n")
         try:
             file.truncate(end)
-            while line:
-                line = line[file.write(line) :]
+            while left:
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         except BaseException:
             file.truncate(end)
@@ -102,15 +123,43 @@ def _end_of_whole_lines(file: FileIO) -> int:
     return 0
 
 
-def read_json(path: Path, *, what: str, hint: str | None = None) -> Any:
+def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
+    """The checksum that the next line follows: that of the last whole line, else of `base`."""
+    if end == 0:
+        return _checksum_of_file(base)
+    file.seek(max(0, end - 1 - SEAL_BYTES))
+    found = checksum_of(file.read(min(end - 1, SEAL_BYTES)))
+    if found is None:
+        raise InputError(
+            "the last line has no checksum, so something else than perfgate wrote it",
+            file=path,
+            expected="lines as perfgate writes them",
+            hint="measure anew in a new run folder",
+        )
+    return found
+
+
+def _checksum_of_file(path: Path) -> str:
+    with open_regular(path) as file:
+        return first_checksum(file.read())
+
+
+def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool = True) -> Any:
     """Read one JSON document.
+
+    Args:
+        path: the file.
+        what: what it is, in words.
+        hint: the next step where it cannot be read.
+        is_named: whether a person named it, and may have named a link.
 
     Raises:
         InputError: no such file, not readable, not UTF-8, or not JSON, which knows no infinity;
             with the line where it breaks.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") if is_named else open_regular(path) as file:
+            text = file.read().decode("utf-8")
         return json.loads(text, parse_float=_finite, parse_constant=_finite)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
@@ -135,36 +184,85 @@ def _finite(text: str) -> float:
     return value
 
 
-def read_lines(path: Path, hint: str | None = None) -> list[dict[str, Any]]:
+def read_lines(
+    path: Path, hint: str | None = None, *, base: Path | None = None
+) -> list[dict[str, Any]]:
     """The JSON objects of a line file; a last line without its end, cut by a kill, is left out.
 
     Args:
         path: the file; one that is missing has no lines.
         hint: the next step where a line is damaged.
+        base: as of `append_line`; the checksums are checked, and left out of the objects.
 
     Raises:
-        InputError: the file cannot be read, or a whole line is not a JSON object.
+        InputError: the file cannot be read or is no regular one, a whole line is not a JSON object,
+            or is not the one that was written there.
     """
     try:
-        *lines, _cut = path.read_bytes().split(b"\n")
+        with open_regular(path) as file:
+            *lines, _cut = file.read().split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
-    return [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    found = [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    if base is not None and found:
+        _require_checksums(lines, path, base, hint)
+        for one in found:
+            del one["checksum"]
+    return found
+
+
+def _require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str | None) -> None:
+    before, follows = _checksum_of_file(base), base.name
+    for number, line in enumerate(lines, start=1):
+        if not is_right(line, before):
+            raise InputError(
+                f"the checksum is not that of this line after {follows}",
+                file=path,
+                line=number,
+                found=_shown(line),
+                expected=f"line and {follows} as perfgate wrote them, none changed or taken away",
+                hint=hint,
+            )
+        before, follows = checksum_of(line) or "", f"line {number}"
 
 
 def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
     problem = "not JSON"
     try:
-        value = json.loads(line.decode(), parse_constant=_finite)
+        value = json.loads(line.decode(), parse_constant=_finite, object_pairs_hook=_without_twins)
         if isinstance(value, dict):
             return value
         problem = "not a JSON object"
+    except _Twins as error:
+        problem = f"the key {error.args[0]!a} is there twice"
     except (ValueError, RecursionError):
         pass
-    found = line[:_SHOWN_BYTES].decode(errors="backslashreplace")
-    found = repr(found) + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
     raise InputError(
-        problem, file=path, line=number, found=found, expected="a JSON object", hint=hint
+        problem,
+        file=path,
+        line=number,
+        found=_shown(line),
+        expected="a JSON object",
+        hint=hint,
     )
+
+
+class _Twins(ValueError):
+    """An object has a key twice, so that what it says depends on its reader."""
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Twins(key)
+        found[key] = value
+    return found
+
+
+def _shown(line: bytes) -> str:
+    """A damaged line, as much of it as tells which it is."""
+    found = ascii(line[:_SHOWN_BYTES].decode(errors="backslashreplace"))
+    return found + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")

@@ -122,6 +122,20 @@ def make_folder(path: Path) -> None:
             raise
 
 
+def make_folders(path: Path) -> None:
+    """Make a folder as `make_folder` does, and those above it that are missing.
+
+    Raises:
+        UntrustedFile, FileExistsError, OSError: as `make_folder`.
+    """
+    try:
+        make_folder(path)
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # another process made it meanwhile
+            make_folders(path.parent)
+        make_folder(path)
+
+
 def opened_folder(path: Path) -> int:
     """A descriptor of a folder, to lock it or to look into it.
 
