@@ -211,5 +211,9 @@ def _untrusted(path: Path, status: os.stat_result, expected: str) -> UntrustedFi
         with suppress(OSError):
             found += f" to {str(path.readlink())!a}"
     return UntrustedFile(
-        "not followed, not opened", file=path, found=found, expected=expected, hint=_HINT
+        f"not {expected}, so it is not opened",
+        file=path,
+        found=found,
+        expected=expected,
+        hint=_HINT,
     )
