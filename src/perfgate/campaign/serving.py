@@ -9,11 +9,9 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify
+from perfgate.core.failures import classify_logs
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
@@ -108,7 +106,7 @@ def require_alive(job: Job, when: str) -> None:
         return
     lost = ended.reason == "lost"
     otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
-    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
     how = "was lost: its watcher process died" if lost else "ended by itself"
     raise RunError(
@@ -169,7 +167,7 @@ def run_to_end(
         lost = ended.status is None or ended.reason == "lost"
         how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
-    failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 
 
@@ -184,17 +182,6 @@ def _bytes_written(job: Job, server: Job | None) -> int:
         except OSError:
             continue
     return total
-
-
-def _log_lines(job: Job) -> Iterator[str]:
-    for log in (job.stderr, job.stdout):
-        yield from _lines(log)
-
-
-def _lines(path: Path) -> Iterator[str]:
-    if path.is_file():
-        with path.open(errors="replace") as file:
-            yield from file
 
 
 def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:

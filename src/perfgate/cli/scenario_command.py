@@ -6,7 +6,7 @@ from perfgate.cli.output import print_json
 from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.secrets import mask_environment
+from perfgate.core.redaction import mask_environment
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify
+from perfgate.core.failures import classify_logs
 
 
 def logged(folder: Path, name: str) -> Iterator[str]:
@@ -26,8 +26,8 @@ def no_report(program: str, folder: Path, name: str) -> RunError:
 
     An exit status of 0 is no excuse: up to 1.0 TensorRT-LLM swallows an interrupt.
     """
-    lines = [line for log in logged(folder, name) for line in log.splitlines()]
-    failure, evidence = classify(lines, otherwise="no_metrics")
+    logs = (folder / f"{name}.out", folder / f"{name}.err")
+    failure, evidence = classify_logs(logs, otherwise="no_metrics")
     return RunError(failure, f"{program} left no report", evidence=evidence)
 
 

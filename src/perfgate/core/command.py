@@ -1,11 +1,12 @@
 """Command: one program call as a plain value. Nothing is started here; launchers do that."""
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from perfgate.core.secrets import is_secret
+from perfgate.core.redaction import holds_secret, mask_arguments, remember
 
 
 @dataclass(frozen=True)
@@ -27,21 +28,42 @@ class Command:
     cwd: Path | None = None
     stdout: str | None = None
 
+    def __post_init__(self) -> None:
+        remember(self.env, self.argv)  # the program may write its secrets into its log
+
     def as_shell(self) -> str:
         """The same call as a POSIX shell script that a person can paste and run.
 
-        Secret variables are asked for, not written down.
+        What is secret is asked for, not written down.
         """
         lines = ["#!/bin/sh", "set -e"]
         if self.cwd is not None:
             lines.append(f"cd {shlex.quote(str(self.cwd))}")
         for name, content in self.files.items():
-            lines.append(f"printf %s {shlex.quote(content)} > {shlex.quote(name)}")
+            if holds_secret("", content):
+                lines.append(f"test -s {shlex.quote(name)}  # holds a secret: write it yourself")
+            else:
+                lines.append(f"printf %s {shlex.quote(content)} > {shlex.quote(name)}")
         for name, value in self.env.items():
-            if is_secret(name):
+            if holds_secret(name, value):
                 lines.append(f': "${{{name}:?a secret, set it yourself}}"')
             else:
                 lines.append(f"export {name}={shlex.quote(value)}")
-        call = "exec " + " \\\n  ".join(shlex.quote(word) for word in self.argv)
+        call = "exec " + " \\\n  ".join(self._words())
         lines.append(call if self.stdout is None else f"{call} > {shlex.quote(self.stdout)}")
         return "\n".join(lines) + "\n"
+
+    def _words(self) -> Iterator[str]:
+        """The arguments for a shell; one with a secret in it as a variable that must be set."""
+        for number, (word, masked) in enumerate(
+            zip(self.argv, mask_arguments(self.argv), strict=True)
+        ):
+            if word == masked:
+                yield shlex.quote(word)
+            else:
+                yield f'"${{SECRET_{number}:?{_in_quotes(masked)}}}"'
+
+
+def _in_quotes(text: str) -> str:
+    """The text for the inside of double quotes and braces of a shell."""
+    return re.sub(r"""[^\w*=:/.,@ -]""", "_", text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
-from perfgate.core.secrets import mask_environment
+from perfgate.core.redaction import mask_environment
 from perfgate.core.suggestion import nearest
 
 PREFIX = "PERFGATE_"

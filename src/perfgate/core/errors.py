@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from perfgate.core.failures import FAILURES
+from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
+from perfgate.core.secrets import is_secret
 
 
 class PerfgateError(Exception):
@@ -13,7 +15,7 @@ class InputError(PerfgateError):
     """Something a person wrote cannot be used: a file, an option, a setting.
 
     The message names the place (file, line, field), what was found, what was expected and how to
-    mend it; parts that do not apply are left out.
+    mend it; parts that do not apply are left out, and secrets are masked.
     """
 
     failure = "config_error"  # the class that a run which meets it fails with
@@ -45,13 +47,15 @@ class InputError(PerfgateError):
         if self.field:
             place += f"{self.field}: "
         parts = [f"{place}{self.problem}"]
-        if self.found is not None:
-            parts.append(f"  found: {self.found}")
         if self.expected:
             parts.append(f"  expected: {self.expected}")
         if self.hint:
             parts.append(f"  fix: {self.hint}")
-        return "\n".join(parts)
+        shown = [visible(mask(part, by_name=False)) for part in parts]
+        if self.found is not None:
+            hides = self.field is not None and is_secret(self.field)
+            shown.insert(1, f"  found: {MASK if hides else redact(str(self.found))}")
+        return "\n".join(shown)
 
 
 class CannotDo(InputError):
@@ -83,11 +87,13 @@ class MissingProgram(PerfgateError):
     def __init__(self, problem: str, *, hint: str = "") -> None:
         self.problem = problem
         self.hint = hint
-        super().__init__("; ".join(part for part in (problem, hint) if part))
+        super().__init__(redact("; ".join(part for part in (problem, hint) if part)))
 
 
 class RunError(PerfgateError):
     """An engine, client or evaluator did not give a usable measurement.
+
+    Message and evidence go into records and reports, and to the terminal: both are redacted here.
 
     Args:
         failure: the class of the failure, one of `perfgate.core.failures.FAILURES`.
@@ -105,8 +111,8 @@ class RunError(PerfgateError):
         hint: str | None = None,
     ) -> None:
         self.failure = failure
-        self.message = message
-        self.evidence = evidence
+        self.message = redact(message)
+        self.evidence = redacted_lines(evidence)
         self.hint = hint or FAILURES[failure].next_step
         super().__init__(str(self))
 

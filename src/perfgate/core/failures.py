@@ -7,11 +7,15 @@ The classes are in `perfgate.core.failure_classes`, what their lines look like i
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from perfgate.core.failure_classes import FAILURES, Failure
 from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
+from perfgate.core.raw_log import stream
+from perfgate.core.redaction import redact
 
-__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "diagnose"]
+__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "classify_logs", "diagnose"]
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 
@@ -35,6 +39,7 @@ _DETAILS = tuple(
         r"Free GPU memory before component creation attempt \(GiB\): ",
     )
 )
+_WORDS_OF_DETAILS = ("component could not be created", "gpu memory")  # in lower case
 _HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -67,8 +72,8 @@ class Diagnosis:
         failure: class of the failure, one of `FAILURES`; "unknown" where something went wrong but
             no line says what.
         line: number of the telling line, from 1.
-        text: that line, without colours and shortened.
-        details: further lines that belong to it, as (number, text).
+        text: that line, redacted and shortened.
+        details: further lines that belong to it, as (number, text), redacted and shortened.
         next_step: what a person should do, fitted to what the lines say.
     """
 
@@ -107,8 +112,11 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
     Returns:
         None if no line tells of a failure.
     """
+    return _diagnosed(iter(enumerate(lines, start=1)))
+
+
+def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     lesser: dict[Rank, _Sign] = {}
-    numbered = enumerate(lines, start=1)
     for number, line in numbered:
         sign = _sign(number, line)
         if sign is None:
@@ -127,7 +135,22 @@ def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tup
         lines: the program's output, in order.
         otherwise: the class when no line tells which.
     """
-    found = diagnose(lines)
+    return _class_of(diagnose(lines), otherwise)
+
+
+def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
+    """The class that raw logs of any size show, and the lines that show it; see `raw_log.stream`.
+
+    Args:
+        logs: the files, the most telling one first; one that is not there shows nothing.
+        otherwise: the class when no line tells which.
+    """
+    words = (*TELLING_WORDS, *_WORDS_OF_DETAILS)
+    lines = chain.from_iterable(stream(log, words) for log in logs)
+    return _class_of(_diagnosed(lines), otherwise)
+
+
+def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:
     if found is None:
         return otherwise, ()
     return (otherwise if found.failure == "unknown" else found.failure), found.evidence
@@ -161,8 +184,11 @@ def _own_words(line: str) -> tuple[str, bool]:
 
 
 def _shortened(line: str, telling: str) -> str:
-    """The line, or where it is long (a progress bar), what stands around the telling part."""
-    line = line.strip()
+    """The line, or where it is long (a progress bar), what stands around the telling part.
+
+    Redacted first: half a secret is not recognised as one.
+    """
+    line, telling = redact(line.strip()), redact(telling)
     begin = max(0, line.find(telling) - LONGEST_EVIDENCE // 3)
     if begin + len(telling) <= LONGEST_EVIDENCE or len(line) <= LONGEST_EVIDENCE:
         begin = 0
@@ -194,7 +220,7 @@ def _component(rest: Iterator[tuple[int, str]]) -> tuple[tuple[tuple[int, str], 
             if found:
                 wanted.remove(pattern)
                 details.append((number, _shortened(_COLOUR.sub("", line), found[0])))
-                component = component or found.groupdict().get("component", "").strip()
+                component = component or redact(found.groupdict().get("component", "").strip())
                 break
         if not wanted:
             break

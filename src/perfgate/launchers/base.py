@@ -11,6 +11,7 @@ from typing import Literal, Self
 
 import psutil
 
+from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
@@ -179,12 +180,9 @@ class Job(ABC):
         return False
 
     def tail(self, lines: int = 20) -> tuple[str, ...]:
-        """The last lines of its output, standard error last."""
-        found: list[str] = []
-        for log in (self.stdout, self.stderr):
-            if log.is_file():
-                found += log.read_text(errors="replace").splitlines()[-lines:]
-        return tuple(found[-lines:])
+        """The last lines of its output, standard error last; redacted."""
+        found = (*raw_log.tail(self.stdout, lines), *raw_log.tail(self.stderr, lines))
+        return found[-lines:]
 
     def __enter__(self) -> Self:
         return self

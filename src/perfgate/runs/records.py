@@ -26,7 +26,7 @@ from perfgate.core.durable_files import (
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
-from perfgate.core.secrets import mask_arguments, mask_environment
+from perfgate.core.redaction import mask_arguments, mask_environment
 from perfgate.core.untrusted_files import (
     make_folder,
     opened_folder,

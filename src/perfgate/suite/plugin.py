@@ -16,7 +16,7 @@ import pytest
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
-from perfgate.core.secrets import mask_arguments
+from perfgate.core.redaction import mask_arguments
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView

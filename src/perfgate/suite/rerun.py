@@ -9,7 +9,7 @@ import pytest
 
 from perfgate.core.environment_variables import PREFIX, VARIABLES
 from perfgate.core.paths import BASELINES, SCENARIOS
-from perfgate.core.secrets import mask_arguments
+from perfgate.core.redaction import mask_arguments
 from perfgate.suite.options import add_options
 
 # What says how a run ends, where it is kept and how long it may wait: no number depends on it.

@@ -15,7 +15,7 @@ from perfgate.campaign.resume import (
 )
 from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.secrets import mask_arguments
+from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import launcher
 from perfgate.machine.hardware import Machine
 from perfgate.reports.summary import summary

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.core.secrets import MASK, is_secret, mask_arguments
+from perfgate.core import raw_log
+from perfgate.core.redaction import redact
 from perfgate.launchers.hang_dump import machine
 from perfgate.launchers.hang_dump import processes as processes_seen
 from perfgate.launchers.hang_dump.processes import Ask
@@ -20,8 +21,6 @@ from perfgate.launchers.hang_dump.processes import Ask
 Part = tuple[str, float, Callable[[], Iterable[str]]]
 
 LOG_LINES = 40  # of each log
-LOG_BYTES = 64 * 1024
-SHORTEST_SECRET = 6  # characters; a shorter value would mask every second word
 
 
 def write_evidence(
@@ -34,7 +33,7 @@ def write_evidence(
     """Append what can be seen of the processes and their machine to `file`.
 
     A part that fails, or takes longer than its own limit of time, says so in one line and hinders
-    no other. Environments are not read, and secrets on command lines and in logs are masked.
+    no other. Environments are not read, and all that is written is redacted.
 
     Args:
         file: the evidence file; earlier evidence in it is kept.
@@ -46,7 +45,7 @@ def write_evidence(
     folder = file.parent
     parts: list[Part] = [
         ("processes", 5.0, lambda: processes_seen.tree(processes)),
-        *((f"end of {log.name}", 5.0, partial(_last_lines, log)) for log in logs),
+        *((f"end of {log.name}", 5.0, partial(raw_log.tail, log, LOG_LINES)) for log in logs),
         ("sockets", 5.0, lambda: processes_seen.sockets(processes)),
         ("threads, as the kernel sees them", 5.0, lambda: processes_seen.threads(processes)),
         ("memory and disk", 5.0, lambda: machine.memory(folder)),
@@ -85,25 +84,6 @@ def within(seconds: float, look: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _append(file: Path, lines: Iterable[str]) -> None:
-    hidden = [
-        value
-        for name, value in os.environ.items()
-        if is_secret(name) and len(value) >= SHORTEST_SECRET
-    ]
-    with file.open("a", encoding="utf-8", errors="backslashreplace") as text:
-        for line in lines:
-            (masked,) = mask_arguments((line,))
-            for value in hidden:
-                masked = masked.replace(value, MASK)
-            text.write(masked + "\n")
-
-
-def end_of(log: Path, size: int) -> str:
-    """The last `size` bytes of a log, as text."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-        return file.read().decode(errors="replace")
-
-
-def _last_lines(log: Path) -> list[str]:
-    return end_of(log, LOG_BYTES).splitlines()[-LOG_LINES:]
+    to = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, raw_log.PRIVATE)
+    with os.fdopen(to, "a", encoding="utf-8") as text:
+        text.writelines(f"{redact(line)}\n" for line in lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.core.secrets import mask_arguments
+from perfgate.core.redaction import mask_arguments
 
 STACKS_S = 10.0  # all stack dumps together; a hung program must not make perfgate hang
 MOST_THREADS = 4000  # of all processes together; eight ranks of an engine have some hundred each

@@ -2,8 +2,8 @@
 
 import re
 
+from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit
-from perfgate.launchers.hang_dump.dump import end_of
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.nodes.node_query import NodeQuery
 from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, RemoteJob
@@ -28,8 +28,7 @@ class MpirunJob(RemoteJob):
 
     def _status_of_task(self, ended: Exit) -> int | None:
         """As the rank that ended first has it."""
-        said = end_of(self.stderr, _TAIL) if self.stderr.exists() else ""
-        return of_rank(ended.status, said)
+        return of_rank(ended.status, end_of(self.stderr, _TAIL))
 
 
 def of_rank(status: int | None, said: str) -> int | None:

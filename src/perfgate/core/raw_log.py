@@ -1,0 +1,123 @@
+"""Raw logs: what a program wrote itself, read from its end or as a stream, never whole.
+
+A raw log is not ours: it may have hundreds of megabytes, a line without an end, any byte, and any
+secret. Its mode lets only its owner read it, and what is shown of it is redacted.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from perfgate.core.redaction import redacted_lines
+
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR  # the mode of a raw log
+LONGEST_LINE = 64 * 1024  # bytes of a line that are looked at
+LONGEST_SHOWN = 1000  # characters of a line that are shown
+MOST_SEARCHED = 128 * 1024 * 1024  # bytes of a log that are searched: half of them at each end
+
+_BLOCK = 1024 * 1024
+_STEP = 64 * 1024  # of reading from the end
+_MOST_FROM_END = 4 * 1024 * 1024
+_CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
+
+
+def create(log: Path) -> None:
+    """Make the empty log of a program, for its owner alone."""
+    log.unlink(missing_ok=True)
+    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+
+
+def tail(log: Path, count: int) -> tuple[str, ...]:
+    """The last `count` lines of the log, redacted; none if it cannot be read."""
+    if not log.is_file():
+        return ()
+    try:
+        lines, is_whole = _from_end(log, count + _CONTEXT)
+    except OSError:
+        return ()
+    if not is_whole:  # a secret may be cut there, which nothing would recognise
+        lines = lines[1:] or [f"… {lines[0].partition(' ')[2]}"]
+    return tuple(map(_shortened, redacted_lines(lines)[-count:]))
+
+
+def end_of(log: Path, size: int) -> str:
+    """The last `size` bytes of the log as they stand there, to be searched; none if it is gone."""
+    if not log.is_file():
+        return ""
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read(size).decode(errors="replace")
+
+
+def stream(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The lines of the log that may hold one of `words`, and those around them, to be searched.
+
+    As they stand there: where they are shown, they must be redacted. A line is cut after
+    `LONGEST_LINE` bytes, and of a log of more than `MOST_SEARCHED` the middle is left out.
+
+    Args:
+        log: the log; one that is not there has no lines.
+        words: what is searched for, in lower case.
+
+    Returns:
+        number and text of each line, from 1.
+    """
+    sought = [word.encode() for word in words]
+    size = log.stat().st_size if log.is_file() else 0
+    number = position = 0
+    for block in _blocks(log):
+        at_ends = min(position, size - position) <= MOST_SEARCHED // 2
+        position += len(block)
+        lowered = block.lower() if at_ends else b""
+        if not any(word in lowered for word in sought):
+            number += _line_ends(block)
+            continue
+        for line in block.splitlines():
+            number += 1
+            yield number, _cut(line).decode(errors="replace")
+
+
+def _blocks(log: Path) -> Iterator[bytes]:
+    """The log in blocks of whole lines; a line that is longer than a block is cut."""
+    if not log.is_file():
+        return
+    begun = b""
+    with log.open("rb") as file:
+        while block := file.read(_BLOCK):
+            if block.endswith(b"\r"):
+                block += file.read(1)
+            end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+            if end:
+                yield begun + block[:end]
+                begun = block[end:]
+            elif len(begun) < LONGEST_LINE:
+                begun += block
+    if begun:
+        yield begun + b"\n"
+
+
+def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
+    """The last lines, and whether the first of them is whole."""
+    with log.open("rb") as file:
+        begin = file.seek(0, os.SEEK_END)
+        read = b""
+        while begin and len(read) < _MOST_FROM_END and _line_ends(read) <= count:
+            step = min(_STEP, begin)
+            begin = file.seek(begin - step)
+            read = file.read(step) + read
+    lines = [line.decode(errors="replace") for line in read.splitlines()]
+    return lines[-count:], begin == 0 or len(lines) > count
+
+
+def _line_ends(text: bytes) -> int:
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def _cut(line: bytes) -> bytes:
+    """The line, if it is too long to its last whole word: half a secret is not recognised."""
+    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE].rpartition(b" ")[0]
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]} …"

@@ -1,0 +1,221 @@
+"""Redaction: text of programs as it may be shown and kept, without secrets and control characters.
+
+What a program wrote itself stays as it is, in its raw log. All that leaves that log passes here: a
+secret is known by its value (what programs were given, what this process's environment has), by the
+name that it stands behind (`perfgate.core.secrets`), by its place in an address, or by its shape
+(`perfgate.core.token_shapes`). A secret of another shape that stands alone is not recognised.
+"""
+
+import base64
+import json
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
+from urllib.parse import quote, unquote
+
+from perfgate.core.secrets import is_secret
+from perfgate.core.token_shapes import SHAPES
+
+MASK = "***"
+SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of Unicode that are not seen
+
+# The user-info of an address; a password may hold what should have been encoded in it.
+_USER_INFO = re.compile(
+    r"""://(?:[^\s/?\#"'<>]{1,1000}|[^\s/:@"'<>]{0,200}:(?!\d+(?:[/?\#\s]|$))[^\s"'<>]{1,300})@"""
+)
+# What signs an address: of S3, Google Cloud Storage, CloudFront, Azure's shared access signatures.
+_SIGNED = re.compile(
+    r"""((?:(?<![\w-])(?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature)
+         |[?&;](?:key|code|se|sp|sv|sr|st|spr|skoid|sktid|policy|key-pair-id)
+        )=)[^&\s"'<>\#]+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# ``a=1,api_key=V``, ``{"api_key": "V"}``, ``TOKEN: V``; but not ``${TOKEN:?…}``.
+_NAMED = re.compile(
+    r"""(?<![\w.$-])(?<!\$\{)(?P<name>[\w.-]+)\\?["']?[ \t]{0,8}(?:=|:(?!:|//))[ \t]{0,8}"""
+)
+# ``--api-key V``, also in the list ``['--api-key', 'V']``.
+_OPTION_AND = re.compile(r"""(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?:["'],)?[ \t]{1,8}(?!--)""")
+_VALUE = re.compile(
+    r"""(?P<quote>\\?["'])?(?(quote)(?:(?!(?P=quote)).)*
+        |(?:(?:bearer|basic|token|digest|negotiate)[ \t]+)?[^\s,;"'&})\]]*)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REST_OF_LINE = re.compile(r"""[^"'\n\\]*""")
+_SEVERAL_WORDS = re.compile(r"cookie|authorization", re.IGNORECASE)
+_USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTALL)
+_NAME = re.compile(r"[\w.-]+")
+_OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
+
+_LONGEST_NAME = 120
+
+_given: set[str] = set()
+
+
+def remember(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> None:
+    """Let the secrets that a program is given be known by their values from now on.
+
+    Args:
+        environment: variables that it is given.
+        arguments: its command line.
+    """
+    _given.update(_secrets_of(environment))
+    before = ""
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if argument.startswith("-") and value and is_secret(name):
+            _given.add(value)
+        elif _is_value_of(before) and not _OPTION.fullmatch(argument):
+            _given.add(argument)
+        before = argument
+
+
+def redact(text: str) -> str:
+    """The text, of one line or several, as it may be shown: secrets masked, nothing hidden."""
+    return visible(mask(_COLOUR.sub("", text)))
+
+
+def redacted_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines as they may be shown; what belongs together (a private key) is one line then."""
+    plain = "\n".join(line.rstrip("\r\n") for line in lines)
+    return tuple(redact(plain).split("\n")) if plain else ()
+
+
+def visible(text: str) -> str:
+    """The text with an escape for every character that a terminal obeys or a reader cannot see.
+
+    Line ends and tabs stay.
+    """
+    return text.translate(_ESCAPES)
+
+
+def mask(text: str, *, by_name: bool = True) -> str:
+    """The text with its secrets masked.
+
+    Args:
+        text: any text.
+        by_name: also what stands behind the name of a secret: right for what programs write and
+            people enter, wrong for sentences of perfgate's own ("HF_TOKEN: must be a text").
+    """
+    for value in _known_values():
+        text = text.replace(value, MASK)
+    text = _USER_INFO.sub(f"://{MASK}@", text)
+    text = _SIGNED.sub(rf"\g<1>{MASK}", text)
+    for shape in SHAPES:
+        text = shape.sub(MASK, text)
+    for named in (_NAMED, _OPTION_AND) if by_name else ():
+        text = _mask_named(text, named)
+    return text
+
+
+def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same variables, with the values of secret ones masked."""
+    return {name: MASK if is_secret(name) else mask(value) for name, value in environment.items()}
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether the variable is a secret, or its value has one in it."""
+    return is_secret(name) or mask(value) != value
+
+
+def mask_arguments(arguments: Iterable[str]) -> list[str]:
+    """The same command line with secrets masked: ``--x V``, ``--x=V``, ``-u name:V``."""
+    masked: list[str] = []
+    before = ""
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if _is_value_of(before) and not _OPTION.fullmatch(argument):
+            masked.append(MASK)
+        elif equals and _NAME.fullmatch(name) and is_secret(name):
+            masked.append(f"{name}={MASK}")
+        elif user := _user_and_password(argument, before):
+            masked.append(user + MASK)
+        else:
+            masked.append(mask(argument))
+        before = argument
+    return masked
+
+
+def _is_value_of(before: str) -> bool:
+    """Whether what stands behind this argument is a secret."""
+    return before.startswith("-") and "=" not in before and is_secret(before)
+
+
+def _user_and_password(argument: str, before: str) -> str:
+    """What stands before the password of ``-u name:password``; empty if that is none.
+
+    Two numbers are ids of a user and a group.
+    """
+    found = _USER.fullmatch(argument)
+    if found is None or not (found[1] or before in ("-u", "--user", "--proxy-user")):
+        return ""
+    return (found[1] or "") + found[2]
+
+
+def _mask_named(text: str, named: re.Pattern[str]) -> str:
+    done, parts = 0, []
+    for found in named.finditer(text):
+        name = found["name"][-_LONGEST_NAME:]
+        if found.start() < done or not is_secret(name):
+            continue
+        value = _VALUE.match(text, found.end())
+        if _SEVERAL_WORDS.search(name) and not (value and value["quote"]):
+            value = _REST_OF_LINE.match(text, found.end())
+        if value is None or not value[0]:
+            continue
+        parts += [text[done : found.end()], value.groupdict().get("quote") or "", MASK]
+        done = value.end()
+    return "".join(parts) + text[done:]
+
+
+def _known_values() -> list[str]:
+    """What the values of known secrets look like in a text, the longest first."""
+    values = _given | _secrets_of(os.environ)
+    return sorted(set(chain.from_iterable(map(_spellings, values))), key=len, reverse=True)
+
+
+def _secrets_of(environment: Mapping[str, str]) -> set[str]:
+    """The secret values: of secret variables, and the passwords in addresses of any."""
+    found = {value for name, value in environment.items() if is_secret(name)}
+    return found.union(*map(_passwords, environment.values()))
+
+
+@lru_cache(maxsize=4096)
+def _passwords(value: str) -> frozenset[str]:
+    if "://" not in value:
+        return frozenset()
+    users = (found[0][3:-1].partition(":") for found in _USER_INFO.finditer(value))
+    return frozenset(password or user for user, _, password in users)
+
+
+@lru_cache(maxsize=1024)
+def _spellings(value: str) -> frozenset[str]:
+    """The value as it is, decoded and encoded for an address, as JSON, in base64, line by line."""
+    encoded = base64.b64encode(value.encode(errors="replace")).decode().rstrip("=")
+    forms = {value, quote(value, safe=""), unquote(value), json.dumps(value)[1:-1], encoded}
+    forms |= {line.strip() for line in value.splitlines()}
+    return frozenset(form for form in forms if len(form.strip()) >= SHORTEST)
+
+
+class _Escapes(dict[int, str]):
+    """What each character is shown as; filled as characters are met."""
+
+    def __missing__(self, code: int) -> str:
+        one = chr(code)
+        if one in "\t\n" or unicodedata.category(one) not in _HIDDEN:
+            shown = one
+        elif code < 0x100:
+            shown = f"\\x{code:02x}"
+        else:
+            shown = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+        self[code] = shown
+        return shown
+
+
+_ESCAPES = _Escapes()
