@@ -277,7 +277,7 @@ class TestReading:
         [
             (b'{"a"', r"lines\.jsonl:2: not JSON"),
             (b"[1]", r"lines\.jsonl:2: not a JSON object"),
-            (b'{"a": "\xff"}', r"lines\.jsonl:2: not JSON"),
+            (b'{"a": "\xff"}', r"lines\.jsonl:2: not UTF-8 text"),
         ],
     )
     def test_a_damaged_line_is_an_error_even_at_the_end(

@@ -45,10 +45,21 @@ def test_whole_lines_are_as_they_were_written(tmp_path: Path) -> None:
     assert read_records(written(tmp_path, WHOLE, VERDICT, group)) == [WHOLE, VERDICT, group]
 
 
-@pytest.mark.parametrize("line", ["{", "\0\0\0", "[" * 100_000, '{"a": NaN}', '{"a": Infinity}'])
-def test_a_line_that_is_not_json(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("{", "not JSON"),
+        ("\0\0\0", "not JSON"),
+        ('{"a": NaN}', "not JSON"),
+        ('{"a": Infinity}', "not JSON"),
+        ("[" * 100_000, "nested too deep"),
+        ('{"a": ' + "9" * 6000 + "}", "holds a number of too many digits"),
+        ('{"verdict": "REGRESSION", "verdict": "PASS"}', "has a field twice"),
+    ],
+)
+def test_a_line_that_is_not_json(tmp_path: Path, line: str, problem: str) -> None:
     error = refused(tmp_path, WHOLE, line, VERDICT)
-    assert (error.problem, error.line) == ("not JSON", 2)
+    assert (error.problem, error.line) == (problem, 2)
     assert len(str(error.found)) < 400
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.scenarios import yaml_document
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import (
@@ -605,10 +606,10 @@ def test_places_without_scenarios_are_errors(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_told(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(GOOD)
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, limit: int, what: str) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(yaml_document, "read_input", refuse)
     (error,) = errors_of(file)
     assert str(error) == f"{file}: cannot be read\n  found: Permission denied"
 

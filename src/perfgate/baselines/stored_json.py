@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
 from perfgate.scenarios.problem import Keys, dotted
@@ -104,7 +105,7 @@ def _finite_json(path: Path, what: str, hint: str) -> Any:
         # JSON knows no NaN; a lenient second reading finds the field that says so.
         if not str(error.found).startswith("not a finite number"):
             raise
-        place = _not_finite(json.loads(path.read_text(encoding="utf-8")), ())
+        place = _not_finite(json_text.parse(path.read_bytes()), ())
         raise InputError(
             "not a finite number",
             file=path,

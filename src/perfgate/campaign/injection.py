@@ -11,6 +11,9 @@ import yaml
 
 from perfgate.core.errors import InputError
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import read_value
+
+_LONGEST = 1000  # characters of a value
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Injection:
 
 
 def parse(text: str) -> Injection:
-    """Read ``KEY=VALUE``; the value as YAML reads a scalar.
+    """Read ``KEY=VALUE``; the value as a scenario file has it.
 
     Raises:
         InputError: no such form.
@@ -34,14 +37,14 @@ def parse(text: str) -> Injection:
     refused = InputError(
         "not a setting",
         field="--inject",
-        found=repr(text),
+        found=repr(text[:_LONGEST]),
         expected="KEY=VALUE, e.g. engine.settings.cpu_threads=1",
     )
-    if not equals or not key:
+    if not equals or not key or len(written) > _LONGEST:
         raise refused
     try:
-        value = yaml.safe_load(written)
-    except yaml.YAMLError:
+        value = read_value(written)
+    except (InputError, yaml.YAMLError):
         raise refused from None
     return Injection(tuple(key.split(".")), value)
 

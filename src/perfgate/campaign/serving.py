@@ -3,13 +3,13 @@
 Starts nothing itself (launchers do) and reads no results (clients and evaluators do).
 """
 
-import json
 import signal
 import socket
 import time
 import urllib.error
 import urllib.request
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
 from perfgate.engines.base import Endpoint, Engine
@@ -21,6 +21,7 @@ _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
+_LARGEST_ANSWER = 2**20  # bytes: the list of the models that one server has
 # A server that dies closes its connections before it has ended, while its memory is given back: its
 # client may be the first to see that.
 _DYING_S = 3.0
@@ -203,10 +204,10 @@ def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
             if answer.status != 200:
                 return f"{engine.health_path} answered {answer.status}"
         with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
-            listed = json.load(answer)
-    except (OSError, urllib.error.URLError, ValueError) as error:
+            listed = json_text.parse_object(answer.read(_LARGEST_ANSWER + 1), limit=_LARGEST_ANSWER)
+            names = [model["id"] for model in listed["data"]]
+    except (OSError, urllib.error.URLError, ValueError, KeyError, TypeError) as error:
         return f"no valid answer yet: {error}"
-    names = [model.get("id") for model in listed.get("data", [])]
     if endpoint.model not in names:
         return f"{engine.models_path} lists {names}, not {endpoint.model}"
     return ""

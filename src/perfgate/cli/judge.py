@@ -9,6 +9,7 @@ REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from perfgate.core.errors import InputError
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import table
 from perfgate.verdicts.exit_status import exit_status
-from perfgate.verdicts.number_lines import COUNTS, RATES, placed, read_question
+from perfgate.verdicts.number_lines import COUNTS, LARGEST_LINE, RATES, placed, read_question
 from perfgate.verdicts.numbers import NumberTest, answer, judge_question
 
 _INPUT = Path("<standard input>")
@@ -140,12 +141,24 @@ def _input_lines() -> Iterator[bytes]:
     """The lines of standard input, as they come.
 
     Raises:
-        InputError: it is closed, or cannot be read.
+        InputError: it is closed, cannot be read, or a line of it has no end.
     """
     if sys.stdin is None:
         raise InputError("it is closed", file=_INPUT, hint="give --metric, or JSON lines")
     try:
-        yield from sys.stdin.buffer
+        for number in itertools.count(1):
+            line = sys.stdin.buffer.readline(LARGEST_LINE + 1)
+            if not line:
+                return
+            if len(line) > LARGEST_LINE:
+                raise InputError(
+                    "the line is too large",
+                    file=_INPUT,
+                    line=number,
+                    found=f"more than {LARGEST_LINE} bytes",
+                    expected=f"at most {LARGEST_LINE} bytes (docs/reference/limits.md)",
+                )
+            yield line
     except OSError as error:
         raise InputError("it cannot be read", file=_INPUT, found=error.strerror) from error
 

@@ -1,10 +1,10 @@
 """What a finished program left in its folder: logs, JSON files, and why there are no results."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
 
@@ -31,19 +31,28 @@ def no_report(program: str, folder: Path, name: str) -> RunError:
     return RunError(failure, f"{program} left no report", evidence=evidence)
 
 
-def decoded(content: bytes, name: str, evidence: tuple[str, ...] = ()) -> Any:
+def decoded(
+    content: bytes,
+    name: str,
+    evidence: tuple[str, ...] = (),
+    limit: int = json_text.LARGEST_DOCUMENT,
+) -> Any:
     """A JSON document that a program wrote.
 
     Args:
         content: the document.
         name: its file, for people.
         evidence: what else to show where it is cut.
+        limit: the most bytes.
 
     Raises:
-        RunError: ``truncated_output``, it is not whole.
+        RunError: ``truncated_output``, it is not whole; ``no_metrics``, it is beyond a limit.
     """
     try:
-        return json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        problem = f"{name} is not complete JSON: {error}"
+        return json_text.parse(content, limit=limit)
+    except json_text.JsonError as error:
+        if not error.is_cut:
+            raise RunError("no_metrics", f"{name} {error}", evidence=evidence) from error
+        place = f" (line {error.line})" if error.line else ""
+        problem = f"{name} is not complete JSON: {error.found}{place}"
         raise RunError("truncated_output", problem, evidence=evidence) from error

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
@@ -17,6 +18,7 @@ from perfgate.scenarios.scenario import Smoke
 
 # The first request may have to wait for kernels to be compiled.
 ANSWER_WITHIN_S = 600.0
+_LARGEST_ANSWER = 16 * 2**20  # bytes: far more than the longest answer that a model gives
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -46,7 +48,7 @@ def _answer(endpoint: Endpoint, smoke: Smoke, prompt: str, within_s: float) -> s
     )
     try:
         with _OPENER.open(request, timeout=within_s) as answer:
-            told = json.load(answer)
+            told = json_text.parse(answer.read(_LARGEST_ANSWER + 1), limit=_LARGEST_ANSWER)
         choice, usage = told["choices"][0], told.get("usage", {})
         text, tokens = str(choice["text"]), int(usage.get("completion_tokens", 0))
     except urllib.error.HTTPError as error:

@@ -9,7 +9,6 @@ Text that is not Unicode (a file name, a byte of a program's output) is written 
 import errno
 import fcntl
 import json
-import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.input_files import read_input
 from perfgate.core.line_checksums import (
     SEAL_BYTES,
     checksum_of,
@@ -26,7 +27,7 @@ from perfgate.core.line_checksums import (
     is_right,
     sealed,
 )
-from perfgate.core.untrusted_files import open_regular, opened_regular
+from perfgate.core.untrusted_files import open_regular, opened_regular, read_regular
 
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
@@ -154,34 +155,23 @@ def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool 
         is_named: whether a person named it, and may have named a link.
 
     Raises:
-        InputError: no such file, not readable, not UTF-8, or not JSON, which knows no infinity;
-            with the line where it breaks.
+        InputError: no such file, not readable, too large, not UTF-8, or not JSON as perfgate writes
+            it: no infinity, no field twice; with the line where it breaks.
     """
     try:
-        with path.open("rb") if is_named else open_regular(path) as file:
-            text = file.read().decode("utf-8")
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if is_named:
+            content = read_input(path, json_text.LARGEST_OWN, what)
+        else:
+            content = read_regular(path, json_text.LARGEST_OWN)
+        return json_text.parse(content, limit=json_text.LARGEST_OWN, own=True)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
     except OSError as error:
         raise InputError(
             f"{what} cannot be read", file=path, found=error.strerror, hint=hint
         ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{what} is not UTF-8 text", file=path, hint=hint) from error
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{what} is not JSON", file=path, line=error.lineno, found=error.msg, hint=hint
-        ) from error
-    except ValueError as error:
-        raise InputError(f"{what} is not JSON", file=path, found=str(error), hint=hint) from error
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"not a finite number: {text}")
-    return value
+    except json_text.JsonError as error:
+        raise error.input_error(what, file=path, hint=hint) from error
 
 
 def read_lines(
@@ -229,16 +219,11 @@ def _require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str
 
 
 def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
-    problem = "not JSON"
     try:
-        value = json.loads(line.decode(), parse_constant=_finite, object_pairs_hook=_without_twins)
-        if isinstance(value, dict):
-            return value
-        problem = "not a JSON object"
-    except _Twins as error:
-        problem = f"the key {error.args[0]!a} is there twice"
-    except (ValueError, RecursionError):
-        pass
+        value: dict[str, Any] = json_text.parse_object(line, limit=json_text.LARGEST_OWN, own=True)
+        return value
+    except json_text.JsonError as error:
+        problem = error.problem.removeprefix("is ")
     raise InputError(
         problem,
         file=path,
@@ -247,19 +232,6 @@ def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str,
         expected="a JSON object",
         hint=hint,
     )
-
-
-class _Twins(ValueError):
-    """An object has a key twice, so that what it says depends on its reader."""
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Twins(key)
-        found[key] = value
-    return found
 
 
 def _shown(line: bytes) -> str:

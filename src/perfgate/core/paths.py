@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 
 ROOT = "PERFGATE_ROOT"
 HOME = "PERFGATE_HOME"
@@ -21,6 +22,9 @@ BASELINES = "PERFGATE_BASELINES"
 
 INI_SCENARIOS = "perfgate_scenarios"
 INI_BASELINES = "perfgate_baselines"
+
+_LARGEST = 2**20  # bytes of a pyproject.toml
+_MOST_DOTS = 200  # in a line of it
 
 PACKAGED = "packaged"  # among scenario folders: those that perfgate brings along
 
@@ -136,14 +140,19 @@ def _settings(folder: Path) -> Mapping[str, Any]:
 @lru_cache(maxsize=64)
 def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = read_input(file, _LARGEST).decode("utf-8")
+    except (OSError, UnicodeDecodeError, InputError):
         return {}  # another project's: ours could be read
     if "perfgate_" not in text:
         return {}
     try:
+        # A key of many parts costs their square in time and memory.
+        if max(line.count(".") for line in text.split("\n")) > _MOST_DOTS:
+            raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTS} dots in one line")
         tool = tomllib.loads(text).get("tool", {})
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InputError("not TOML: nested too deep", file=file) from None
+    except (tomllib.TOMLDecodeError, ValueError) as error:
         raise InputError(
             f"not TOML: {error}", file=file, expected="settings of pytest and perfgate"
         ) from error

@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.paths import packaged, repository
+from perfgate.scenarios.yaml_limits import LARGEST_FILE, compose
 
 # `metric_list` and `filter_list` of `lm_eval/tasks/gsm8k/gsm8k.yaml`, lm_eval 0.4.
 _GSM8K = frozenset({"exact_match:strict-match", "exact_match:flexible-extract"})
+
+_MOST_NAMES = 100  # of metrics or filters that one task has
 
 
 def folder_of(task: str) -> Path | None:
@@ -39,22 +43,28 @@ def _folders() -> tuple[Path, ...]:
 def _scores(file: Path) -> frozenset[str]:
     """The scores that a task's file names; none: another file has them, or it is no task's."""
     try:
-        # The loader is a safe one: it makes plain values only.
-        task = yaml.load(file.read_text(encoding="utf-8"), _TaskLoader)  # noqa: S506
-        filters = task.get("filter_list", [{"name": "none"}])
-        return frozenset(
-            f"{metric['metric']}:{one['name']}" for metric in task["metric_list"] for one in filters
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        root = compose(read_input(file, LARGEST_FILE).decode(), file)
+    except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError):
         return frozenset()  # lm_eval itself says what is wrong with a task
+    filters = _named("name", _field(root, "filter_list"))
+    metrics = _named("metric", _field(root, "metric_list"))
+    if len(metrics) > _MOST_NAMES or len(filters) > _MOST_NAMES:
+        return frozenset()
+    has_filters = _field(root, "filter_list") is not None
+    return frozenset(
+        f"{metric}:{one}" for metric in metrics for one in (filters if has_filters else ["none"])
+    )
 
 
-class _TaskLoader(yaml.SafeLoader):
-    """Reads plain values; functions that a task names (``!function``) are read as nothing."""
+def _named(key: str, node: yaml.Node | None) -> list[str]:
+    """The names that the mappings of a list have; none where one has no name."""
+    listed = node.value if isinstance(node, yaml.SequenceNode) else []
+    names = [_field(one, key) for one in listed]
+    texts = [name.value for name in names if isinstance(name, yaml.ScalarNode)]
+    return texts if len(texts) == len(names) else []
 
 
-def _nothing(_loader: Any, _tag: str, _node: yaml.Node) -> None:
-    return None
-
-
-_TaskLoader.add_multi_constructor("!", _nothing)
+def _field(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    """A field of a mapping; what else the file holds (``!function``) is not looked at."""
+    fields = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in fields if name.value == key), None)

@@ -28,6 +28,7 @@ from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.scenarios.scenario_schema import scenario_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
 from perfgate.scenarios.yaml_document import Document, read_document
+from perfgate.scenarios.yaml_limits import MOST_VALUES, too_many_values
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ def _read(file: Path, known: Vocabulary | None) -> _Content:
     if document is None:
         return _Content(None, damages)
     value = document.value
+    if too_many := _repeated_too_often(file, value):
+        return _Content(None, [too_many])
     schema = scenario_schema()
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
@@ -256,6 +259,25 @@ def _read(file: Path, known: Vocabulary | None) -> _Content:
         plain.get("markers", {}),
         is_whole=True,
     )
+
+
+def _repeated_too_often(file: Path, value: Json) -> InputError | None:
+    """The error of defaults that are repeated in more scenarios than can be read."""
+    if not isinstance(value, dict):
+        return None
+    defaults, scenarios = value.get("defaults"), value.get("scenarios")
+    times = len(scenarios) if isinstance(scenarios, list) else 0
+    count = _values(defaults) * times + _values(scenarios)
+    return too_many_values(count, file, "defaults") if count > MOST_VALUES else None
+
+
+def _values(value: Json) -> int:
+    inside: Iterable[Json] = ()
+    if isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, list):
+        inside = value
+    return 1 + sum(map(_values, inside))
 
 
 def _once(errors: Iterable[InputError]) -> list[InputError]:

@@ -17,6 +17,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.yaml_limits import MOST_ERRORS
 
 # JSON Schema takes 64.0 for an integer and would let it through to fields that count things.
 Validator = extend(  # type: ignore[no-untyped-call]
@@ -86,6 +87,8 @@ class Schema:
         for error in validator.iter_errors(value):
             for problem in self._translate(error, at):
                 found.setdefault(problem.path, problem)
+                if len(found) == MOST_ERRORS:
+                    return list(found.values())
         return list(found.values())
 
     def _translate(self, error: ValidationError, at: Keys) -> Iterator[Problem]:

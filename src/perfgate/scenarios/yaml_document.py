@@ -7,17 +7,24 @@ the type that was found.
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Json
 from perfgate.scenarios.problem import Keys, Problem
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
+from perfgate.scenarios.yaml_limits import (
+    DEEPEST,
+    LARGEST_FILE,
+    LONGEST_NUMBER,
+    MOST_ERRORS,
+    MOST_VALUES,
+    compose,
+    too_many_values,
+)
 
 _TAG = "tag:yaml.org,2002:"
 _STRING, _INTEGER, _FLOAT = f"{_TAG}str", f"{_TAG}int", f"{_TAG}float"
@@ -31,6 +38,7 @@ _KINDS = {
 }
 _TRUE = {"true", "yes", "on"}
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_SHOWN = 300  # characters of a value in a message
 _QUOTE = "quote it if it is text"
 
 
@@ -41,15 +49,16 @@ class Document:
     file: Path
     value: Json
     root: yaml.Node
+    _inside: dict[int, "_Inside"] = field(default_factory=dict, repr=False, compare=False)
 
     def node(self, path: Keys) -> yaml.Node | None:
         """The node of the value at `path`, None if the file has none there."""
-        step = _step(self.root, path)
+        step = self._step(path)
         return step[1] if step else None
 
     def line(self, path: Keys) -> int | None:
         """The line of the value at `path` (of its key, if it is a mapping or list of its own)."""
-        step = _step(self.root, path)
+        step = self._step(path)
         if step is None:
             return None
         key, value = step
@@ -68,6 +77,19 @@ class Document:
         around = (self.line(problem.path[:end]) for end in range(len(problem.path), -1, -1))
         line = self.line(path) or next((line for line in around if line), None)
         return problem.error(self.file, line, None if node is None else describe(node))
+
+    def _step(self, path: Keys) -> "_Step | None":
+        """Key node (of the last mapping step) and value node at `path`; None: it is not there."""
+        step: _Step = (None, self.root)
+        for part in path:
+            node = step[1]
+            if id(node) not in self._inside:
+                self._inside[id(node)] = _inside(node)
+            found = self._inside[id(node)].get(part)
+            if found is None:
+                return None
+            step = found
+        return step
 
 
 class _Refused(Exception):
@@ -90,7 +112,9 @@ def read_document(
         hint: how to mend an empty one.
     """
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")
+    except InputError as error:
+        return None, [error]
     except OSError as error:
         return None, [InputError("cannot be read", file=file, found=error.strerror)]
     except UnicodeDecodeError as error:
@@ -98,14 +122,39 @@ def read_document(
         found = f"byte 0x{error.object[error.start]:02x}"
         return None, [InputError("not UTF-8 text", file=file, line=line, found=found)]
     try:
-        root = _compose(text)
+        root = compose(text, file)
+    except InputError as error:
+        return None, [error]
     except yaml.YAMLError as error:
         return None, [_broken(file, text, error)]
     if root is None:
         return None, [InputError("empty file", file=file, expected=expected, hint=hint)]
     reader = _Reader(file)
     value = reader.read(root)
+    if reader.count > MOST_VALUES:
+        return None, [too_many_values(reader.count, file, "aliases")]
     return Document(file, value, root), reader.errors
+
+
+def read_value(text: str) -> Json:
+    """The single value that `text` is, as one in a file.
+
+    Raises:
+        InputError: it is a list or mapping, or YAML would make another value of it.
+        yaml.YAMLError: it is not YAML.
+    """
+    node = compose(text)
+    if node is None:
+        return None
+    if not isinstance(node, yaml.ScalarNode):
+        raise InputError("not a single value", found=describe(node))
+    try:
+        return str(node.value) if node.tag == _STRING else _scalar(node)
+    except _Refused as refused:
+        found = describe(node)
+        raise InputError(
+            refused.problem, found=found, expected=refused.expected, hint=refused.hint
+        ) from None
 
 
 def describe(node: yaml.Node) -> str:
@@ -114,17 +163,9 @@ def describe(node: yaml.Node) -> str:
         return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
     if node.tag == _NULL:
         return "nothing"
-    shown = repr(node.value) if node.tag == _STRING else node.value
+    shown = node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…"
+    shown = repr(shown) if node.tag == _STRING else shown
     return f"{_KINDS.get(node.tag, 'a value')} {shown}"
-
-
-def _compose(text: str) -> yaml.Node | None:
-    loader = _Loader(text)
-    try:
-        root: yaml.Node | None = loader.get_single_node()
-    finally:
-        loader.dispose()
-    return root
 
 
 def _broken(file: Path, text: str, error: yaml.YAMLError) -> InputError:
@@ -142,29 +183,43 @@ def _broken(file: Path, text: str, error: yaml.YAMLError) -> InputError:
 
 
 class _Reader:
-    """Turns nodes into plain values; collects errors and goes on."""
+    """Turns nodes into plain values; collects errors and goes on.
+
+    Attributes:
+        errors: what is wrong, in order.
+        count: how many values there are; one that an alias repeats counts each time.
+    """
 
     def __init__(self, file: Path) -> None:
         self.errors: list[InputError] = []
+        self.count = 0
         self._file = file
         self._made: dict[int, Json] = {}  # anchors: a node that is used again is read once
+        self._counts: dict[int, int] = {}
         self._open: set[int] = set()
 
     def read(self, node: yaml.Node, path: Keys = ()) -> Json:
         """The node's plain value; of something refused, the text as written."""
+        self.count += 1
         if isinstance(node, yaml.ScalarNode):
             if node.tag == _STRING:
                 return str(node.value)
             try:
                 return _scalar(node)
             except _Refused as refused:
-                self._refuse(node, path, refused, node.value)
+                self._refuse(node, path, refused, node.value[:_SHOWN])
                 return str(node.value)
         key = id(node)
         if key in self._open:
             self._refuse(node, path, _Refused("a value that contains itself", "no such loop"))
             return None
-        if key not in self._made:
+        if key in self._made:
+            self.count += self._counts[key]
+        elif len(path) >= DEEPEST:
+            self._refuse(node, path, _Refused("nested too deep", f"at most {DEEPEST} levels"))
+            self._made[key], self._counts[key] = None, 0
+        else:
+            before = self.count
             self._open.add(key)
             if isinstance(node, yaml.MappingNode):
                 self._made[key] = self._mapping(node, path)
@@ -173,23 +228,28 @@ class _Reader:
                     self.read(item, (*path, position)) for position, item in enumerate(node.value)
                 ]
             self._open.remove(key)
+            self._counts[key] = self.count - before
         return self._made[key]
 
     def _mapping(self, node: yaml.MappingNode, path: Keys) -> Json:
         made: dict[str, Json] = {}
+        first: dict[str, int] = {}
         for key, value in node.value:
             name = key.value
+            self.count += 1
             if key.tag != _STRING:
                 self._refuse(key, path, _bad_key(key), describe(key))
             elif name in made:
-                first = next(k for k, _ in node.value if k.value == name).start_mark.line + 1
-                refused = _Refused("field given twice", f"one {name}", f"see line {first}")
+                refused = _Refused("field given twice", f"one {name}", f"see line {first[name]}")
                 self._refuse(key, (*path, name), refused)
             else:
+                first[name] = key.start_mark.line + 1
                 made[name] = self.read(value, (*path, name))
         return made
 
     def _refuse(self, node: yaml.Node, path: Keys, why: _Refused, found: object = None) -> None:
+        if len(self.errors) == MOST_ERRORS:
+            return
         problem = Problem(path, why.problem, found, why.expected, why.hint)
         self.errors.append(problem.error(self._file, node.start_mark.line + 1))
 
@@ -211,6 +271,8 @@ def _scalar(node: yaml.ScalarNode) -> Json:
         _Refused: YAML would make another value of it than the one written.
     """
     text, tag = node.value, node.tag
+    if tag in (_INTEGER, _FLOAT) and len(text) > LONGEST_NUMBER:
+        raise _Refused("a number of too many digits", f"at most {LONGEST_NUMBER}", _QUOTE)
     if tag == _INTEGER:
         if _PLAIN_INTEGER.fullmatch(text):
             return int(text)
@@ -241,20 +303,14 @@ def _float(text: str) -> float:
     return value
 
 
-def _step(root: yaml.Node, path: Keys) -> tuple[yaml.Node | None, yaml.Node] | None:
-    """Key node (of the last mapping step) and value node at `path`; None if it is not there."""
-    key: yaml.Node | None = None
-    value = root
-    for part in path:
-        step = next((pair for pair in _pairs(value) if pair[0] == part), None)
-        if step is None:
-            return None
-        _, key, value = step
-    return key, value
+_Step = tuple[yaml.Node | None, yaml.Node]
+_Inside = dict[str | int, _Step]
 
 
-def _pairs(node: yaml.Node) -> Iterator[tuple[str | int, yaml.Node | None, yaml.Node]]:
+def _inside(node: yaml.Node) -> _Inside:
+    """What a mapping or list holds: name or position → key node and value node."""
     if isinstance(node, yaml.MappingNode):
-        yield from ((key.value, key, value) for key, value in node.value)
-    elif isinstance(node, yaml.SequenceNode):
-        yield from ((position, None, item) for position, item in enumerate(node.value))
+        return {key.value: (key, value) for key, value in reversed(node.value)}
+    if isinstance(node, yaml.SequenceNode):
+        return {position: (None, item) for position, item in enumerate(node.value)}
+    return {}

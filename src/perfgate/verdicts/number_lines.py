@@ -4,17 +4,18 @@ People and programs write these lines by hand, so that every message says where 
 """
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.verdicts.numbers import NumberTest
 
 REQUIRED = ("metric", "baseline", "new")
 RATES = ("band", "sigma", "alpha", "beta")
 COUNTS = ("max_runs", "questions")
+LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts
 FIELDS = (*REQUIRED, *RATES, *COUNTS)
 
 
@@ -30,21 +31,15 @@ def read_question(text: str, *, file: Path, line: int) -> NumberTest:
         InputError: it is no JSON object, or a field is missing, unknown or of another kind.
     """
     try:
-        fields = json.loads(
-            text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_once
-        )
-    except RecursionError:
-        raise InputError(
-            "not a JSON object", file=file, line=line, found="too many brackets"
-        ) from None
-    except InputError as error:
-        raise placed(error, file=file, line=line) from None
-    except ValueError as error:
+        fields = json_text.parse(text, limit=LARGEST_LINE, own=True)
+    except json_text.JsonError as error:
+        if not error.is_cut:
+            raise error.input_error("the line", file=file, line=line) from None
         raise InputError(
             "the line is not JSON",
             file=file,
             line=line,
-            found=f"{text.strip()[:80]} ({error})",
+            found=f"{text.strip()[:80]} ({error.found})",
             expected='one whole object, e.g. {"metric": "output_throughput", '
             '"baseline": [101, 99.7], "new": [96.1]}',
         ) from None
@@ -65,29 +60,6 @@ def placed(error: InputError, *, file: Path, line: int) -> InputError:
         expected=error.expected,
         hint=error.hint,
     )
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise InputError(
-            "not a finite number",
-            found=text,
-            expected="numbers that JSON knows, which has no NaN and no infinity",
-            hint="a run that gave such a value has failed and must not be judged",
-        )
-    return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
-            "the field is there twice", field=twice, expected="each field once", hint="delete one"
-        )
-    return fields
 
 
 def _question(fields: Any) -> NumberTest:
@@ -164,8 +136,5 @@ def _count(name: str, value: object) -> int:
 
 
 def _shown(value: object) -> str:
-    try:
-        text = json.dumps(value, ensure_ascii=False)
-    except ValueError:  # a whole number of thousands of digits
-        return "a number of thousands of digits"
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:60]}…"

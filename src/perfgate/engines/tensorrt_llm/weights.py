@@ -9,7 +9,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.tensorrt_llm.model import reference
@@ -54,8 +56,9 @@ def _digest(folder: Path, shards: list[Path]) -> str:
     for name in _DESCRIBING:
         file = folder / name
         if file.is_file():
-            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
-            digest.update(file.read_bytes())
+            content = read_input(file, json_text.LARGEST_OWN, "model's configuration")
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
     for shard in shards:
         digest.update(f"{shard.name}\0{shard.stat().st_size}\0".encode())
     return digest.hexdigest()
@@ -123,9 +126,9 @@ def _quantization(file: Path) -> Mapping[str, Json]:
     if not file.is_file():
         return {}
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        found = content["quantization"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content = read_input(file, json_text.LARGEST_OWN, "quantization config")
+        found = json_text.parse_object(content)["quantization"]
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(
             "not a quantization config", file=file, found=error, expected='{"quantization": {…}}'
         ) from error

@@ -1,6 +1,5 @@
 """The image that a scenario's engine is in: which one, fetched in time, and what it is exactly."""
 
-import json
 import re
 import tempfile
 import time
@@ -8,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json
@@ -87,7 +87,7 @@ def _inspected(image: str) -> dict[str, Any] | None:
     answer = ask_here(docker("image", "inspect", image), CALL_S)
     if answer.is_good:
         try:
-            (found,) = json.loads(answer.stdout)
+            (found,) = json_text.parse(answer.stdout)
         except ValueError as error:
             raise RunError("config_error", f"docker image inspect gave no JSON: {error}") from error
         return dict(found)

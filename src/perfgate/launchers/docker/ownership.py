@@ -7,6 +7,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.process_identity import began, lives, pid_namespace
 from perfgate.launchers.docker.calls import call, remove
 
@@ -86,7 +87,7 @@ def remove_orphans() -> tuple[str, ...]:
 
 def _is_gone(owner: str) -> bool:
     try:
-        return ContainerOwner(**json.loads(owner)).is_gone
+        return ContainerOwner(**json_text.parse(owner)).is_gone
     except (TypeError, ValueError):  # somebody else's label of the same name
         return False
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import HOSTS
 from perfgate.launchers.base import PlacementRequest
@@ -200,10 +201,10 @@ def _marks(text: str) -> list[str]:
 
 def _read(text: str) -> dict[str, object]:
     try:
-        plain = json.loads(text)
-    except ValueError:
+        plain: dict[str, object] = json_text.parse_object(text)
+    except json_text.JsonError:
         return {}
-    return plain if isinstance(plain, dict) else {}
+    return plain
 
 
 def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import client
+from perfgate.core import json_text
 from perfgate.core.command import Command
-from perfgate.core.errors import RunError
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Json
 from perfgate.core.secrets import is_secret
 from perfgate.engines.base import engine
@@ -105,8 +107,8 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
             evidence=job.tail(5),
         )
     try:
-        answer = json.loads(job.stdout.read_text(encoding="utf-8"))
-    except ValueError:
+        answer = json_text.parse(read_input(job.stdout, json_text.LARGEST_LINE))
+    except (ValueError, InputError):
         answer = None
     if ended.status not in _ANSWERED or not isinstance(answer, dict) or "checks" not in answer:
         raise RunError(

@@ -4,7 +4,6 @@ Nothing that goes wrong with it fails the block, and every wait has a limit: wha
 a note in the conditions of that node.
 """
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.command import Command
 from perfgate.core.errors import PerfgateError
 from perfgate.launchers.base import POLL_S, Job
@@ -75,7 +75,7 @@ def _ended(jobs: Mapping[str, Job], grace_s: float) -> dict[str, Conditions]:
             ended = job.stop(grace_s if _lines(job) else HASTE_S)
             told = _lines(job)
             if len(told) > 1:
-                return conditions_of(json.loads(told[-1]))
+                return conditions_of(json_text.parse(told[-1]))
         except (PerfgateError, OSError, ValueError) as error:
             return _failed(error)
         if not told and ended.reason == "stopped":

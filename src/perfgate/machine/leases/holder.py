@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
+from perfgate.core import json_text
 from perfgate.core.process_identity import began, lives, pid_namespace
 
 UNNAMED = "an unknown holder"
@@ -95,7 +96,7 @@ class Holder:
 def holder_in(text: str) -> Holder | None:
     """The holder that a lock file's text names; None where it is empty or cut."""
     try:
-        return Holder.read(json.loads(text))
+        return Holder.read(json_text.parse(text))
     except ValueError:
         return None
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.machine.leases.holder import UNNAMED, Holder
 from perfgate.machine.leases.lock_folder import LockFile, LockFolder
@@ -83,7 +84,7 @@ def _text_if_waiting(folder: LockFolder, name: str) -> str | None:
 def _hindrance(text: str, request: LeaseRequest) -> str:
     """Who waits for what, if it hinders; a text that cannot be read hinders everything."""
     try:
-        plain: dict[str, Any] = json.loads(text)
+        plain: dict[str, Any] = json_text.parse(text)
         wanted = plain["request"]
         keys = [str(key) for key in wanted["keys"]]
         if not request.is_hindered_by(keys, alone=bool(wanted["alone"])):

@@ -1,6 +1,5 @@
 """Read what `perfgate compare` is given: a run, a baseline, or results of other tools."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from perfgate import baselines
+from perfgate.core import json_text
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.runs.records import RunFolder, name_of
 from perfgate.verdicts.comparison.comparability import agreed, told_facts
@@ -41,8 +42,8 @@ def read_side(path: Path) -> Side:
 def _is_baseline(path: Path) -> bool:
     """Whether a file is, or was meant to be, one of perfgate's baselines."""
     try:
-        fields = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        fields = json_text.parse(read_input(path, json_text.LARGEST_OWN))
+    except (OSError, ValueError, InputError):
         return False
     return isinstance(fields, dict) and {"entries", "accepted"} <= set(fields)
 
