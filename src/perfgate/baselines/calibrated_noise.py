@@ -14,7 +14,7 @@ from perfgate.baselines.noise_spread import Spread, spread
 from perfgate.baselines.stored_json import check_place, read_stored
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder, machine_store
+from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.machine.hardware import Machine
@@ -125,7 +125,7 @@ def noise_file(scenario: Scenario) -> Path:
     """Where the calibration of `scenario` belongs."""
     own = scenario.gate.reference == "self"
     folder = machine_store() if own else baselines_folder()
-    return folder / FOLDER / scenario.hardware.label / f"{scenario.id}.json"
+    return require_own(folder / FOLDER / scenario.hardware.label / f"{scenario.id}.json")
 
 
 def save(calibrated: Calibrated, path: Path) -> None:

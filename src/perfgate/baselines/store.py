@@ -11,7 +11,7 @@ from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, write
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder, machine_store
+from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
 
 
@@ -46,9 +46,11 @@ class Store:
         """All baselines of one scenario on one hardware, by name of their commits.
 
         Raises:
-            InputError: one of them is unusable, or was put there without a person's acceptance.
+            InputError: one of them is unusable, was put there without a person's acceptance, or
+                could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
+        require_own(folder, all_of_it=True)
         found = [_unchanged(path) for path in sorted(filter(_is_baseline, folder.glob("*.json")))]
         for one in found:
             if one.accepted_by == NOBODY:
