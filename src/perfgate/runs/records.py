@@ -5,6 +5,7 @@ per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results o
 """
 
 import datetime
+import errno
 import fcntl
 import os
 import shutil
@@ -17,8 +18,11 @@ from typing import Any, Self
 
 from perfgate.core.durable_files import (
     append_line,
-    disk_errors_named,
+    cannot_write,
+    make_folder,
     read_json,
+    sync_folder,
+    write_errors_named,
     write_json,
     write_text,
 )
@@ -34,6 +38,12 @@ SCHEMA_VERSION = 2
 _READABLE = (1, 2)  # version 1 had "told" for "observed" in the record of a preflight
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
+_NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
+_LOCKS_MISSING = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+_NO_LOCKS = (
+    "its file system has no locks (flock(2)), as some NFS mounts: choose a folder on another one "
+    "with --run-dir"
+)
 _RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
@@ -61,9 +71,10 @@ class RunFolder:
         """Make a new run folder and hold it until `close`.
 
         Raises:
-            InputError: the folder cannot be made or written to, another run is writing there now,
-                or it already holds a run.
-            RunError: the disk is full (class ``disk_full``).
+            InputError: no folder can be there, another run is writing there now, or it already
+                holds a run.
+            RunError: it cannot be written: the disk is full (class ``disk_full``) or read-only, has
+                no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
         try:
@@ -132,7 +143,7 @@ class RunFolder:
 
         Raises:
             InputError: another worker of this session measures the scenario.
-            RunError: the disk is full (class ``disk_full``).
+            RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
         """
         folder = self.path / scenario
         if folder.exists():
@@ -147,11 +158,13 @@ class RunFolder:
                     )
                 aside = _free_name(folder)
                 self.record("set_aside", {"scenario": scenario, "folder": aside.name})
-                folder.rename(aside)
+                with write_errors_named(aside):
+                    folder.rename(aside)
             finally:
                 os.close(left)
-        with disk_errors_named(folder):
-            folder.mkdir(parents=True)
+        with write_errors_named(folder):
+            folder.mkdir()
+            sync_folder(self.path)
         held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         self._groups.append(held)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -159,7 +172,7 @@ class RunFolder:
     def _hold(self, option: str = "--run-dir") -> None:
         """Make the folder, and lock it until `close`."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             self._lock = _opened(self.path / "run.lock")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -171,6 +184,9 @@ class RunFolder:
                 hint="wait for that run, or name another folder",
             ) from None
         except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                hint = _NO_LOCKS if error.errno in _LOCKS_MISSING else None
+                raise cannot_write(self.path, error, hint) from error
             raise InputError(
                 f"cannot be a run folder: {error.strerror}",
                 field=option,
@@ -240,7 +256,7 @@ class RunFolder:
 
 
 def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 def _locked(handle: int, how: int) -> bool:
