@@ -14,6 +14,7 @@ from perfgate.campaign.serving import answers, require_serving, run_to_end, wait
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core.command import Command
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
@@ -95,7 +96,8 @@ class FreshStart:
             InputError: a program of this release cannot do it, or a dataset is missing.
         """
         folder = self.setup.folder / probe.label
-        folder.mkdir(parents=True)
+        with write_errors_named(folder):
+            folder.mkdir(parents=True)
         with _explained_by(self.placement):
             measured = self._measure(probe, folder)
             self._require_well()
@@ -244,7 +246,8 @@ def fresh_start(
     Raises:
         RunError: it did not become ready, or the place will not do.
     """
-    setup.folder.mkdir(parents=True)
+    with write_errors_named(setup.folder):
+        setup.folder.mkdir(parents=True)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
     request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
     with setup.launcher.placed(request) as placement, ExitStack() as running:

@@ -1,5 +1,7 @@
 """Files that outlive a run: written whole or not at all, appended line by whole line.
 
+What a function here has written is there after a power cut too, once it has returned: the file, its
+name in its folder, and the folders that were made for it. Rights are those that the umask leaves.
 Lines are appended and read without following a link, with a checksum each where that is asked for.
 
 Text that is not Unicode (a file name, a byte of a program's output) is written as the escape
@@ -10,7 +12,8 @@ import errno
 import fcntl
 import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -33,6 +36,12 @@ _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# What file systems answer that cannot make the names in a folder durable (fsync(2), and some
+# network and FUSE file systems).
+_NO_SYNC_OF_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
+
+
 @contextmanager
 def disk_errors_named(path: Path) -> Iterator[None]:
     """Turn a full disk, or a used-up share of it, into an error that says so.
@@ -43,31 +52,101 @@ def disk_errors_named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunError("disk_full", f"cannot write {path}: {error.strerror}") from error
+        if error.errno in _FULL:
+            raise cannot_write(path, error) from error
         raise
+
+
+@contextmanager
+def write_errors_named(path: Path, hint: str | None = None) -> Iterator[None]:
+    """Turn whatever keeps a file or folder from being written into an error that says so.
+
+    Args:
+        path: what is written, or the folder that it goes into.
+        hint: the next step; None: that of the class.
+
+    Raises:
+        RunError: class ``disk_full``, or ``unwritable`` for any other reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error, hint) from error
+
+
+def cannot_write(path: Path | str | None, error: OSError, hint: str | None = None) -> RunError:
+    """What a run fails with that cannot write `path`; None: a file that the system did not name."""
+    failure = "disk_full" if error.errno in _FULL else "unwritable"
+    what = "a file" if path is None else str(path)
+    return RunError(failure, f"cannot write {what}: {error.strerror or error}", hint=hint)
+
+
+def is_unwritable(error: BaseException | None) -> bool:
+    """Whether `error` says that something could not be written, for want of room or of the right.
+
+    Of an error that only the system has named, a full disk and a read-only one.
+    """
+    if isinstance(error, OSError):
+        return error.errno in (*_FULL, errno.EROFS)
+    return isinstance(error, RunError) and error.failure in ("disk_full", "unwritable")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing.
+
+    Raises:
+        OSError: it cannot be made, or something else has the name.
+    """
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in `folder` outlast a power cut, where its file system can do that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return  # a folder that may be written to but not read cannot be opened for it
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC_OF_FOLDERS:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_executable(path: Path) -> None:
+    """Let everybody run a file who may read it."""
+    mode = path.stat().st_mode
+    path.chmod(stat.S_IMODE(mode) | (mode & 0o444) >> 2)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write `path` so that a reader sees the old content or the new, never a part.
 
     Raises:
-        RunError: the disk is full (class ``disk_full``); the old content is untouched.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``); the old content is
+            untouched, or the new one is there, but may not outlast a power cut.
     """
-    with disk_errors_named(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with write_errors_named(path):
+        make_folder(path.parent)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            # Not tempfile's: its files are for their owner alone, whatever the umask.
+            new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with os.fdopen(new, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            draft.replace(path)
         except BaseException:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
+            with suppress(OSError):
+                draft.unlink()
             raise
+        sync_folder(path.parent)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -88,14 +167,15 @@ def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = 
             all; None: lines have no checksums.
 
     Raises:
-        RunError: the disk is full (class ``disk_full``); what was written of the line is undone.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``), or the file system
+            has no locks; what was written of the line is undone.
         InputError: something else is in the file's place, or its last line has no checksum.
     """
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
     line = text.encode(errors="backslashreplace")
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with disk_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
+    with write_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
         if base is not None:
@@ -109,6 +189,8 @@ def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = 
         except BaseException:
             file.truncate(end)
             raise
+        if end == 0:  # the file may be new
+            sync_folder(path.parent)
 
 
 def _end_of_whole_lines(file: FileIO) -> int:

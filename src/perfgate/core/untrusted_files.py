@@ -106,7 +106,7 @@ def opened_regular(path: Path, flags: int) -> int:
     return handle
 
 
-def make_folder(path: Path) -> None:
+def make_new_folder(path: Path) -> None:
     """Make one folder that only its owner may write to.
 
     Raises:
@@ -122,18 +122,18 @@ def make_folder(path: Path) -> None:
             raise
 
 
-def make_folders(path: Path) -> None:
-    """Make a folder as `make_folder` does, and those above it that are missing.
+def make_new_folders(path: Path) -> None:
+    """Make a folder as `make_new_folder` does, and those above it that are missing.
 
     Raises:
-        UntrustedFile, FileExistsError, OSError: as `make_folder`.
+        UntrustedFile, FileExistsError, OSError: as `make_new_folder`.
     """
     try:
-        make_folder(path)
+        make_new_folder(path)
     except FileNotFoundError:
         with suppress(FileExistsError):  # another process made it meanwhile
-            make_folders(path.parent)
-        make_folder(path)
+            make_new_folders(path.parent)
+        make_new_folder(path)
 
 
 def opened_folder(path: Path) -> int:

@@ -4,17 +4,16 @@ perfgate often runs as root. What it writes into a folder of others, or goes on 
 theirs to choose.
 """
 
+import errno
 import os
-import pwd
 import stat
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
 from perfgate.core.errors import InputError
+from perfgate.core.ownership import doubt, user_name
 from perfgate.core.untrusted_files import refuse_links
-
-_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def require_own_folder(folder: Path, option: str) -> None:
@@ -30,17 +29,19 @@ def require_own_folder(folder: Path, option: str) -> None:
     """
     status = folder.stat(follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(None, "Not a directory", str(folder))
-    if status.st_uid != os.geteuid() and status.st_uid != _owner_of_new_files(folder):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    found = doubt(folder)
+    if found and status.st_uid != os.geteuid() and status.st_uid == _owner_of_new_files(folder):
+        found = _writable(status)
+    if found:
         raise InputError(
-            "the run folder belongs to another user",
+            "others could have put there what a run writes to, or goes on with",
             field=option,
-            found=f"{folder}, of {_user(status.st_uid)}",
-            expected=f"a folder of {_user(os.geteuid())}, as whom perfgate runs",
-            hint="run perfgate as that user; or, if you trust what is in it, use a copy of your "
-            "own (cp -r FOLDER COPY)",
+            found=f"{folder}: {found}",
+            expected=f"a folder of {user_name(os.geteuid())}, writable by nobody else",
+            hint="run perfgate as its owner, or name another folder; if you trust what is in it: "
+            f"chmod go-w {folder}, or a copy of your own (cp -r FOLDER COPY)",
         )
-    _require_mode(folder, status, option)
 
 
 def require_own_content(folder: Path, files: Collection[str]) -> None:
@@ -57,28 +58,27 @@ def require_own_content(folder: Path, files: Collection[str]) -> None:
     for entry in sorted(folder.iterdir()):
         refuse_links(entry)
         status = entry.stat(follow_symlinks=False)
+        found = None
         if status.st_uid not in (owner, os.geteuid()):
+            found = f"it belongs to {user_name(status.st_uid)}"
+        elif entry.name in files:
+            found = doubt(entry) if status.st_uid == os.geteuid() else _writable(status)
+        if found:
             raise InputError(
-                "it belongs to another user than the run folder",
+                "others could have changed it",
                 file=entry,
                 field="--resume",
-                found=_user(status.st_uid),
-                expected=_user(owner),
-                hint="find out who put it there; then measure anew in a new run folder",
+                found=found,
+                expected=f"a file or folder of {user_name(owner)}, writable by nobody else",
+                hint="find out who did that; then measure anew in a new run folder",
             )
-        if entry.name in files:
-            _require_mode(entry, status, "--resume")
 
 
-def _require_mode(path: Path, status: os.stat_result, option: str) -> None:
-    if status.st_mode & _WRITABLE_BY_OTHERS:
-        raise InputError(
-            "others may write there, so what is in it may be theirs",
-            field=option,
-            found=f"{path}, mode {stat.S_IMODE(status.st_mode):04o}",
-            expected="writable by its owner alone",
-            hint=f"chmod go-w {path}, if you trust what is in it; or name another folder",
-        )
+def _writable(status: os.stat_result) -> str | None:
+    """That others than its owner may write to something; None: they may not."""
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
 
 
 def _owner_of_new_files(folder: Path) -> int | None:
@@ -91,10 +91,3 @@ def _owner_of_new_files(folder: Path) -> int | None:
             return os.fstat(probe.fileno()).st_uid
     except OSError:
         return None
-
-
-def _user(uid: int) -> str:
-    try:
-        return f"user {pwd.getpwuid(uid).pw_name} (uid {uid})"
-    except KeyError:
-        return f"uid {uid}"

@@ -5,6 +5,7 @@ per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results o
 """
 
 import datetime
+import errno
 import fcntl
 import os
 import shutil
@@ -18,8 +19,11 @@ from typing import Any, Self
 
 from perfgate.core.durable_files import (
     append_line,
-    disk_errors_named,
+    cannot_write,
+    make_folder,
     read_json,
+    sync_folder,
+    write_errors_named,
     write_json,
     write_text,
 )
@@ -28,7 +32,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
 from perfgate.core.redaction import mask_arguments, mask_environment
 from perfgate.core.untrusted_files import (
-    make_folder,
+    make_new_folder,
     opened_folder,
     opened_regular,
     refuse_links,
@@ -47,6 +51,12 @@ PROGRESS = "progress.jsonl"
 _OWN_FILES = {_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS}
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
+_NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
+_LOCKS_MISSING = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+_NO_LOCKS = (
+    "its file system has no locks (flock(2)), as some NFS mounts: choose a folder on another one "
+    "with --run-dir"
+)
 _RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
@@ -75,9 +85,10 @@ class RunFolder:
         """Make a new run folder and hold it until `close`.
 
         Raises:
-            InputError: the folder cannot be made or written to, another run is writing there now,
-                or it already holds a run.
-            RunError: the disk is full (class ``disk_full``).
+            InputError: no folder can be there, another run is writing there now, or it already
+                holds a run.
+            RunError: it cannot be written: the disk is full (class ``disk_full``) or read-only, has
+                no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
         try:
@@ -149,13 +160,14 @@ class RunFolder:
 
         Raises:
             InputError: another worker of this session measures the scenario.
-            RunError: the disk is full (class ``disk_full``).
+            RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
         """
         folder = self.path / scenario
         with suppress(FileNotFoundError):
             self._set_aside(scenario, opened_folder(folder))
-        with disk_errors_named(folder):
-            make_folder(folder)
+        with write_errors_named(folder):
+            make_new_folder(folder)
+            sync_folder(self.path)
         held = opened_folder(folder)
         self._groups.append(held)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -173,7 +185,8 @@ class RunFolder:
                 )
             aside = _free_name(folder)
             self.record("set_aside", {"scenario": scenario, "folder": aside.name})
-            folder.rename(aside)
+            with write_errors_named(aside):
+                folder.rename(aside)
         finally:
             os.close(left)
 
@@ -181,9 +194,10 @@ class RunFolder:
         """Make the folder, and lock it until `close`."""
         try:
             if not self.path.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self.path.parent)
                 with suppress(FileExistsError):
-                    make_folder(self.path)
+                    make_new_folder(self.path)
+                sync_folder(self.path.parent)
             require_own_folder(self.path, option)
             self._lock = _lock_file(self.path / _LOCK)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -196,6 +210,9 @@ class RunFolder:
                 hint="wait for that run, or name another folder",
             ) from None
         except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                hint = _NO_LOCKS if error.errno in _LOCKS_MISSING else None
+                raise cannot_write(self.path, error, hint) from error
             raise InputError(
                 f"cannot be a run folder: {error.strerror}",
                 field=option,

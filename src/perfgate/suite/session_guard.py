@@ -10,10 +10,11 @@ from typing import TextIO, cast
 
 import pytest
 
+from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.output_stream import OutputStream, standard_streams
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.plugin import SESSION
-from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.exit_status import ExitStatus, worst
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -25,8 +26,11 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
         with standard_streams() as streams:
             try:
                 status = yield
-            except pytest.UsageError:
-                raise
+            except pytest.UsageError as error:
+                if not is_unwritable(error.__cause__):
+                    raise
+                streams.err.write(f"ERROR: {error}\n\n")
+                status = ExitStatus.UNWRITABLE
             except Exception as error:
                 status = _status_after(error, config.stash[SESSION].status, streams.err)
             if failure := streams.failure():
@@ -39,6 +43,21 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     return status
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    """Let a report that pytest or a plugin cannot write (JUnit, benchmarks) take nothing with it.
+
+    Its writers are inside of this wrapper, the terminal's summary is outside.
+    """
+    try:
+        yield
+    except OSError as error:
+        suite = session.config.stash[SESSION]
+        if suite.run is None or hasattr(session.config, "workerinput"):
+            raise
+        suite.lose_report(session, cannot_write(error.filename, error))
+
+
 def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStream) -> int:
     """The status of a session that ended in an error of perfgate, or of pytest or a plugin.
 
@@ -49,6 +68,9 @@ def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStre
     """
     outermost = error.__traceback__  # of the hook that it was caught in, which is perfgate's
     error = error.with_traceback(outermost and outermost.tb_next)
+    if isinstance(error, OSError) and is_unwritable(error):
+        stream.write(f"perfgate: {cannot_write(error.filename, error)}\n")
+        return worst([ended or ExitStatus.UNWRITABLE, ExitStatus.UNWRITABLE])
     whose = "perfgate: internal error" if is_ours(error) else "perfgate: pytest or a plugin failed"
     stream.write(f"{whose}: {type(error).__name__}: {error}; the traceback follows\n")
     stream.write("".join(traceback.format_exception(error)))

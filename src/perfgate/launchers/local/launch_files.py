@@ -1,13 +1,10 @@
 """What a launch writes into its folder before the start: files, script, empty logs."""
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.durable_files import disk_errors_named
-from perfgate.core.errors import InputError
 from perfgate.core.redaction import holds_secret
 
 
@@ -48,22 +45,3 @@ def _create(file: Path, undo: contextlib.ExitStack) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     undo.callback(file.unlink, missing_ok=True)
     raw_log.create(file)
-
-
-@contextlib.contextmanager
-def explain_disk_errors(folder: Path) -> Iterator[None]:
-    """Turn an error of the file system into one that says what to do.
-
-    Raises:
-        RunError: the disk is full, or the user's share of it.
-        InputError: the folder cannot be written for another reason.
-    """
-    try:
-        with disk_errors_named(folder):
-            yield
-    except OSError as error:
-        raise InputError(
-            f"cannot write into the run folder: {error.strerror}",
-            found=error.filename or folder,
-            expected="a folder that this user may write into",
-        ) from error

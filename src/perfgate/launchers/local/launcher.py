@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.command import Command
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import explain_disk_errors, stdout_of, write_files
+from perfgate.launchers.local.launch_files import stdout_of, write_files
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.leases import kept_open
@@ -72,7 +73,7 @@ class LocalLauncher(Launcher):
         _check_program(command.argv[0], cwd, env)
         call = {"argv": command.argv, "env": env, "cwd": str(cwd)}
         with contextlib.ExitStack() as undo:
-            with explain_disk_errors(folder):
+            with write_errors_named(folder):
                 placed = replace(command, cwd=cwd)
                 write_files(placed, folder, name, undo)
                 job = self._start_warden(folder, name, mark, stdout_of(placed, folder, name))

@@ -18,7 +18,9 @@ from perfgate.launchers.nodes.watchers import watching
 from perfgate.machine.conditions.watch import NodesWatch
 
 # Failures that a lost node or a cancelled job cannot look like.
-NEVER_OF_A_NODE = {"config_error", "cli_drift", "model_file", "port_in_use", "disk_full"}
+NEVER_OF_A_NODE = {
+    *("config_error", "cli_drift", "model_file", "port_in_use", "disk_full", "unwritable"),
+}
 
 
 class NodesPlacement(Placement):

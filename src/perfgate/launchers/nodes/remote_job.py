@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import psutil
 
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.errors import RunError
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.outer_job import OuterJob
 from perfgate.launchers.nodes.node_query import NodeQuery
 
@@ -50,7 +50,7 @@ class RemoteJob(OuterJob):
         """As in `Job`: srun's own processes here, then those of the launch on the nodes."""
         self._outer.keep_evidence(why)
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with suppress(InputError), explain_disk_errors(self.folder):
+        with suppress(OSError), disk_errors_named(self.folder):
             self._nodes.evidence(self.mark, self._outer.evidence, EVIDENCE_S)
 
     def processes(self) -> Sequence[psutil.Process]:
