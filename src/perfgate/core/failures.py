@@ -15,7 +15,16 @@ from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS,
 from perfgate.core.raw_log import stream
 from perfgate.core.redaction import redact
 
-__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "classify_logs", "diagnose"]
+__all__ = [
+    "FAILURES",
+    "TELLING",
+    "Diagnosis",
+    "Failure",
+    "classify",
+    "classify_logs",
+    "diagnose",
+    "diagnose_numbered",
+]
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 
@@ -39,7 +48,8 @@ _DETAILS = tuple(
         r"Free GPU memory before component creation attempt \(GiB\): ",
     )
 )
-_WORDS_OF_DETAILS = ("component could not be created", "gpu memory")  # in lower case
+# In lower case: the words of the lines that tell anything.
+TELLING = (*TELLING_WORDS, "component could not be created", "gpu memory")
 _HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -112,10 +122,14 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
     Returns:
         None if no line tells of a failure.
     """
-    return _diagnosed(iter(enumerate(lines, start=1)))
+    return diagnose_numbered(iter(enumerate(lines, start=1)))
 
 
-def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
+def diagnose_numbered(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
+    """As `diagnose`, of lines that come with their numbers; those that tell nothing may be missing.
+
+    Lines with none of `TELLING` tell nothing.
+    """
     lesser: dict[Rank, _Sign] = {}
     for number, line in numbered:
         sign = _sign(number, line)
@@ -145,9 +159,8 @@ def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
     """
-    words = (*TELLING_WORDS, *_WORDS_OF_DETAILS)
-    lines = chain.from_iterable(stream(log, words) for log in logs)
-    return _class_of(_diagnosed(lines), otherwise)
+    lines = chain.from_iterable(stream(log, TELLING) for log in logs)
+    return _class_of(diagnose_numbered(lines), otherwise)
 
 
 def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:
