@@ -7,6 +7,7 @@ that each of its measurements is a start of its own.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
 
 from perfgate.campaign.dataset_cache import made_once
@@ -18,6 +19,7 @@ from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
+from perfgate.core.untrusted_files import make_new_folders, open_regular
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
@@ -97,7 +99,7 @@ class FreshStart:
         """
         folder = self.setup.folder / probe.label
         with write_errors_named(folder):
-            folder.mkdir(parents=True)
+            make_new_folders(folder)
         with _explained_by(self.placement):
             measured = self._measure(probe, folder)
             self._require_well()
@@ -179,7 +181,7 @@ class FreshStart:
             except RunError as error:
                 cause = None
                 if error.failure == "client_failed":
-                    with job.stderr.open(errors="replace") as log:
+                    with TextIOWrapper(open_regular(job.stderr), errors="replace") as log:
                         cause = evaluator.diagnose(log)
                 raise cause or error from None
         return evaluator.parse(task, folder)
@@ -247,7 +249,7 @@ def fresh_start(
         RunError: it did not become ready, or the place will not do.
     """
     with write_errors_named(setup.folder):
-        setup.folder.mkdir(parents=True)
+        make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
     request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
     with setup.launcher.placed(request) as placement, ExitStack() as running:

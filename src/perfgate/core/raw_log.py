@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from perfgate.core.redaction import redacted_lines
+from perfgate.core.untrusted_files import created_regular, open_regular
 
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR  # the mode of a raw log
 LONGEST_LINE = 64 * 1024  # bytes of a line that are looked at
@@ -24,8 +25,7 @@ _CONTEXT = 80  # lines before those that are shown: a private key that begins th
 
 def create(log: Path) -> None:
     """Make the empty log of a program, for its owner alone."""
-    log.unlink(missing_ok=True)
-    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+    os.close(created_regular(log, PRIVATE))
 
 
 def tail(log: Path, count: int) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def end_of(log: Path, size: int) -> str:
     """The last `size` bytes of the log as they stand there, to be searched; none if it is gone."""
     if not log.is_file():
         return ""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read(size).decode(errors="replace")
 
@@ -83,7 +83,7 @@ def _blocks(log: Path) -> Iterator[bytes]:
     if not log.is_file():
         return
     begun = b""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         while block := file.read(_BLOCK):
             if block.endswith(b"\r"):
                 block += file.read(1)
@@ -99,7 +99,7 @@ def _blocks(log: Path) -> Iterator[bytes]:
 
 def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
     """The last lines, and whether the first of them is whole."""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         begin = file.seek(0, os.SEEK_END)
         read = b""
         while begin and len(read) < _MOST_FROM_END and _line_ends(read) <= count:

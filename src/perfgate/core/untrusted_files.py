@@ -70,12 +70,13 @@ def read_regular(path: Path, limit: int) -> bytes:
         )
 
 
-def opened_regular(path: Path, flags: int) -> int:
+def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
     """A descriptor of a regular file.
 
     Args:
         path: the file; a relative one starts at the working directory.
         flags: as of `os.open`. A file that is written to must have no other name.
+        mode: of a file that is made.
 
     Raises:
         FileNotFoundError: there is none, and `flags` do not make one.
@@ -90,7 +91,7 @@ def opened_regular(path: Path, flags: int) -> int:
         # Truncated only when it is known to be what it should be.
         safe = (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            handle = os.open(path.name, safe, _NEW_FILE, dir_fd=folder)
+            handle = os.open(path.name, safe, mode, dir_fd=folder)
         except OSError:
             with suppress(FileNotFoundError):
                 _require_regular(path, _status(path, folder), writes=writes)
@@ -104,6 +105,22 @@ def opened_regular(path: Path, flags: int) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def created_regular(path: Path, mode: int = _NEW_FILE) -> int:
+    """A descriptor of a new, empty file to write to; a regular file of its name is removed first.
+
+    Raises:
+        UntrustedFile: a part of the path is a link, or what has the name is no regular file.
+        FileExistsError: another process took the name at the same moment.
+        OSError: it cannot be made for another reason.
+    """
+    with _folder_of(path) as folder:
+        with suppress(FileNotFoundError):
+            _require_regular(path, _status(path, folder), writes=False)
+            os.unlink(path.name, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return os.open(path.name, flags, mode, dir_fd=folder)
 
 
 def make_new_folder(path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from perfgate.core import raw_log
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.docker.calls import call, not_started, remove
@@ -47,7 +48,7 @@ class DockerJob(OuterJob):
         ended = self._outer.poll()
         if ended is None:
             return ""
-        return not_started(ended.status, self.stderr.read_text(errors="replace"))
+        return not_started(ended.status, raw_log.end_of(self.stderr, raw_log.LONGEST_LINE))
 
     def poll(self) -> Exit | None:
         if self._exit is None:

@@ -17,11 +17,12 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.untrusted_files import opened_regular
 from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launch_files import stdout_of, write_files
@@ -62,7 +63,7 @@ class LocalLauncher(Launcher):
 
     def start(self, command: Command, folder: Path, name: str) -> LocalJob:
         """Start `command`. See `Placement.start`."""
-        folder = folder.resolve()
+        folder = folder.absolute()
         cwd = (command.cwd or folder).resolve()
         if command.cwd is not None and not cwd.is_dir():
             raise InputError("no such working folder", found=cwd)
@@ -91,7 +92,7 @@ class LocalLauncher(Launcher):
         """What a short-lived program printed, or why it printed nothing."""
         with tempfile.TemporaryDirectory() as folder:
             try:
-                with self.start(Command(argv), Path(folder), "asked") as job:
+                with self.start(Command(argv), Path(folder).resolve(), "asked") as job:
                     if job.until(seconds) is None:
                         job.stop(1.0)
                         return f"no answer from {argv[0]} in {seconds:.0f} s"
@@ -112,8 +113,8 @@ class LocalLauncher(Launcher):
             hear, status = os.pipe()
             theirs.callback(os.close, status)
             ours.enter_context(hearing := io.FileIO(hear, "rb"))
-            out = theirs.enter_context(stdout.open("ab"))
-            err = theirs.enter_context((folder / f"{name}.err").open("ab"))
+            out = theirs.enter_context(_appended(stdout))
+            err = theirs.enter_context(_appended(folder / f"{name}.err"))
             locks = theirs.enter_context(kept_open())  # held until the last of the program is gone
             numbers = map(str, (control, status, os.getpid(), self.orphan_grace_s))
             warden = subprocess.Popen(
@@ -129,6 +130,11 @@ class LocalLauncher(Launcher):
             job.stdout = stdout
             ours.pop_all()
         return job
+
+
+def _appended(log: Path) -> BinaryIO:
+    """A log, opened for a program to write at its end."""
+    return os.fdopen(opened_regular(log, os.O_WRONLY | os.O_APPEND), "ab")
 
 
 def start_guard(task: Mapping[str, Any], folder: Path, name: str, grace_s: float) -> LocalJob:

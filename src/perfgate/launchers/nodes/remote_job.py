@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 
 import psutil
 
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
+from perfgate.core.untrusted_files import open_regular
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.outer_job import OuterJob
@@ -106,7 +108,7 @@ class RemoteJob(OuterJob):
             return ended.status
         status = SIGNAL_BASE - ended.status
         if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
-            with self.stderr.open(errors="replace") as said:
+            with TextIOWrapper(open_regular(self.stderr), errors="replace") as said:
                 status = first_end(said) or status
         return status
 
