@@ -165,9 +165,9 @@ class RunFolder:
         with write_errors_named(folder):
             folder.mkdir()
             sync_folder(self.path)
-        held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        self._groups.append(held)
-        fcntl.flock(held, fcntl.LOCK_EX)
+            held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            self._groups.append(held)
+            fcntl.flock(held, fcntl.LOCK_EX)
 
     def _hold(self, option: str = "--run-dir") -> None:
         """Make the folder, and lock it until `close`."""

@@ -183,10 +183,26 @@ def test_a_working_folder_that_is_not_there_is_an_input_error(start: Start, tmp_
         start("true", cwd=tmp_path / "nowhere")
 
 
-def test_a_run_folder_that_cannot_be_written_is_an_input_error(tmp_path: Path):
+def test_a_run_folder_that_cannot_be_written_is_told(tmp_path: Path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write into the run folder"):
+    with pytest.raises(RunError, match=r"cannot write .*file: File exists") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
+    assert error.value.failure == "unwritable"
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_the_files_of_a_launch_have_the_rights_that_the_umask_leaves(start: Start, umask: int):
+    before = os.umask(umask)
+    try:
+        job = start("true", files={"in.txt": ""})
+        job.wait()
+    finally:
+        os.umask(before)
+    modes = {one.name: one.stat().st_mode & 0o777 for one in job.folder.iterdir()}
+    assert modes == {
+        "job.sh": 0o777 & ~umask,
+        **dict.fromkeys(("in.txt", "job.out", "job.err"), 0o666 & ~umask),
+    }
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
