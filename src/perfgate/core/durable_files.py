@@ -76,9 +76,11 @@ def write_errors_named(path: Path, hint: str | None = None) -> Iterator[None]:
 
 def cannot_write(path: Path | str | None, error: OSError, hint: str | None = None) -> RunError:
     """What a run fails with that cannot write `path`; None: a file that the system did not name."""
-    failure = "disk_full" if error.errno in _FULL else "unwritable"
     what = "a file" if path is None else str(path)
-    return RunError(failure, f"cannot write {what}: {error.strerror or error}", hint=hint)
+    told = f"cannot write {what}: {error.strerror or error}"
+    if error.errno in _FULL:
+        return RunError("disk_full", told, hint=hint)
+    return RunError("unwritable", told, hint=hint)
 
 
 def is_unwritable(error: BaseException | None) -> bool:

@@ -190,7 +190,9 @@ def _folder_of(path: Path) -> Iterator[int]:
             try:
                 inner = os.open(part.name, _FOLDER, dir_fd=handle)
             except NotADirectoryError:
-                _require_folder(part, _status(part, handle))
+                status = _status(part, handle)
+                if not stat.S_ISREG(status.st_mode):  # a file there is no more than a wrong path
+                    _require_folder(part, status)
                 raise
             os.close(handle)
             handle = inner

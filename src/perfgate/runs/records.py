@@ -168,9 +168,9 @@ class RunFolder:
         with write_errors_named(folder):
             make_new_folder(folder)
             sync_folder(self.path)
-        held = opened_folder(folder)
-        self._groups.append(held)
-        fcntl.flock(held, fcntl.LOCK_EX)
+            held = opened_folder(folder)
+            self._groups.append(held)
+            fcntl.flock(held, fcntl.LOCK_EX)
 
     def _set_aside(self, scenario: str, left: int) -> None:
         """Move the folder of a scenario's starts, open as `left`, out of the way."""

@@ -311,20 +311,17 @@ class SuiteSession:
         if report.failed:
             self._failed.add(report.nodeid)
 
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
-        """Sum the run up when others have ended theirs, well or not."""
-        try:
-            yield
-        finally:
-            if self._worker_input is None:
-                self._sum_up(session, exitstatus)
-            else:
-                told = self.config.workeroutput  # type: ignore[attr-defined]
-                told[DESELECTED] = self.deselected
+    def sum_up(self, session: pytest.Session, exitstatus: int) -> None:
+        """Sum the run up when all else of the session has ended: with what status, by its verdicts.
+
+        A worker only tells the main process what it alone knows.
+        """
+        if self._worker_input is None:
+            self._sum_up(session, exitstatus)
+        else:
+            self.config.workeroutput[DESELECTED] = self.deselected  # type: ignore[attr-defined]
 
     def _sum_up(self, session: pytest.Session, exitstatus: int) -> None:
-        """Sum the run up, and end with the status that its verdicts give."""
         if self._view is not None:
             self._view.stop()
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.deselected

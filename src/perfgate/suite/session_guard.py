@@ -16,6 +16,8 @@ from perfgate.suite.own_errors import is_ours
 from perfgate.suite.plugin import SESSION
 from perfgate.verdicts.exit_status import ExitStatus, worst
 
+_ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
@@ -44,18 +46,24 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
-    """Let a report that pytest or a plugin cannot write (JUnit, benchmarks) take nothing with it.
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None]:
+    """Sum the run up at last, also where pytest or a plugin fails to write a report of its own.
 
-    Its writers are inside of this wrapper, the terminal's summary is outside.
+    Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary is
+    outside.
     """
+    suite = session.config.stash[SESSION]
+    lost: OSError | None = None
     try:
         yield
     except OSError as error:
-        suite = session.config.stash[SESSION]
         if suite.run is None or hasattr(session.config, "workerinput"):
             raise
-        suite.lose_report(session, cannot_write(error.filename, error))
+        lost = error
+    finally:
+        suite.sum_up(session, exitstatus)
+    if lost is not None:
+        suite.lose_report(session, cannot_write(lost.filename, lost, _ANOTHER_PLACE))
 
 
 def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStream) -> int:

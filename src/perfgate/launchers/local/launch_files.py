@@ -33,10 +33,8 @@ def write_files(command: Command, folder: Path, name: str, undo: contextlib.Exit
     contents = {cwd / file: text for file, text in command.files.items()}
     contents[script] = command.as_shell()
     for file, text in contents.items():
-        private = file != script and holds_secret("", text)
-        _create(
-            file, undo, raw_log.PRIVATE if private else 0o755 if file == script else 0o644, text
-        )
+        mode = 0o755 if file == script else raw_log.PRIVATE if holds_secret("", text) else 0o644
+        _create(file, undo, mode, text)
     for log in (stdout_of(command, folder, name), folder / f"{name}.err"):
         _create(log, undo, raw_log.PRIVATE)
     # Of an earlier job of this name; it would be taken for this one's.
@@ -48,5 +46,4 @@ def _create(file: Path, undo: contextlib.ExitStack, mode: int, text: str = "") -
         make_new_folders(file.parent)
     with os.fdopen(created_regular(file, mode), "w", encoding="utf-8") as new:
         undo.callback(file.unlink, missing_ok=True)
-        os.fchmod(new.fileno(), mode)  # whatever the umask
         new.write(text)

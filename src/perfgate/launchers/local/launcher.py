@@ -90,15 +90,17 @@ class LocalLauncher(Launcher):
 
     def ask(self, argv: tuple[str, ...], seconds: float) -> str:
         """What a short-lived program printed, or why it printed nothing."""
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                with self.start(Command(argv), Path(folder).resolve(), "asked") as job:
-                    if job.until(seconds) is None:
-                        job.stop(1.0)
-                        return f"no answer from {argv[0]} in {seconds:.0f} s"
-                    return "\n".join(job.tail(1000))
-            except PerfgateError as error:
-                return str(error)
+        try:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                self.start(Command(argv), Path(folder).resolve(), "asked") as job,
+            ):
+                if job.until(seconds) is None:
+                    job.stop(1.0)
+                    return f"no answer from {argv[0]} in {seconds:.0f} s"
+                return "\n".join(job.tail(1000))
+        except (PerfgateError, OSError) as error:  # also nowhere to put a temporary file
+            return str(error)
 
     def _start_warden(self, folder: Path, name: str, mark: str, stdout: Path) -> LocalJob:
         """Start the warden with its two pipes; the program is not started yet.
