@@ -146,7 +146,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
     mark = "synthetic " if record.get("synthetic") else ""
     lines = [f"## {mark}{record['verdict']}: `{name_of(record)}`", ""]
     if record.get("resumed_from"):
-        lines += [f"{resumed(record['resumed_from']).capitalize()}.", ""]
+        lines += [f"R{resumed(record['resumed_from']).removeprefix('r')}.", ""]
     if record["injected"]:
         lines += [f"Injected: {', '.join(record['injected'])}.", ""]
     if record["error"]:

@@ -17,6 +17,7 @@ from witnesses import eventually, living, program, roll_in, signed
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.launchers.base import launcher
 from perfgate.launchers.local import launch_files
 from perfgate.launchers.local.job import LocalJob
@@ -189,6 +190,38 @@ def test_a_run_folder_that_cannot_be_written_is_told(tmp_path: Path):
     with pytest.raises(RunError, match=r"cannot write .*file: Not a directory") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
     assert error.value.failure == "unwritable"
+
+
+@pytest.mark.parametrize("name", ["job.sh", "job.out", "job.err", "in.txt"])
+def test_a_link_in_place_of_what_a_launch_writes_is_refused(
+    start: Start, tmp_path: Path, name: str
+):
+    (tmp_path / "foreign").write_text("precious\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "foreign")
+    with pytest.raises(UntrustedFile, match=f"{name}: not a regular file"):
+        start("true", files={"in.txt": "other"})
+    assert (tmp_path / "foreign").read_text() == "precious\n"
+
+
+def test_a_folder_that_is_a_link_is_refused(start: Start, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UntrustedFile, match="run: not a folder"):
+        start("true")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_program_that_puts_links_in_place_of_its_logs_is_not_believed(
+    start: Start, tmp_path: Path
+):
+    (tmp_path / "foreign").write_text("root:x:secret\n")
+    job = start("sh", "-c", "ln -sf ../foreign job.err; ln -sf ../foreign job.evidence.txt")
+    job.wait()
+    for use in (lambda: job.tail(5), lambda: job.keep_evidence("it hangs")):
+        with pytest.raises(UntrustedFile, match="a symbolic link to"):
+            use()
+    assert (tmp_path / "foreign").read_text() == "root:x:secret\n"
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
