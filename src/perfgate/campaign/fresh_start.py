@@ -13,6 +13,7 @@ from perfgate.campaign.dataset_cache import made_once
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
+from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
@@ -177,8 +178,7 @@ class FreshStart:
             except RunError as error:
                 cause = None
                 if error.failure == "client_failed":
-                    with job.stderr.open(errors="replace") as log:
-                        cause = evaluator.diagnose(log)
+                    cause = evaluator.diagnose(raw_log.lines(job.stderr))
                 raise cause or error from None
         return evaluator.parse(task, folder)
 

@@ -25,7 +25,8 @@ from perfgate.core.durable_files import (
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
-from perfgate.core.redaction import mask_arguments, mask_environment
+from perfgate.core.recorded_environment import recorded
+from perfgate.core.redaction import mask_arguments
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
 from perfgate.runs.record_lines import read_records
@@ -34,7 +35,6 @@ SCHEMA_VERSION = 2
 _READABLE = (1, 2)  # version 1 had "told" for "observed" in the record of a preflight
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
-_RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
 def now() -> str:
@@ -262,11 +262,10 @@ def _free_name(folder: Path) -> Path:
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
     """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith(_RELEVANT)}
     return {
         "started": now(),
         "arguments": mask_arguments(arguments),
-        "environment": mask_environment(environment),
+        "environment": recorded(os.environ),
         "machine": to_plain(machine),
         "git": git_state(root),
         "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
