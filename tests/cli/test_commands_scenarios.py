@@ -127,6 +127,16 @@ class TestShow:
         assert plain["hardware"]["gpus"] == 1
         assert plain["source"]["section"] == "The embedded default"
 
+    def test_secrets_of_the_environment_are_masked(self, scenarios: Path, capsys: Capture) -> None:
+        (file,) = scenarios.glob("*h200*")
+        document = yaml.safe_load(file.read_text())
+        environment = {"HF_TOKEN": "opaque", "HF_ENDPOINT": "https://me:pass@hub", "N": "1"}
+        document["scenarios"][0]["environment"] = environment
+        file.write_text(yaml.safe_dump(document))
+        assert main(["scenarios", "show", "h200-serve", *JSON]) == 0
+        told = json.loads(capsys.readouterr().out)["environment"]
+        assert told == {"HF_TOKEN": "***", "HF_ENDPOINT": "https://***@hub", "N": "1"}
+
     def test_documented_values_with_unit_and_source(self, capsys: Capture) -> None:
         assert main(["scenarios", "show", "b200-r1-fp4-fp16kv-max-throughput", *JSON]) == 0
         plain = json.loads(capsys.readouterr().out)

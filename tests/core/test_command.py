@@ -75,3 +75,35 @@ def test_a_secret_is_asked_for_and_not_written_down() -> None:
     assert "abc123" not in script
     assert ': "${HF_TOKEN:?a secret, set it yourself}"' in script
     assert "export MAX_TOKENS=7" in script
+
+
+def test_secrets_in_addresses_arguments_and_files_are_asked_for(tmp_path: Path) -> None:
+    command = Command(
+        ("serve", "--api-key", "-k1", "--url", "https://a:b@hub"),
+        env={"HF_ENDPOINT": "https://me:pass@hub"},
+        files={"x.yaml": "api_key: abc"},
+    )
+    text = command.as_shell()
+    assert not [one for one in ("-k1", "a:b@", "me:pass", "abc") if one in text]
+    script = tmp_path / "run.sh"
+    script.write_text(text)
+    (tmp_path / "x.yaml").write_text("mine")
+    environment = {"PATH": f"{tmp_path}:/bin", "HF_ENDPOINT": "here"}
+    (tmp_path / "serve").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "serve").chmod(0o755)
+
+    def run(secrets: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["/bin/sh", str(script)],
+            cwd=tmp_path,
+            env={**environment, **secrets},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = run({"SECRET_2": "-k1"})
+    assert refused.returncode != 0
+    assert "SECRET_4: https://***@hub" in refused.stderr
+    done = run({"SECRET_2": "-k1", "SECRET_4": "https://a:b@hub"})
+    assert done.stdout.split() == ["--api-key", "-k1", "--url", "https://a:b@hub"]

@@ -69,3 +69,29 @@ def test_a_class_that_does_not_exist_is_a_bug() -> None:
 def test_all_are_of_one_tree() -> None:
     for kind in (InputError, SeveralInputErrors, MissingProgram, RunError):
         assert issubclass(kind, PerfgateError)
+
+
+def test_what_was_found_is_redacted_and_the_sentence_is_not() -> None:
+    error = InputError(
+        "HF_TOKEN: must be text",
+        field="environment.HF_TOKEN",
+        found="opaque",
+        expected="password: text\x1b",
+    )
+    assert str(error) == (
+        "environment.HF_TOKEN: HF_TOKEN: must be text\n"
+        "  found: ***\n"
+        "  expected: password: text\\x1b"
+    )
+    assert "https://***@hub" in str(InputError("no answer", found="https://a:b@hub"))
+
+
+def test_message_and_evidence_of_a_run_error_are_redacted() -> None:
+    error = RunError("hang", "no answer of https://a:b@hub", evidence=("password=c\x07", "d"))
+    assert error.message == "no answer of https://***@hub"
+    assert error.evidence == ("password=***", "d")
+    assert "password=***" in str(error)
+
+
+def test_the_search_path_of_a_missing_program_is_redacted() -> None:
+    assert "abc" not in str(MissingProgram("not found on PATH (/bin:TOKEN=abc)"))

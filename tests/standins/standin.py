@@ -1,6 +1,7 @@
 """Registers the stand-ins as engine, client and evaluator named "stand-in". For tests alone."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,8 +51,9 @@ class StandinEngine(Engine):
         return Command(
             (sys.executable, str(HERE / "standin_server.py"))
             + ("--host", endpoint.host, "--port", str(endpoint.port))
-            + ("--model", endpoint.model, "--threads", threads),
-            env=UNTRACED,
+            + ("--model", endpoint.model, "--threads", threads)
+            + _options(),
+            env={**UNTRACED, **scenario.environment},
         )
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
@@ -70,6 +72,12 @@ class MissingEngine(StandinEngine):
     def build(self, locations: Locations) -> EngineBuild:
         Program("missing", "no-such-program-anywhere", "nothing").find()
         raise MissingProgram("unreachable")
+
+
+def _options() -> tuple[str, ...]:
+    """Further options of the server, from a file."""
+    named = os.environ.get("PERFGATE_STANDIN_OPTIONS")
+    return tuple(Path(named).read_text().splitlines()) if named else ()
 
 
 def read(folder: Path) -> dict[str, Json]:

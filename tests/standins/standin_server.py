@@ -5,7 +5,7 @@ the harness takes it for an engine's.
 
 Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
 PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, die-after-load,
-wrong-model.
+wrong-model. PERFGATE_STANDIN_SAYS is a file whose content it writes into its log first.
 """
 
 import argparse
@@ -23,7 +23,7 @@ parser.add_argument("--host", required=True)
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--model", required=True)
 parser.add_argument("--threads", type=int, required=True)
-arguments = parser.parse_args()
+arguments, _ = parser.parse_known_args()
 fault = os.environ.get("PERFGATE_STANDIN_FAULT", "")
 
 counter = Path(os.environ["PERFGATE_STANDIN_COUNTER"])
@@ -31,8 +31,13 @@ start = int(counter.read_text()) + 1 if counter.exists() else 1
 counter.write_text(str(start))
 speed = 100.0 * arguments.threads * (1 + 0.01 * math.sin(7.0 * start))
 
+if says := os.environ.get("PERFGATE_STANDIN_SAYS"):
+    sys.stderr.buffer.write(Path(says).read_bytes())
+    sys.stderr.flush()
+
 if fault == "die-at-start":
-    print("error loading model: made-up", file=sys.stderr)
+    if not says:
+        print("error loading model: made-up", file=sys.stderr)
     sys.exit(3)
 
 

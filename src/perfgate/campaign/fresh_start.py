@@ -7,19 +7,19 @@ that each of its measurements is a start of its own.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from io import TextIOWrapper
 from pathlib import Path
 
 from perfgate.campaign.dataset_cache import made_once
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
+from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
-from perfgate.core.untrusted_files import make_new_folders, open_regular
+from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
@@ -181,8 +181,7 @@ class FreshStart:
             except RunError as error:
                 cause = None
                 if error.failure == "client_failed":
-                    with TextIOWrapper(open_regular(job.stderr), errors="replace") as log:
-                        cause = evaluator.diagnose(log)
+                    cause = evaluator.diagnose(raw_log.lines(job.stderr))
                 raise cause or error from None
         return evaluator.parse(task, folder)
 

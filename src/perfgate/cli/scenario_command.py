@@ -6,7 +6,7 @@ from perfgate.cli.output import print_json
 from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.redaction import mask_environment
+from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan
@@ -66,9 +66,9 @@ def _plain(scenario: Scenario, build: EngineBuild, steps: tuple[Step, ...]) -> d
             {
                 "role": step.role,
                 "probe": step.probe,
-                "argv": list(step.command.argv),
-                "env": dict(mask_environment(step.command.env)),
-                "files": dict(step.command.files),
+                "argv": [*mask_arguments(step.command.argv)],
+                "env": {**mask_environment(step.command.env)},
+                "files": {name: mask(text) for name, text in step.command.files.items()},
                 "stdout": step.command.stdout,
             }
             for step in steps

@@ -12,6 +12,7 @@ from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
+from perfgate.core.redaction import mask_plain
 from perfgate.plan.registered import registered
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.files import LoadedSuite, load_suite
@@ -33,7 +34,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_format(verb)
     verb.set_defaults(execute=_list)
 
-    verb = verbs.add_parser("show", help="one scenario, with its documented values and source")
+    verb = verbs.add_parser(
+        "show", help="one scenario, with its documented values and source; secrets masked"
+    )
     verb.add_argument("id")
     add_folder(verb)
     add_format(verb)
@@ -112,7 +115,7 @@ def _plain(scenario: Scenario) -> dict[str, Json]:
 
 def _show(arguments: argparse.Namespace) -> int:
     scenario = pick(load(arguments.scenarios).scenarios, arguments.id)
-    plain = {**scenario_to_plain(scenario), "documented": _documented(scenario)}
+    plain = mask_plain({**scenario_to_plain(scenario), "documented": _documented(scenario)})
     if arguments.format == "json":
         print_json(plain)
     else:

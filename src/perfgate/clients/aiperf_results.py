@@ -14,7 +14,7 @@ from perfgate.clients.base import with_asked
 from perfgate.clients.logs import left
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.raw_log import stream
+from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -170,7 +170,7 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _log_errors(path: Path) -> tuple[str, ...]:
     log = path.parent / "logs" / "aiperf.log"
-    errors = (line for _, line in stream(log, (" - error - ",)) if " - ERROR - " in line)
+    errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
     return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
+from perfgate.core.redaction import redact
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 # In front of a line, in any order: mpirun's and srun's rank, dates and times as loggers, log
@@ -46,8 +47,8 @@ class Line:
 
     @property
     def evidence(self) -> str:
-        """The line as it is shown to people."""
-        return _ESCAPE.sub("", self.raw).strip()[:_SHOWN]
+        """The line as it is shown to people: redacted."""
+        return redact(_ESCAPE.sub("", self.raw).strip())[:_SHOWN]
 
     def labelled(self) -> tuple[str, str] | None:
         """Label and value of ``label: value``; None for any other line."""

@@ -5,14 +5,15 @@ block is only split into lines where one of the words stands that a report has, 
 report's parser names in its ``WORDS``.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from perfgate.clients.report_lines import Line, lines_of
 from perfgate.core.errors import RunError
+from perfgate.core.raw_log import LONGEST_LINE, MOST_SEARCHED
 
 BLOCK = 2**20  # bytes: no report is longer
-LONGEST_LINE = 2**16  # bytes; of a longer one the end counts, as of a progress bar
 MOST_BLOCKS = 32  # that are split into lines
 LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
 
@@ -57,10 +58,21 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
 
 
 def telling_lines(log: BinaryIO, words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The lines of all blocks that have one of the words, with their numbers, one after another."""
-    for number, block in _blocks(log):
-        if _has_one(block, words):
-            yield from ((line.number, line.raw) for line in _lines(number, block))
+    """The lines that have one of the words, with their numbers, one after another.
+
+    Of a log of more than `MOST_SEARCHED` bytes the middle is left out.
+    """
+    sought = [word.encode() for word in words]
+    size, position = log.seek(0, os.SEEK_END), 0
+    log.seek(0)
+    for first, block in _blocks(log):
+        at_ends = min(position, size - position) <= MOST_SEARCHED // 2
+        position += len(block)
+        lowered = block.lower() if at_ends else b""
+        there = [word for word in sought if word in lowered]
+        for number, line in enumerate(block.split(b"\n") if there else (), start=first):
+            if any(word in line.lower() for word in there):
+                yield number, line[-LONGEST_LINE:].decode("utf-8", errors="replace")
 
 
 def _has_one(block: bytes, words: Sequence[str]) -> bool:

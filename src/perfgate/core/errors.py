@@ -113,7 +113,7 @@ class RunError(PerfgateError):
         self.failure = failure
         self.message = redact(message)
         self.evidence = redacted_lines(evidence)
-        self.hint = hint or FAILURES[failure].next_step
+        self.hint = visible(mask(hint, by_name=False)) if hint else FAILURES[failure].next_step
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -5,14 +5,15 @@ The classes are in `perfgate.core.failure_classes`, what their lines look like i
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from perfgate.core.failure_classes import FAILURES, Failure
 from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
-from perfgate.core.raw_log import stream
+from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 
 __all__ = [
@@ -23,10 +24,11 @@ __all__ = [
     "classify",
     "classify_logs",
     "diagnose",
-    "diagnose_numbered",
+    "diagnose_log",
 ]
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
+_MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
 
 # What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
 # py_executor_creator.py); the longer name stands before the one it begins with.
@@ -122,14 +124,30 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
     Returns:
         None if no line tells of a failure.
     """
-    return diagnose_numbered(iter(enumerate(lines, start=1)))
+    return _diagnosed(iter(enumerate(lines, start=1)))
 
 
-def diagnose_numbered(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
-    """As `diagnose`, of lines that come with their numbers; those that tell nothing may be missing.
+def diagnose_log(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
+    """As `diagnose`, of the numbered lines of a log of any size; of some only `TELLING` ones.
 
-    Lines with none of `TELLING` tell nothing.
+    Where those are very many, as in a log that tells of the KV cache all the time, the first and
+    the last are looked at: a program fails as it starts, or ends with what it failed of.
     """
+    telling = (one for one in numbered if _has_telling_word(one[1]))
+    return _diagnosed(_first_and_last(telling))
+
+
+def _has_telling_word(line: str) -> bool:
+    lowered = line.lower()
+    return any(word in lowered for word in TELLING)
+
+
+def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from islice(lines, _MOST_TELLING)
+    yield from deque(lines, maxlen=_MOST_TELLING)
+
+
+def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     lesser: dict[Rank, _Sign] = {}
     for number, line in numbered:
         sign = _sign(number, line)
@@ -153,14 +171,14 @@ def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tup
 
 
 def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
-    """The class that raw logs of any size show, and the lines that show it; see `raw_log.stream`.
+    """The class that raw logs of any size show, and the lines that show it.
 
     Args:
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
     """
-    lines = chain.from_iterable(stream(log, TELLING) for log in logs)
-    return _class_of(diagnose_numbered(lines), otherwise)
+    lines = chain.from_iterable(lines_with(log, TELLING) for log in logs)
+    return _class_of(diagnose_log(lines), otherwise)
 
 
 def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from perfgate.core.redaction import redact
+
 
 class NoStatus(StrEnum):
     """Why a program has no exit status."""
@@ -53,7 +55,7 @@ class Answer:
         if self.why:
             return self.why
         said = self.stderr.strip().splitlines() or self.stdout.strip().splitlines()
-        told = f": {said[-1].strip()}" if said else ""
+        told = f": {redact(said[-1].strip())}" if said else ""
         return f"it ended with status {self.status}{told}"
 
 

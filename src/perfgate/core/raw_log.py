@@ -33,12 +33,12 @@ def tail(log: Path, count: int) -> tuple[str, ...]:
     if not log.is_file():
         return ()
     try:
-        lines, is_whole = _from_end(log, count + _CONTEXT)
+        found, is_whole = _from_end(log, count + _CONTEXT)
     except OSError:
         return ()
     if not is_whole:  # a secret may be cut there, which nothing would recognise
-        lines = lines[1:] or [f"… {lines[0].partition(' ')[2]}"]
-    return tuple(map(_shortened, redacted_lines(lines)[-count:]))
+        found = found[1:] or [f"… {found[0].partition(' ')[2]}"]
+    return tuple(map(_shortened, redacted_lines(found)[-count:]))
 
 
 def end_of(log: Path, size: int) -> str:
@@ -50,11 +50,20 @@ def end_of(log: Path, size: int) -> str:
         return file.read(size).decode(errors="replace")
 
 
-def stream(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
+def lines(log: Path) -> Iterator[str]:
+    """All lines of the log as they stand there, to be searched; none if it is not there.
+
+    Where they are shown, they must be redacted. A line is cut after `LONGEST_LINE` bytes.
+    """
+    for block in _blocks(log):
+        for line in block.splitlines():
+            yield _cut(line).decode(errors="replace")
+
+
+def lines_with(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The lines of the log that may hold one of `words`, and those around them, to be searched.
 
-    As they stand there: where they are shown, they must be redacted. A line is cut after
-    `LONGEST_LINE` bytes, and of a log of more than `MOST_SEARCHED` the middle is left out.
+    As `lines` gives them; of a log of more than `MOST_SEARCHED` bytes the middle is left out.
 
     Args:
         log: the log; one that is not there has no lines.
@@ -106,8 +115,8 @@ def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
             step = min(_STEP, begin)
             begin = file.seek(begin - step)
             read = file.read(step) + read
-    lines = [line.decode(errors="replace") for line in read.splitlines()]
-    return lines[-count:], begin == 0 or len(lines) > count
+    found = [line.decode(errors="replace") for line in read.splitlines()]
+    return found[-count:], begin == 0 or len(found) > count
 
 
 def _line_ends(text: bytes) -> int:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from itertools import chain
 from urllib.parse import quote, unquote
 
+from perfgate.core.measurement import Json
 from perfgate.core.secrets import is_secret
 from perfgate.core.token_shapes import SHAPES
 
@@ -47,13 +48,14 @@ _VALUE = re.compile(
         |(?:(?:bearer|basic|token|digest|negotiate)[ \t]+)?[^\s,;"'&})\]]*)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_REST_OF_LINE = re.compile(r"""[^"'\n\\]*""")
+_REST_OF_LINE = re.compile(r".*")
 _SEVERAL_WORDS = re.compile(r"cookie|authorization", re.IGNORECASE)
 _USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTALL)
 _NAME = re.compile(r"[\w.-]+")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 _LONGEST_NAME = 120
+_NO_VALUES = {"", "none", "null", "true", "false", MASK}
 
 _given: set[str] = set()
 
@@ -119,6 +121,18 @@ def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if is_secret(name) else mask(value) for name, value in environment.items()}
 
 
+def mask_plain(value: Json) -> Json:
+    """Plain values with the secrets in them masked, by the names of their fields or as texts."""
+    if isinstance(value, Mapping):
+        return {
+            name: MASK if isinstance(field, str) and is_secret(name) else mask_plain(field)
+            for name, field in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [mask_plain(one) for one in value]
+    return mask(value) if isinstance(value, str) else value
+
+
 def holds_secret(name: str, value: str) -> bool:
     """Whether the variable is a secret, or its value has one in it."""
     return is_secret(name) or mask(value) != value
@@ -164,10 +178,12 @@ def _mask_named(text: str, named: re.Pattern[str]) -> str:
         name = found["name"][-_LONGEST_NAME:]
         if found.start() < done or not is_secret(name):
             continue
+        if name.startswith("-") and ":" in found[0]:  # --token: expected one argument
+            continue
         value = _VALUE.match(text, found.end())
         if _SEVERAL_WORDS.search(name) and not (value and value["quote"]):
             value = _REST_OF_LINE.match(text, found.end())
-        if value is None or not value[0]:
+        if value is None or value[0].lower() in _NO_VALUES:
             continue
         parts += [text[done : found.end()], value.groupdict().get("quote") or "", MASK]
         done = value.end()

@@ -7,6 +7,7 @@ are lower bounds somewhat below the published ones, since services lengthen thei
 import re
 
 _BASE64_LINE = r"[A-Za-z0-9+/=]{16,}"
+_LAST_LINE = r"(?:(?:\s|\\n)*[A-Za-z0-9+/]{1,15}={1,2})?"
 
 # Each stands at the beginning of a word.
 _TOKENS = (
@@ -38,11 +39,12 @@ SHAPES: tuple[re.Pattern[str], ...] = (
     # A private key: whole, without its end, or its end alone.
     re.compile(
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----"
-        rf"(?:.{{0,20000}}?-----END [A-Z0-9 ]{{0,60}}-----|(?:(?:\s|\\n)*{_BASE64_LINE})*)",
+        r"(?:.{0,20000}?-----END [A-Z0-9 ]{0,60}-----"
+        rf"|(?:(?:\s|\\n)*{_BASE64_LINE})*{_LAST_LINE})",
         re.DOTALL,
     ),
     re.compile(
-        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,200}}"
+        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,200}}(?:^[A-Za-z0-9+/=]{{1,15}}[ \t]*\n)?"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----",
         re.MULTILINE,
     ),

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.logs import decoded, left
+from perfgate.core import raw_log
 from perfgate.core.errors import RunError
 from perfgate.core.json_text import LARGEST_LINE
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
-from perfgate.core.raw_log import stream
+from perfgate.core.redaction import redact
 from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
@@ -59,7 +60,9 @@ def diagnose(log: Iterable[str]) -> RunError | None:
             found = pattern.search(line)
             if found:
                 # Progress bars are written over: what counts is around the match.
-                around = line[max(0, found.start() - 120) : found.end() + 120].strip()
+                shown = redact(line)  # before it is cut: half a secret is not recognised
+                place = max(0, shown.find(found[0]))
+                around = shown[max(0, place - 120) : place + len(found[0]) + 120].strip()
                 return RunError(failure, "lm_eval failed", evidence=(around,), hint=hint)
     return None
 
@@ -105,7 +108,7 @@ def _only(folder: Path, pattern: str) -> Path:
         names = tuple(str(path.relative_to(folder)) for path in found)
         raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
     for log in sorted(folder.glob("*.err")):
-        cause = diagnose(line for _, line in stream(log, _WORDS))
+        cause = diagnose(line for _, line in raw_log.lines_with(log, _WORDS))
         if cause is not None:
             raise cause
     raise RunError("no_metrics", f"lm_eval left no {pattern}")

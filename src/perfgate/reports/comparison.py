@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict, counted, worst
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
@@ -36,12 +37,12 @@ def status_of(comparison: Comparison) -> ExitStatus:
 
 def text(comparison: Comparison) -> str:
     """The comparison for a terminal."""
-    return "\n".join(_lines(comparison, markdown=False))
+    return visible("\n".join(_lines(comparison, markdown=False)))
 
 
 def markdown(comparison: Comparison) -> str:
     """The comparison as Markdown, for an issue or a pull request."""
-    return "\n".join(["# perfgate compare", "", *_lines(comparison, markdown=True)])
+    return visible("\n".join(["# perfgate compare", "", *_lines(comparison, markdown=True)]))
 
 
 def _lines(comparison: Comparison, *, markdown: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.redaction import visible
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement
 from perfgate.reports.tables import text_table
@@ -110,7 +111,7 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
         lines.append(f"artifacts: {outcome.folder}")
     if reproduce:
         lines.append(f"rerun: {reproduce}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def resumed(at: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Judgement
 from perfgate.reports.outcome_text import band, brief, interval, signed
 from perfgate.verdicts.outcome import Outcome
@@ -31,7 +32,8 @@ def properties(outcome: Outcome) -> list[Property]:
         found.append(("error_class", outcome.error.failure))
     if outcome.reason:
         found.append(("reason", outcome.reason))
-    return [*found, *_identity(outcome), *_numbers(outcome)]
+    found += [*_identity(outcome), *_numbers(outcome)]
+    return [(name, visible(text)) for name, text in found]
 
 
 def _summary(outcome: Outcome) -> str:

@@ -11,6 +11,7 @@ from perfgate.campaign.resume import (
     observed_of,
     resuming_call,
 )
+from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.measured_text import (
     MEANING,
@@ -62,14 +63,9 @@ def summary(
         lines += _verdict(record)
     late = not_for_time(records)
     others = [one for one in records if one["record"] == "skipped" and one not in late]
-    return "\n".join(
-        [
-            *lines,
-            *_listed("Not run for lack of time", _reasons(late)),
-            *_listed("Not run", _reasons(others)),
-            *_groups(records),
-        ]
-    )
+    lines += _listed("Not run for lack of time", _reasons(late))
+    lines += _listed("Not run", _reasons(others))
+    return visible("\n".join([*lines, *_groups(records)]))
 
 
 def _head(

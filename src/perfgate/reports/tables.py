@@ -16,6 +16,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from perfgate.core.redaction import visible
+
 Row = Sequence[str]
 
 _WIDTH = 100_000  # of the console that draws: a table is as wide as its cells
@@ -57,7 +59,7 @@ def _drawn(columns: Row, rows: Sequence[Row], right: Collection[int], *, ruled: 
     for place, column in enumerate(columns):
         drawn.add_column(column, justify="right" if place in right else "left", no_wrap=True)
     for row in rows:
-        drawn.add_row(*(cell for _, cell in zip(columns, row, strict=True)))
+        drawn.add_row(*(visible(cell) for _, cell in zip(columns, row, strict=True)))
     out = io.StringIO()
     console = Console(
         file=out, width=_WIDTH, color_system=None, markup=False, emoji=False, highlight=False
@@ -137,7 +139,7 @@ def markdown_table(columns: Row, rows: Sequence[Row], *, right: Collection[int] 
     """The lines of a table in Markdown; arguments as of `text_table`."""
     rule = "".join("--:|" if place in right else "---|" for place in range(len(columns)))
     heading, *lines = (
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        "| " + " | ".join(visible(cell).replace("|", "\\|") for cell in row) + " |"
         for row in (columns, *rows)
     )
     return [heading, f"|{rule}", *lines]

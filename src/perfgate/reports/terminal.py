@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import judgements_of
+from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
 from perfgate.reports.outcome_text import brief, resolution, resumed
@@ -31,14 +32,15 @@ def terminal_lines(
     verdicts = [line for line in records if line["record"] == "verdict"]
     skipped = [line for line in records if line["record"] == "skipped"]
     for line in verdicts:
-        yield _verdict(line)
+        text, good = _verdict(line)
+        yield visible(text), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         rest.append(f"exit status {status.value}: {meaning(status, ends)}")
     for text in rest:
-        yield text, False
+        yield visible(text), False
 
 
 def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:

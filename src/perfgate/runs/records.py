@@ -30,7 +30,8 @@ from perfgate.core.durable_files import (
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
-from perfgate.core.redaction import mask_arguments, mask_environment
+from perfgate.core.recorded_environment import recorded
+from perfgate.core.redaction import mask_arguments
 from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,
@@ -57,7 +58,6 @@ _NO_LOCKS = (
     "its file system has no locks (flock(2)), as some NFS mounts: choose a folder on another one "
     "with --run-dir"
 )
-_RELEVANT = ("PERFGATE_", "CUDA_", "NVIDIA_", "SLURM_", "HF_", "TRTLLM_", "OMP_", "CI", "GITHUB_")
 
 
 def now() -> str:
@@ -338,11 +338,10 @@ def _free_name(folder: Path) -> Path:
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
     """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith(_RELEVANT)}
     return {
         "started": now(),
         "arguments": mask_arguments(arguments),
-        "environment": mask_environment(environment),
+        "environment": recorded(os.environ),
         "machine": to_plain(machine),
         "git": git_state(root),
         "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},

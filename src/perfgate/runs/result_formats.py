@@ -23,7 +23,7 @@ from perfgate.clients.report_lines import Line, last_line
 from perfgate.clients.report_log import report_lines, telling_lines
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.failures import FAILURES, TELLING, diagnose_numbered
+from perfgate.core.failures import FAILURES, TELLING, diagnose_log
 from perfgate.core.input_files import open_input
 from perfgate.core.measurement import Json, Measurement
 from perfgate.evaluators import lm_eval_tables, trtllm_gpqa
@@ -217,7 +217,7 @@ def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
     """The error, or the cause that the same log shows for a report that is missing or cut."""
     if isinstance(error, _NoReport) or error.failure == "truncated_output":
         file.seek(0)
-        cause = diagnose_numbered(telling_lines(file, TELLING))
+        cause = diagnose_log(telling_lines(file, TELLING))
         if cause is not None and cause.failure != "unknown":
             return Parsed(
                 failure=cause.failure,

@@ -464,3 +464,27 @@ def test_the_programs_mark_holds_that_of_the_launch_around_it(start: Start, monk
     job = start("sleep", "600")
     assert psutil.Process(job.pid).environ()[MARK] == f"outer/{job.mark}"
     assert psutil.Process(job.pid) in marked("outer")
+
+
+def test_raw_logs_and_files_with_secrets_are_for_their_owner_alone(tmp_path: Path) -> None:
+    files = {"plain.yaml": "a: 1", "secret.yaml": "api_key: abc"}
+    command = Command(("/bin/echo", "x"), files=files, stdout="result.txt")
+    with LocalLauncher().start(command, tmp_path, "job") as job:
+        job.wait(total_s=20)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {
+        "job.sh": 0o755,
+        "job.err": 0o600,
+        "result.txt": 0o600,
+        "plain.yaml": 0o644,
+        "secret.yaml": 0o600,
+    }
+
+
+def test_the_last_lines_of_a_program_are_redacted(tmp_path: Path) -> None:
+    words = 'echo "got $MY_TOKEN"; printf "\\033]0;owned\\007\\n" >&2'
+    command = Command(("/bin/sh", "-c", words), env={"MY_TOKEN": "opaque-token"})
+    with LocalLauncher().start(command, tmp_path, "job") as job:
+        job.wait(total_s=20)
+        assert job.tail() == ("got ***", "\\x1b]0;owned\\x07")
+    assert "opaque-token" in job.stdout.read_text()

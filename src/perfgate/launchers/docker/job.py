@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from perfgate.core import raw_log
 from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.docker.calls import call, not_started, remove
 from perfgate.launchers.local.job import LocalJob
@@ -20,6 +20,8 @@ SIGNAL_BASE = 128  # docker's status for a program that signal N ended is 128 + 
 HIGHEST_SIGNAL = 64
 DAEMON_FAILED = 125  # also where it went away, and may have left the program running
 LOOK_S = 10.0
+
+_TAIL = 64 * 1024  # bytes of a log that are searched for what Docker itself says
 
 
 class DockerJob(OuterJob):
@@ -48,7 +50,7 @@ class DockerJob(OuterJob):
         ended = self._outer.poll()
         if ended is None:
             return ""
-        return not_started(ended.status, raw_log.end_of(self.stderr, raw_log.LONGEST_LINE))
+        return not_started(ended.status, end_of(self.stderr, _TAIL))
 
     def poll(self) -> Exit | None:
         if self._exit is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from perfgate.clients import datasets
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
+from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine
 from perfgate.evaluators import trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
@@ -173,4 +174,4 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
 
 
 def _line(value: object) -> str:
-    return " ".join(str(value).split())
+    return redact(" ".join(str(value).split()))

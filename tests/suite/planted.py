@@ -1,0 +1,202 @@
+"""Secrets of many kinds, where they are planted, and where they are looked for.
+
+All are made up here from pieces, so that no scanner of repositories takes one for real.
+"""
+
+import base64
+import stat
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+Place = Literal["environment", "scenario", "site", "option", "log"]
+
+_RAW = (".out", ".err", ".txt")  # of logs, and of what programs print as a result
+_KEY = "\n".join(f"{n:02d}{'Kx9w' * 15}Q=" for n in range(4))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A secret.
+
+    Attributes:
+        kind: what it is.
+        secret: what must be found nowhere.
+        place: where it is planted.
+        text: what is planted there: the value of a variable, an option, a line of a log.
+        name: of the variable.
+    """
+
+    kind: str
+    secret: str
+    place: Place
+    text: str = "{}"
+    name: str = ""
+
+    @property
+    def planted(self) -> str:
+        return self.text.replace("{}", self.secret)
+
+
+def _hex(seed: str, length: int = 40) -> str:
+    return (base64.b16encode(seed.encode()).decode().lower() * 9)[:length]
+
+
+SECRETS = (
+    Planted("Hugging Face token", "hf_" + "QwErTy12" * 4 + "Ab", "environment", name="HF_TOKEN"),
+    Planted("GitHub PAT by name", _hex("pat"), "environment", name="GITHUB_PAT"),
+    Planted(
+        "JSON Web Token",
+        f"eyJ{_hex('head')}.eyJ{_hex('body')}.{_hex('tail')}",
+        "environment",
+        name="CI_JOB_JWT",
+    ),
+    Planted("cookie", "sid-" + _hex("cookie"), "environment", name="SESSION_COOKIE"),
+    Planted(
+        "password of a hub",
+        "hubpass-" + _hex("hub", 12),
+        "environment",
+        "https://bot:{}@hub.example/api",
+        name="HF_ENDPOINT",
+    ),
+    Planted(
+        "password of a proxy",
+        "proxypass-" + _hex("proxy", 12),
+        "environment",
+        "http://me:{}@proxy.example:3128",
+        name="https_proxy",
+    ),
+    Planted("API key by name", _hex("wandb"), "environment", name="WANDB_API_KEY"),
+    Planted("passphrase", "correct horse " + _hex("gpg", 8), "environment", name="GPG_PASSPHRASE"),
+    Planted("database password", "pg-" + _hex("pg", 16), "environment", name="MYSQL_PWD"),
+    Planted(
+        "call of a program",
+        "llm-" + _hex("call", 20),
+        "environment",
+        "/usr/bin/env LM_API_KEY={} lm_eval",
+        name="PERFGATE_PROGRAM_LM_EVAL",
+    ),
+    Planted("token of a scenario", "svc-" + _hex("svc", 24), "scenario", name="SERVICE_TOKEN"),
+    Planted(
+        "signature of S3",
+        _hex("amz", 64),
+        "scenario",
+        "https://s3.example/m?X-Amz-Credential=abc&X-Amz-Signature={}",
+        name="MODEL_SOURCE",
+    ),
+    Planted("site option", "site-" + _hex("site", 24), "site", "--env=REGISTRY_PASSWORD={}"),
+    Planted("option", "-x" + _hex("option", 24), "option", "--api-key\n{}"),
+    Planted("password of -u", "upw-" + _hex("user", 12), "option", "-u\nme:{}"),
+    Planted("password in an address", "S3cr3t@w0rd", "log", "GET https://user:{}@hub failed"),
+    Planted("GitHub", "github_pat_" + "11ABCDEFG0" * 5, "log"),
+    Planted("GitHub App", "ghs_" + "a1B2c3D4" * 5, "log", "clone {}: denied"),
+    Planted("NVIDIA", "nvapi-" + "Zz-9_" * 12, "log"),
+    Planted("AWS", "AKIA" + "Q7ZZ" * 4, "log", "id {}."),
+    Planted("GitLab", "glpat-" + "x9_Yz" * 4, "log"),
+    Planted("Slack", "xoxb-" + "123456789012-" * 2 + "AbCdEf", "log"),
+    Planted("OpenAI", "sk-" + "proj-" + "T3st" * 10, "log"),
+    Planted("Google", "AIza" + "Sy_D-" * 7, "log"),
+    Planted("Azure signature", "aB%2Fc" * 8, "log", "https://b.example/c?sv=1&se=2099&sig={}&sp=r"),
+    Planted("bearer", "opaque." + _hex("bearer", 30), "log", "Authorization: Bearer {}"),
+    Planted("bearer alone", _hex("alone", 30), "log", "sent with Bearer {} in it"),
+    Planted("cookie header", _hex("sess", 20), "log", "Cookie: lang=en; session={}"),
+    Planted("password in JSON", "pw with blanks 7", "log", '{"user": "me", "password": "{}"}'),
+    Planted("option of a log", _hex("opt", 18), "log", "args: ['--api-key', '{}', '--port', '1']"),
+    Planted(
+        "private key",
+        _KEY.splitlines()[2],
+        "log",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY}\n-----END RSA PRIVATE KEY-----",
+    ),
+)
+
+
+def variables(place: Place) -> dict[str, str]:
+    """The variables that are planted there."""
+    return {one.name: one.planted for one in SECRETS if one.place == place}
+
+
+def lines_of(place: Place) -> list[str]:
+    """The texts that are planted there."""
+    return [one.planted for one in SECRETS if one.place == place]
+
+
+def hostile_log(environment: Mapping[str, str]) -> bytes:
+    """A log whose last five lines have a secret of each kind, and what terminals obey.
+
+    A program that knows the variables writes their values, too, as they are and in base64.
+    """
+    known = [*environment.values()]
+    known.append(base64.b64encode(environment["GITHUB_PAT"].encode()).decode())
+    texts = [*lines_of("log"), *known, "\x1b]0;owned\x07\x1b[2J\x00\u202egnp.\u2066", "[/bold]"]
+    whole = [text for text in texts if "\n" in text or "Cookie" in text]
+    rest = [text for text in texts if text not in whole and "Authorization" not in text]
+    alone = [text for text in texts if "Authorization" in text]
+    lines = [*whole, *alone, *(" ; ".join(rest[place::3]) for place in range(3))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def leaks(folder: Path, output: str, unread: frozenset[Path]) -> list[str]:
+    """Where secrets are found: below the folder, but in raw logs that others cannot read.
+
+    Args:
+        folder: what a session wrote.
+        output: what it printed.
+        unread: files that the test planted the secrets in.
+    """
+    found = [f"{one.kind}: output" for one in SECRETS if one.secret in output]
+    for path in (path for path in folder.rglob("*") if path.is_file() and path not in unread):
+        content = path.read_bytes().decode(errors="replace")
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if path.suffix in _RAW and "evidence" not in path.name and mode == 0o600:
+            continue
+        found += [f"{one.kind}: {path}" for one in SECRETS if one.secret in content]
+    return found
+
+
+class CommandLines:
+    """All command lines of this machine while the block runs, searched for secrets."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+        self.looked_at = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._end.is_set():
+            for words in _command_lines():
+                self.looked_at += 1
+                # An option of a program is on that program's own command line.
+                self.found |= {
+                    f"{one.kind}: {words}"
+                    for one in SECRETS
+                    if one.secret in words and one.place != "option"
+                }
+            time.sleep(0.02)
+
+
+def _command_lines() -> Iterator[str]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                yield (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:  # it has ended
+                continue
