@@ -20,6 +20,7 @@ MOST_SEARCHED = 128 * 1024 * 1024  # bytes of a log that are searched: half of t
 _BLOCK = 1024 * 1024
 _STEP = 64 * 1024  # of reading from the end
 _MOST_FROM_END = 4 * 1024 * 1024
+_REDACTED = 4 * LONGEST_SHOWN  # bytes of a line that are redacted, to show fewer of them
 _CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
 
 
@@ -115,8 +116,11 @@ def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
             step = min(_STEP, begin)
             begin = file.seek(begin - step)
             read = file.read(step) + read
-    found = [line.decode(errors="replace") for line in read.splitlines()]
-    return found[-count:], begin == 0 or len(found) > count
+    found = read.splitlines()
+    is_whole = begin == 0 or len(found) > count
+    if not is_whole and len(found) == 1:  # its end tells more
+        found = [found[0][-_REDACTED:]]
+    return [line[:_REDACTED].decode(errors="replace") for line in found[-count:]], is_whole
 
 
 def _line_ends(text: bytes) -> int:
