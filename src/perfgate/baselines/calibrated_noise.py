@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.baselines.noise_spread import Spread, spread
+from perfgate.baselines.store_lock import alone_in
 from perfgate.baselines.stored_json import check_place, read_stored
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
@@ -129,10 +130,11 @@ def noise_file(scenario: Scenario) -> Path:
 
 
 def save(calibrated: Calibrated, path: Path) -> None:
-    """Write a calibration."""
+    """Write a calibration; `path` is as `noise_file` gives it."""
     plain = to_plain(calibrated)
     del plain["file"]
-    write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
+    with alone_in(path.parents[2]):
+        write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
 
 
 def read(path: Path) -> Calibrated:

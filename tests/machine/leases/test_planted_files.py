@@ -39,7 +39,6 @@ def test_a_session_passes_over(pool: GpuPool, start, locks: Path, kind: str) -> 
         with busy as caught, lease(pool, 7, wait_s=0.2):
             pass
         assert "queued before" not in caught.value.message
-    folder.close()
     with lease(pool, 7, wait_s=30):
         pass
     with lease(pool, 8, whole=True, wait_s=30):
@@ -119,7 +118,6 @@ def test_a_folder_put_in_its_place_is_not_used(locks: Path) -> None:
     locks.symlink_to(treasure)
     with folder.file("gpu-1.lock") as file:
         assert file.try_lock()
-    folder.close()
     assert list(treasure.iterdir()) == []
     with pytest.raises(OSError, match="Not a directory"):
         LockFolder(locks)
@@ -140,7 +138,7 @@ def test_a_folder_in_which_everybody_deletes_everything_is_refused(locks: Path) 
         open_folder({"PERFGATE_LEASES": str(locks)})
     assert caught.value.hint == f"have its owner or root set it: chmod +t {locks}"
     locks.chmod(0o1777)
-    open_folder({"PERFGATE_LEASES": str(locks)}).close()
+    assert open_folder({"PERFGATE_LEASES": str(locks)}).path == locks
 
 
 @only_root

@@ -13,6 +13,7 @@ import os
 import stat
 import time
 import uuid
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,8 +22,8 @@ import psutil
 
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import InputError
+from perfgate.core.lock_owners import who_locks
 from perfgate.core.ownership import user_name
-from perfgate.machine.leases.lock_owners import who_locks
 
 SETTING = "PERFGATE_LEASES"
 # The same for every user, so neither TMPDIR nor whether /run/lock happens to be writable counts.
@@ -38,10 +39,10 @@ _AT_ONCE_S = 0.005  # between two tries for the guard, which is held for about a
 class LockFile:
     """An open file that can be locked, with a text for messages."""
 
-    def __init__(self, folder: int, path: Path, *, make: bool = True) -> None:
-        self.path = path
-        self._folder = folder
-        self.descriptor = _open(folder, path.name, make=make)
+    def __init__(self, folder: "LockFolder", name: str, *, make: bool = True) -> None:
+        self.path = folder.path / name
+        self._folder = folder  # which stays open as long as this is in use
+        self.descriptor = _open(folder.descriptor, name, make=make)
 
     def try_lock(self, *, shared: bool = False) -> bool:
         """Lock it now, or not at all. False also if the file was deleted meanwhile.
@@ -88,7 +89,7 @@ class LockFile:
     def is_in_the_folder(self) -> bool:
         """Whether the name still means this file; a cleaner of old files may have deleted it."""
         try:
-            there = os.lstat(self.path.name, dir_fd=self._folder)
+            there = os.lstat(self.path.name, dir_fd=self._folder.descriptor)
         except FileNotFoundError:
             return False
         here = os.fstat(self.descriptor)
@@ -97,22 +98,24 @@ class LockFile:
     def delete(self) -> None:
         """Take its name out of the folder."""
         with suppress(FileNotFoundError):
-            os.unlink(self.path.name, dir_fd=self._folder)
+            os.unlink(self.path.name, dir_fd=self._folder.descriptor)
 
 
 class LockFolder:
-    """The folder, open; made by `open_folder`, closed by who opened it.
+    """The folder, open; made by `open_folder`, closed when nobody uses it any more.
 
     Attributes:
         path: its path, for messages.
+        descriptor: the open folder.
         note: what a person should know of it; empty: nothing.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._descriptor = os.open(path, flags)
-        seen = os.fstat(self._descriptor)
+        self.descriptor = os.open(path, flags)
+        weakref.finalize(self, os.close, self.descriptor)
+        seen = os.fstat(self.descriptor)
         self.is_for_all = bool(seen.st_mode & stat.S_IWOTH)
         self.is_sticky = bool(seen.st_mode & stat.S_ISVTX)
         is_anothers = self.is_for_all and seen.st_uid not in (0, os.geteuid())
@@ -122,10 +125,6 @@ class LockFolder:
             if is_anothers
             else ""
         )
-
-    def close(self) -> None:
-        """Close it; files that were opened in it stay open and locked."""
-        os.close(self._descriptor)
 
     @contextmanager
     def file(self, name: str) -> Iterator[LockFile]:
@@ -146,7 +145,7 @@ class LockFolder:
         path = self.path / name
         try:
             with disk_errors_named(path):
-                return LockFile(self._descriptor, path)
+                return LockFile(self, name)
         except OSError as error:
             raise self._in_the_way(name, error) from error
 
@@ -154,7 +153,7 @@ class LockFolder:
     def existing(self, name: str) -> Iterator[LockFile | None]:
         """The lock file `name`; None: it is gone, or whatever it is, no session made it."""
         try:
-            file = LockFile(self._descriptor, self.path / name, make=False)
+            file = LockFile(self, name, make=False)
         except OSError:
             yield None
             return
@@ -166,7 +165,7 @@ class LockFolder:
     def _in_the_way(self, name: str, error: OSError) -> InputError:
         why = f"{name} cannot be opened: {error.strerror}"
         try:
-            seen = os.lstat(name, dir_fd=self._descriptor)
+            seen = os.lstat(name, dir_fd=self.descriptor)
         except OSError:
             return _unusable(self.path, why)
         return _unusable(
@@ -204,13 +203,13 @@ class LockFolder:
 
     def names(self, prefix: str) -> list[str]:
         """Names of the lock files that begin with `prefix`, sorted."""
-        names = os.listdir(self._descriptor)  # noqa: PTH208 - by the descriptor
+        names = os.listdir(self.descriptor)  # noqa: PTH208 - by the descriptor
         return sorted(name for name in names if name.startswith(prefix))
 
     def delete(self, name: str) -> None:
         """Delete a file, if this user may."""
         with suppress(OSError):
-            os.unlink(name, dir_fd=self._descriptor)
+            os.unlink(name, dir_fd=self.descriptor)
 
     def is_held(self, name: str) -> tuple[bool, str]:
         """Whether somebody holds the lock `name` alone, and its text if so. Only when guarded."""
@@ -257,7 +256,6 @@ def open_folder(environ: Mapping[str, str]) -> LockFolder:
     except OSError as error:
         raise _unusable(path, f"it cannot be opened: {error.strerror}") from error
     if folder.is_for_all and not folder.is_sticky:
-        folder.close()
         raise _unusable(
             path,
             "everybody may delete others' locks in it: it has no sticky bit",

@@ -7,7 +7,7 @@ waits in a circle; and who asks for much is not passed by those who ask for litt
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -128,9 +128,9 @@ class GpuPool:
         request = request_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
         refuse_a_second()
         watched = () if made_up else self.gpus
-        with closing(open_folder(self.environ)) as folder:
-            waiting = _Waiting(folder, request, watched, owner, wait_s, tell)
-            acquired, notes = waiting.until_granted()
+        folder = open_folder(self.environ)
+        waiting = _Waiting(folder, request, watched, owner, wait_s, tell)
+        acquired, notes = waiting.until_granted()
         try:
             with holding(acquired.locks):
                 yield Lease(
