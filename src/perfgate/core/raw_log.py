@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from perfgate.core.redaction import redacted_lines
-from perfgate.core.untrusted_files import created_regular, open_regular
+from perfgate.core.untrusted_files import UntrustedFile, open_regular
 
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR  # the mode of a raw log
 LONGEST_LINE = 64 * 1024  # bytes of a line that are looked at
@@ -24,17 +24,14 @@ _REDACTED = 4 * LONGEST_SHOWN  # bytes of a line that are redacted, to show fewe
 _CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
 
 
-def create(log: Path) -> None:
-    """Make the empty log of a program, for its owner alone."""
-    os.close(created_regular(log, PRIVATE))
-
-
 def tail(log: Path, count: int) -> tuple[str, ...]:
     """The last `count` lines of the log, redacted; none if it cannot be read."""
     if not log.is_file():
         return ()
     try:
         found, is_whole = _from_end(log, count + _CONTEXT)
+    except UntrustedFile as error:  # the program put another file in its place
+        return (str(error).partition("\n")[0],)
     except OSError:
         return ()
     if not is_whole:  # a secret may be cut there, which nothing would recognise
