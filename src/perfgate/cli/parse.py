@@ -8,8 +8,7 @@ import argparse
 from pathlib import Path
 
 from perfgate.cli.output import print_json
-from perfgate.core.errors import InputError
-from perfgate.runs.result_formats import parse
+from perfgate.runs.result_formats import parse_file
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -24,8 +23,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    contents = [_read(file) for file in arguments.file]
-    found = [parse(content, arguments.client) for content in contents]
+    found = [parse_file(file, arguments.client) for file in arguments.file]
     shown = [result.plain() for result in found]
     if len(shown) == 1:
         print_json(shown[0])
@@ -33,15 +31,3 @@ def _run(arguments: argparse.Namespace) -> int:
         files = map(str, arguments.file)
         print_json([{"file": file, **one} for file, one in zip(files, shown, strict=True)])
     return 0 if all(result.measurement for result in found) else 1
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(
-            "the file cannot be read",
-            file=file,
-            found=error.strerror or str(error),
-            expected="a result or a log",
-        ) from error

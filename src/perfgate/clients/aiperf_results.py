@@ -6,13 +6,16 @@ Written for schema 1.x (0.13.0 writes 1.4); the metrics' formulas are those of
 
 import math
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import with_asked
-from perfgate.clients.logs import decoded
+from perfgate.clients.logs import left
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.raw_log import lines_with
+from perfgate.core.redaction import redact
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 RESULT = "profile_export_aiperf.json"
@@ -111,7 +114,12 @@ class Summary:
 
     def count(self, tag: str, kind: str, *, statistic: str = "avg", default: float) -> float:
         """A number that may be zero, and that AIPerf leaves out when there is none."""
-        return self._number(tag, statistic, kind) if tag in self.fields else default
+        if tag not in self.fields:
+            return default
+        found = self._number(tag, statistic, kind)
+        if not math.isfinite(found):
+            raise RunError("incomplete", f"{tag} is {found}", evidence=self.error_lines())
+        return found
 
     def _number(self, tag: str, statistic: str, kind: str) -> float:
         metric = self.fields.get(tag)
@@ -147,7 +155,7 @@ class Summary:
 def _read(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
-    fields = decoded(path.read_bytes(), path.name, (str(path),))
+    fields = left(path, (str(path),))
     if not isinstance(fields, dict):
         raise RunError("no_metrics", f"{path.name} holds no JSON object")
     schema = str(fields.get("schema_version"))
@@ -162,10 +170,8 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _log_errors(path: Path) -> tuple[str, ...]:
     log = path.parent / "logs" / "aiperf.log"
-    if not log.is_file():
-        return ()
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return tuple(line.strip()[:300] for line in lines if " - ERROR - " in line)[:3]
+    errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
+    return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
 
 
 def require_complete(summary: Summary, point: LoadPoint) -> None:

@@ -1,24 +1,47 @@
 """What a finished program left in its folder: logs, JSON files, and why there are no results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from perfgate.clients.report_lines import Line
+from perfgate.clients.report_log import report_lines
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
+from perfgate.core.untrusted_files import FileTooLarge, open_regular, read_regular
 
 
-def logged(folder: Path, name: str) -> Iterator[str]:
-    """What a program printed, standard output first.
+def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line, ...]]:
+    """The lines of what a program printed that a report can stand in, standard output first.
 
     Args:
         folder: where it ran.
         name: what its logs are called, e.g. ``benchmark``.
+        words: what a report has, see `report_lines`.
     """
-    for path in (folder / f"{name}.out", folder / f"{name}.err"):
-        if path.is_file():
-            yield path.read_text(encoding="utf-8", errors="replace")
+    for path in (folder.resolve() / f"{name}.out", folder.resolve() / f"{name}.err"):
+        with suppress(FileNotFoundError), open_regular(path) as log:
+            yield report_lines(log, words)
+
+
+def left(path: Path, evidence: tuple[str, ...] = ()) -> Any:
+    """The JSON document in a file that a program left.
+
+    Args:
+        path: the file, in the folder where the program ran.
+        evidence: what else to show where it is cut.
+
+    Raises:
+        RunError: see `decoded`.
+        UntrustedFile: it is no regular file.
+    """
+    try:
+        content = read_regular(path.parent.resolve() / path.name, json_text.LARGEST_DOCUMENT)
+    except FileTooLarge as error:
+        raise RunError("no_metrics", str(error)) from error
+    return decoded(content, path.name, evidence)
 
 
 def no_report(program: str, folder: Path, name: str) -> RunError:

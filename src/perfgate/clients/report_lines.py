@@ -25,13 +25,13 @@ _PREFIX = re.compile(
     )""",
     re.VERBOSE,
 )
-_LABELLED = re.compile(r"(?P<label>[^\s:][^:]*?)\s*:(?P<value>.*)")
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
-_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
+_LONGEST_NUMBER = 300  # characters
 _SHOWN = 300  # characters of a line that are shown as evidence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """One line of a file.
 
@@ -52,22 +52,29 @@ class Line:
 
     def labelled(self) -> tuple[str, str] | None:
         """Label and value of ``label: value``; None for any other line."""
-        found = _LABELLED.fullmatch(self.text)
-        return (found["label"], found["value"].strip()) if found else None
+        label, colon, value = self.text.partition(":")
+        return (label.rstrip(), value.strip()) if colon and label.strip() else None
 
 
-def lines_of(content: str) -> tuple[Line, ...]:
-    """The lines of a file; a progress bar that was written over counts as its last state."""
+def lines_of(content: str, first: int = 1) -> tuple[Line, ...]:
+    """The lines of a text; a progress bar that was written over counts as its last state.
+
+    Args:
+        content: the text.
+        first: the number of its first line.
+    """
     return tuple(
-        Line(number, raw, _cleaned(raw)) for number, raw in enumerate(content.split("\n"), start=1)
+        Line(number, raw, _cleaned(raw))
+        for number, raw in enumerate(content.split("\n"), start=first)
     )
 
 
 def _cleaned(raw: str) -> str:
     text = _ESCAPE.sub("", raw).rstrip("\r\n").rpartition("\r")[2]
-    while found := _PREFIX.match(text):
-        text = text[found.end() :]
-    return text.strip()
+    begin = 0
+    while found := _PREFIX.match(text, begin):
+        begin = found.end()
+    return text[begin:].strip()
 
 
 def number(value: str) -> float | None:
@@ -76,6 +83,8 @@ def number(value: str) -> float | None:
     Thousands separators, exponents and a percent sign (which is dropped, not divided by) are known.
     """
     text = value.strip().removesuffix("%").strip()
+    if len(text) > _LONGEST_NUMBER:
+        return None
     if _GROUPED.fullmatch(text):
         text = text.replace(",", "")
     return float(text) if _NUMBER.fullmatch(text) else None

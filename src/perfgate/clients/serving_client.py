@@ -4,8 +4,7 @@ from pathlib import Path
 
 from perfgate.clients import datasets, serving_report, serving_text
 from perfgate.clients.base import Target, with_asked
-from perfgate.clients.logs import decoded, logged, no_report
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import left, logged, no_report
 from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
@@ -83,12 +82,11 @@ def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Me
 def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:
     path = folder / result_name(point)
     if path.is_file():
-        fields = decoded(path.read_bytes(), path.name)
+        fields = left(path)
         if not serving_report.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is not a result of {client}")
         return serving_report.parse(fields, streaming=workload.streaming)
-    for log in logged(folder, "client"):
-        lines = lines_of(log)
+    for lines in logged(folder, "client", serving_text.WORDS):
         if serving_text.is_report(lines):
             return serving_text.parse(lines, streaming=workload.streaming)
     raise no_report(client, folder, "client")

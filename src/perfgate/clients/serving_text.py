@@ -22,6 +22,7 @@ _CLOSING = re.compile(r"={40,}")
 _FAILED = re.compile(r"Total failed requests:\s*(?P<count>\d+)")
 _MARKED_AS_FAILED = "!FAILED REQUESTS!"
 # The programs print all their arguments at their start, as Python shows a namespace.
+WORDS = ("serving benchmark result", "namespace(", "failed requests")
 _ARGUMENT = re.compile(r"\b(?P<name>num_prompts|non_streaming|no_stream)=(?P<value>\w+)")
 _TWO_DIGITS = 0.005  # half a unit of the last printed digit
 

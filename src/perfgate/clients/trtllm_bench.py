@@ -7,8 +7,7 @@ from pathlib import Path
 
 from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
 from perfgate.clients.base import Offline, client, with_asked
-from perfgate.clients.logs import decoded, logged, no_report
-from perfgate.clients.report_lines import lines_of
+from perfgate.clients.logs import left, logged, no_report
 from perfgate.clients.trtllm_bench_asked import require_asked
 from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
 from perfgate.core.errors import InputError, RunError
@@ -67,12 +66,11 @@ class TrtllmBench(Offline):
 def _report(folder: Path) -> BenchReport:
     path = folder / REPORT
     if path.is_file():
-        fields = decoded(path.read_bytes(), path.name)
+        fields = left(path)
         if not trtllm_bench_json.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
         return trtllm_bench_json.parse(fields)
-    for log in logged(folder, "benchmark"):
-        lines = lines_of(log)
+    for lines in logged(folder, "benchmark", trtllm_bench_text.WORDS):
         if trtllm_bench_text.is_report(lines):
             return trtllm_bench_text.parse(lines)
     raise no_report(CLIENT, folder, "benchmark")

@@ -27,6 +27,7 @@ from perfgate.core.measurement import Json
 OVERVIEW = "PERFORMANCE OVERVIEW"
 DATASET = "DATASET DETAILS"
 _OPENING = ("ENGINE DETAILS", "PYTORCH BACKEND", "REQUEST DETAILS", "WORLD + RUNTIME INFORMATION")
+WORDS = tuple(title.lower() for title in (*_OPENING, OVERVIEW))
 _TITLE = re.compile(r"= (?P<title>[A-Z][A-Z+ ]*[A-Z])(?: \((?P<mode>[^)]*)\))?")
 _RULE = re.compile(r"={20,}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.clients.base import Offline, client
 from perfgate.clients.logs import logged, no_report
-from perfgate.clients.report_lines import Line, lines_of
+from perfgate.clients.report_lines import Line
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -22,6 +22,7 @@ from perfgate.engines.tensorrt_llm import examples
 from perfgate.scenarios.scenario import Measurable, Scenario, Smoke
 
 CLIENT = "trtllm-quickstart"
+WORDS = ("generated text",)
 _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _ANSWER = re.compile(
     rf"(?:\[\d+\]\s*)*Prompt: (?P<prompt>{_STRING}), Generated text: (?P<answer>{_STRING})"
@@ -57,8 +58,7 @@ class TrtllmQuickstart(Offline):
         """See `Offline.parse`; there is nothing to measure, only answers to be there."""
         if not isinstance(what, Smoke):
             raise TypeError(f"{self.name} answers no {type(what).__name__}")
-        for log in logged(folder, "benchmark"):
-            lines = lines_of(log)
+        for lines in logged(folder, "benchmark", WORDS):
             if is_report(lines):
                 return parse(lines, what.prompts)
         raise no_report(CLIENT, folder, "benchmark")

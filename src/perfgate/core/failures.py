@@ -5,9 +5,10 @@ The classes are in `perfgate.core.failure_classes`, what their lines look like i
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from perfgate.core.failure_classes import FAILURES, Failure
@@ -15,9 +16,19 @@ from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS,
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 
-__all__ = ["FAILURES", "Diagnosis", "Failure", "classify", "classify_logs", "diagnose"]
+__all__ = [
+    "FAILURES",
+    "TELLING",
+    "Diagnosis",
+    "Failure",
+    "classify",
+    "classify_logs",
+    "diagnose",
+    "diagnose_log",
+]
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
+_MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
 
 # What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
 # py_executor_creator.py); the longer name stands before the one it begins with.
@@ -39,7 +50,8 @@ _DETAILS = tuple(
         r"Free GPU memory before component creation attempt \(GiB\): ",
     )
 )
-_WORDS_OF_DETAILS = ("component could not be created", "gpu memory")  # in lower case
+# In lower case: the words of the lines that tell anything.
+TELLING = (*TELLING_WORDS, "component could not be created", "gpu memory")
 _HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -115,6 +127,26 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
     return _diagnosed(iter(enumerate(lines, start=1)))
 
 
+def diagnose_log(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
+    """As `diagnose`, of the numbered lines of a log of any size; of some only `TELLING` ones.
+
+    Where those are very many, as in a log that tells of the KV cache all the time, the first and
+    the last are looked at: a program fails as it starts, or ends with what it failed of.
+    """
+    telling = (one for one in numbered if _has_telling_word(one[1]))
+    return _diagnosed(_first_and_last(telling))
+
+
+def _has_telling_word(line: str) -> bool:
+    lowered = line.lower()
+    return any(word in lowered for word in TELLING)
+
+
+def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from islice(lines, _MOST_TELLING)
+    yield from deque(lines, maxlen=_MOST_TELLING)
+
+
 def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     lesser: dict[Rank, _Sign] = {}
     for number, line in numbered:
@@ -145,9 +177,8 @@ def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
     """
-    words = (*TELLING_WORDS, *_WORDS_OF_DETAILS)
-    lines = chain.from_iterable(lines_with(log, words) for log in logs)
-    return _class_of(_diagnosed(lines), otherwise)
+    lines = chain.from_iterable(lines_with(log, TELLING) for log in logs)
+    return _class_of(diagnose_log(lines), otherwise)
 
 
 def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:

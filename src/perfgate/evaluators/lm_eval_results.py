@@ -2,20 +2,23 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
-from perfgate.clients.logs import decoded
+from perfgate.clients.logs import decoded, left
 from perfgate.core import raw_log
 from perfgate.core.errors import RunError
+from perfgate.core.json_text import LARGEST_LINE
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.core.redaction import redact
+from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
 # What ends an evaluation → (failure class, next step). The log of a dead server can run to a
 # thousand lines and end in "Session is closed", so the first line that matches is the cause.
+_MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
 _CAUSES = (
     (
         re.compile(r"Tasks? not found|No tasks specified", re.IGNORECASE),
@@ -38,6 +41,16 @@ _CAUSES = (
         "look at the server's last log lines",
     ),
 )
+# In lower case: words without one of which no line is a cause.
+_WORDS: tuple[str, ...] = (
+    "not found",
+    "no tasks",
+    "status code: 404",
+    "does not exist",
+    "refused",
+    "connect call",
+)
+_WORDS += ("serverdisconnected", "connection reset", "clientpayload")
 
 
 def diagnose(log: Iterable[str]) -> RunError | None:
@@ -61,10 +74,11 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
         RunError: they are missing, cut, incomplete, or the score is not that of the answers.
     """
     file = _only(folder, "results_*.json")
-    report = _object(decoded(file.read_bytes(), file.name), "the results file")
+    report = _object(left(file), "the results file")
     scores = _scores(report, task)
-    samples = _samples(_only(folder, f"samples_{task.task}_*.jsonl"))
+    sample_file = _only(folder, f"samples_{task.task}_*.jsonl")
     count = _require_asked(report, task)
+    samples = _samples(sample_file, {metric for metric, _ in scores}, count * len(scores))
     metrics, answers = {}, {}
     facts: dict[str, Json] = {
         "evaluator": "lm_eval",
@@ -94,21 +108,28 @@ def _only(folder: Path, pattern: str) -> Path:
         names = tuple(str(path.relative_to(folder)) for path in found)
         raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
     for log in sorted(folder.glob("*.err")):
-        cause = diagnose(raw_log.lines(log))
+        cause = diagnose(line for _, line in raw_log.lines_with(log, _WORDS))
         if cause is not None:
             raise cause
     raise RunError("no_metrics", f"lm_eval left no {pattern}")
 
 
-def _samples(path: Path) -> list[dict[str, Any]]:
-    content = path.read_bytes()
-    if not content.endswith(b"\n"):
-        raise RunError("truncated_output", f"{path.name} is truncated within a line")
-    lines = {
-        f"{path.name} line {number}": line
-        for number, line in enumerate(content.splitlines(), start=1)
-    }
-    return [_object(decoded(line, name), name) for name, line in lines.items()]
+def _samples(path: Path, metrics: Collection[str], most: int) -> list[dict[str, Any]]:
+    """What is used of each sample; prompts and answers would fill the memory."""
+    used = {"filter", "filtered_resps", "doc_hash", "target_hash", *metrics}
+    samples: list[dict[str, Any]] = []
+    with open_regular(path.parent.resolve() / path.name) as file:
+        while line := file.readline(LARGEST_LINE + 1):
+            name = f"{path.name} line {len(samples) + 1}"
+            if len(line) <= LARGEST_LINE and not line.endswith(b"\n"):
+                raise RunError("truncated_output", f"{path.name} is truncated within a line")
+            if len(samples) == most:
+                raise RunError("incomplete", f"{path.name} has more than {most} answers")
+            sample = _object(decoded(line, name, limit=LARGEST_LINE), name)
+            samples.append({key: value for key, value in sample.items() if key in used})
+    if not samples:
+        raise RunError("truncated_output", f"{path.name} is empty")
+    return samples
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:
@@ -145,7 +166,7 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
     """How many questions were asked, once all that the report shows is as it should be."""
     counts = _object(_object(report.get("n-samples"), "n-samples").get(task.task), "n-samples")
     done, size = counts.get("effective"), counts.get("original")
-    if not isinstance(done, int) or not isinstance(size, int) or done < 1:
+    if not isinstance(done, int) or not isinstance(size, int) or not 1 <= done <= _MOST_QUESTIONS:
         raise RunError("no_metrics", f"n-samples of {task.task} is {counts}")
     asked = size if task.limit is None else min(task.limit, size)
     if done != asked:

@@ -15,6 +15,7 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name, is_accuracy
 
 _COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
+WORDS = ("n-shot",)
 
 
 def is_table(lines: Sequence[Line]) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
-from perfgate.clients.report_lines import Line, lines_of, positive
+from perfgate.clients.report_lines import Line, number, positive
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
@@ -29,7 +29,9 @@ TASK = "gpqa_diamond"
 METRIC = accuracy_name(TASK, "accuracy", "none")
 _ACCURACY = re.compile(r"Average accuracy:\s*(?P<value>.*)")
 _FINISHED = re.compile(r"Finished in (?P<seconds>[\d.]+) seconds")
-_DONE = re.compile(r"Processing requests:.*?\|\s*(?P<done>\d+)/(?P<all>\d+) \[")
+_BAR = "Processing requests:"
+_DONE = re.compile(r"\|\s*(?P<done>\d{1,9})/(?P<all>\d{1,9}) \[")
+WORDS = ("average accuracy:", _BAR.lower())
 
 
 @evaluator(EVALUATOR)
@@ -66,8 +68,7 @@ class TrtllmGpqa(Offline):
         """See `Offline.parse`."""
         if not isinstance(what, AccuracyTask):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        logs = [lines_of(log) for log in logged(folder, "benchmark")]
-        lines = tuple(line for log in logs for line in log)
+        lines = tuple(line for log in logged(folder, "benchmark", WORDS) for line in log)
         if not is_report(lines):
             raise no_report(EVALUATOR, folder, "benchmark")
         return parse(lines, what.limit or datasets.GPQA_QUESTIONS)
@@ -103,13 +104,17 @@ def parse(lines: tuple[Line, ...], asked: int = datasets.GPQA_QUESTIONS) -> Meas
         "stderr:accuracy:none": math.sqrt(score * (1 - score) / questions),
     }
     seconds = next((m["seconds"] for ln in lines if (m := _FINISHED.fullmatch(ln.text))), None)
-    facts |= {} if seconds is None else {"duration_s": float(seconds)}
+    facts |= {} if seconds is None else {"duration_s": number(seconds)}
     return Measurement({METRIC: score}, facts)
 
 
 def _questions(lines: tuple[Line, ...], asked: int) -> int:
     """How many questions were answered: all, unless the last state of the bar says otherwise."""
-    bars = [(match, line) for line in lines if (match := _DONE.search(line.text))]
+    bars = [
+        (match, line)
+        for line in lines
+        if (match := _DONE.search(line.text.rpartition(_BAR)[2])) and _BAR in line.text
+    ]
     if not bars:
         return asked
     bar, line = bars[-1]

@@ -3,10 +3,12 @@
 Every program that a scenario can call has one entry here, in the order in which they are tried.
 """
 
-import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from perfgate.clients import (
     aiperf_file,
@@ -16,9 +18,13 @@ from perfgate.clients import (
     trtllm_bench_text,
     trtllm_quickstart,
 )
-from perfgate.clients.report_lines import Line, last_line, lines_of
+from perfgate.clients.logs import decoded
+from perfgate.clients.report_lines import Line, last_line
+from perfgate.clients.report_log import report_lines, telling_lines
+from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.failures import FAILURES, diagnose
+from perfgate.core.failures import FAILURES, TELLING, diagnose_log
+from perfgate.core.input_files import open_input
 from perfgate.core.measurement import Json, Measurement
 from perfgate.evaluators import lm_eval_tables, trtllm_gpqa
 
@@ -105,13 +111,44 @@ _FORMATS: dict[str, _Format] = {
     "trtllm-quickstart": _Format(trtllm_quickstart.is_report, trtllm_quickstart.parse),
 }
 CLIENTS = tuple(_FORMATS)
+_WORDS = (
+    *trtllm_bench_text.WORDS,
+    *serving_text.WORDS,
+    *lm_eval_tables.WORDS,
+    *trtllm_gpqa.WORDS,
+    *trtllm_quickstart.WORDS,
+)
+_OPENING = 4096  # bytes in which a JSON document begins
 
 
 def parse(content: str, client: str | None = None) -> Parsed:
-    """Read one file.
+    """Read a file's text; see `parse_log`."""
+    return parse_log(BytesIO(content.encode(errors="replace")), client)
+
+
+def parse_file(path: Path, client: str | None = None) -> Parsed:
+    """Read a file that a person names; see `parse_log`.
+
+    Raises:
+        InputError: it cannot be read, is no regular file, or there is no such program.
+    """
+    try:
+        with open_input(path) as file:
+            return parse_log(file, client)
+    except OSError as error:
+        raise InputError(
+            "the file cannot be read",
+            file=path,
+            found=error.strerror or str(error),
+            expected="a result or a log",
+        ) from error
+
+
+def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
+    """Read one file, a log as a stream.
 
     Args:
-        content: its text.
+        file: a result or a log, text or JSON.
         client: the program that it comes from; None: found out.
 
     Raises:
@@ -124,23 +161,26 @@ def parse(content: str, client: str | None = None) -> Parsed:
             found=client,
             expected="one of " + ", ".join(_FORMATS),
         )
-    lines = lines_of(content)
+    lines: Lines = ()
     try:
-        name, measured = _measured(content, lines, client)
+        lines = report_lines(file, _WORDS)
+        name, measured = _measured(file, lines, client)
     except RunError as error:
-        return _failed(error, lines)
+        return _failed(error, file, lines)
     return Parsed(replace(measured, facts={"client": name, **measured.facts}))
 
 
-def _measured(content: str, lines: Lines, client: str | None) -> tuple[str, Measurement]:
+def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Measurement]:
     name = client or _client_of_text(lines)
     if name is not None:
         one = _FORMATS[name]
         if one.known_text and one.read_text and one.known_text(lines):
             return name, one.read_text(lines)
-    text = content.lstrip("\ufeff \t\r\n")
-    if text.startswith("{"):
-        return _from_json(_decoded(text, lines), client)
+    file.seek(0)
+    if file.read(_OPENING).removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
+        file.seek(0)
+        content = file.read(json_text.LARGEST_DOCUMENT + 1)
+        return _from_json(decoded(content, "the file", last_line(lines)), client)
     if client is None:
         raise _NoReport("unknown", "no report of a known program", evidence=last_line(lines))
     raise _NoReport("no_metrics", f"no report of {client}", evidence=last_line(lines))
@@ -162,16 +202,6 @@ def _client_of_json(fields: Fields) -> str | None:
     return None
 
 
-def _decoded(text: str, lines: Lines) -> Fields:
-    try:
-        fields: Fields = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RunError(
-            "truncated_output", f"not complete JSON: {error}", evidence=last_line(lines)
-        ) from error
-    return fields
-
-
 def _from_json(fields: Fields, client: str | None) -> tuple[str, Measurement]:
     name = client or _client_of_json(fields) or ""
     one = _FORMATS.get(name)
@@ -183,10 +213,11 @@ def _from_json(fields: Fields, client: str | None) -> tuple[str, Measurement]:
     )
 
 
-def _failed(error: RunError, lines: Lines) -> Parsed:
+def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
     """The error, or the cause that the same log shows for a report that is missing or cut."""
     if isinstance(error, _NoReport) or error.failure == "truncated_output":
-        cause = diagnose(line.raw for line in lines)
+        file.seek(0)
+        cause = diagnose_log(telling_lines(file, TELLING))
         if cause is not None and cause.failure != "unknown":
             return Parsed(
                 failure=cause.failure,

@@ -46,7 +46,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     words = joined(given)
     if words != given:
         raise SystemExit(pytest.main(words, early_config.invocation_params.plugins))
-    return (yield)
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        # Of `tempfile`, for what pytest captures; it would end Python in 1, which is a regression.
+        raise pytest.UsageError(f"{error.strerror}; free space there, or set TMPDIR") from error
 
 
 def _require_own_settings(config: pytest.Config) -> None:

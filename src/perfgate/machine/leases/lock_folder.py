@@ -45,12 +45,20 @@ class LockFile:
         self.descriptor = _open(folder.descriptor, name, make=make)
 
     def try_lock(self, *, shared: bool = False) -> bool:
-        """Lock it now, or not at all. False also if the file was deleted meanwhile."""
+        """Lock it now, or not at all. False also if the file was deleted meanwhile.
+
+        Raises:
+            InputError: its file system has no locks.
+        """
         how = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
             fcntl.flock(self.descriptor, how | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            raise _unusable(
+                self.path.parent, f"{self.path.name} cannot be locked: {error.strerror}"
+            ) from error
         if self.is_in_the_folder():
             return True
         self.unlock()

@@ -12,7 +12,7 @@ from perfgate.clients.aiperf_results import RESULT as AIPERF_RESULT
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.runs.result_formats import parse
+from perfgate.runs.result_formats import parse_file
 from perfgate.verdicts.comparison.comparability import agreed, told_facts
 from perfgate.verdicts.comparison.sides import Measured, Side
 
@@ -88,11 +88,7 @@ def read_results(path: Path, files: Sequence[Path]) -> Side:
 
 
 def _parsed(file: Path, *, alone: bool) -> Measurement:
-    try:
-        content = file.read_bytes().decode("utf-8", errors="replace")
-    except OSError as error:
-        raise InputError("the file cannot be read", file=file, found=error.strerror) from error
-    parsed = parse(content)
+    parsed = parse_file(file)
     if parsed.measurement is not None and parsed.measurement.metrics:
         return parsed.measurement
     place, text = parsed.evidence or (None, "")

@@ -1,0 +1,106 @@
+"""Logs that may hold a report: the lines around it, however large the log is.
+
+A log of a server run has gigabytes, a report in it a few kilobytes. A log is read in blocks, and a
+block is only split into lines where one of the words stands that a report has, which each
+report's parser names in its ``WORDS``.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from perfgate.clients.report_lines import Line, lines_of
+from perfgate.core.errors import RunError
+from perfgate.core.raw_log import LONGEST_LINE, MOST_SEARCHED
+
+BLOCK = 2**20  # bytes: no report is longer
+MOST_BLOCKS = 32  # that are split into lines
+LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
+
+
+def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
+    """The lines that are not blank of the blocks with one of the words, those beside, and the last.
+
+    A log of one block, as most are, is there with all that it says.
+
+    Args:
+        log: from where its lines are counted.
+        words: in lower case.
+
+    Raises:
+        RunError: ``no_metrics``, the words stand all over a large log, or it is larger than any.
+    """
+    found: list[Line] = []
+    kept = 0
+    before: tuple[int, bytes] | None = None  # the block before, unless it is kept
+    is_beside = False
+    for number, block in _blocks(log):
+        is_telling = _has_one(block, words)
+        if is_telling or is_beside:
+            if is_telling and before is not None:
+                found += _lines(*before)
+                kept += 1
+            found += _lines(number, block)
+            kept += 1
+            before = None
+        else:
+            before = (number, block)
+        is_beside = is_telling
+        if kept > MOST_BLOCKS:
+            raise RunError(
+                "no_metrics",
+                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log",
+                hint="keep one report per file",
+            )
+    if before is not None:
+        found += _lines(*before)
+    return tuple(found)
+
+
+def telling_lines(log: BinaryIO, words: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The lines that have one of the words, with their numbers, one after another.
+
+    Of a log of more than `MOST_SEARCHED` bytes the middle is left out.
+    """
+    sought = [word.encode() for word in words]
+    size, position = log.seek(0, os.SEEK_END), 0
+    log.seek(0)
+    for first, block in _blocks(log):
+        at_ends = min(position, size - position) <= MOST_SEARCHED // 2
+        position += len(block)
+        lowered = block.lower() if at_ends else b""
+        there = [word for word in sought if word in lowered]
+        for number, line in enumerate(block.split(b"\n") if there else (), start=first):
+            if any(word in line.lower() for word in there):
+                yield number, line[-LONGEST_LINE:].decode("utf-8", errors="replace")
+
+
+def _has_one(block: bytes, words: Sequence[str]) -> bool:
+    lowered = block.lower()
+    return any(word.encode() in lowered for word in words)
+
+
+def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines, each with the number of its first line, from 1 on."""
+    number, begun, size = 1, b"", 0
+    following = log.read(BLOCK)
+    while block := following:
+        following = log.read(BLOCK)
+        size += len(block)
+        if size > LARGEST_LOG:
+            raise RunError("no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
+        end = block.rfind(b"\n") + 1 if following else len(block)
+        if end:
+            whole = begun + block[:end]
+            yield number, whole
+            number += whole.count(b"\n")
+            begun = block[end:]
+        else:
+            begun = (begun + block)[-LONGEST_LINE:]
+
+
+def _lines(number: int, block: bytes) -> list[Line]:
+    content = "\n".join(
+        line[-LONGEST_LINE:].decode("utf-8", errors="replace") for line in block.split(b"\n")
+    )
+    return [line for line in lines_of(content, number) if line.raw]
