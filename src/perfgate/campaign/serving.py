@@ -4,6 +4,7 @@ Starts nothing itself (launchers do) and reads no results (clients and evaluator
 """
 
 import json
+import shutil
 import signal
 import socket
 import time
@@ -19,6 +20,7 @@ from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
 
 _POLL_S = 0.1
+_ROOM_FOR_A_LINE = 4096  # bytes: file systems give room by pages
 _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
@@ -170,6 +172,8 @@ def run_to_end(
         how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
     failure, evidence = classify(_log_lines(job), otherwise=otherwise)
+    if not evidence and shutil.disk_usage(job.folder).free < _ROOM_FOR_A_LINE:
+        failure, how = "disk_full", f"{how}, and {job.folder} has no room for what it wrote"
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 
 
