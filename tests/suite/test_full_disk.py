@@ -57,7 +57,7 @@ class Ended:
         """What happened is told, and nothing of Python's or pytest's inside but a program's log."""
         assert message in self.output, self.output
         own = [line for line in self.output.splitlines() if not line.startswith("  | ")]
-        for inside in ("Traceback", "INTERNALERROR", "OSError", "internal error"):
+        for inside in ("Traceback", "INTERNALERROR", "OSError", "internal error", "exception"):
             assert not [line for line in own if inside in line], self.output
 
 
