@@ -55,7 +55,7 @@ def read_input(path: Path, limit: int, what: str = "file") -> bytes:
     """
     with closing(open_input(path)) as file:
         size = os.fstat(file.fileno()).st_size
-        content = file.read(limit + 1) if 0 < size <= limit else b""
+        content = file.read(size + 1) if 0 < size <= limit else b""
         if max(size, len(content)) > limit:
             raise FileTooLarge(
                 f"too large for a {what}",
