@@ -37,7 +37,7 @@ def measurement(
 
 def run(path: Path, lines: Sequence[Mapping[str, Any]], failed: Sequence[str] = ()) -> Path:
     """A run folder with these measurements, and a verdict ERROR for each failed probe."""
-    folder = RunFolder.create(path, {"started": "2026-11-20T08:00:00+00:00"})
+    folder = RunFolder.create(path, {"started": "2026-11-20T08:00:00+00:00", "synthetic": False})
     for number, line in enumerate(lines):
         # No two runs begin at one moment.
         folder.record("measurement", {**line, "started": f"{line['started']} {path.name} {number}"})

@@ -79,7 +79,8 @@ class Life:
 
     def _write(self, build: EngineBuild, values: list[float], judgements: list[Judgement]) -> Path:
         day = next(_DAYS)
-        run = RunFolder.create(self.runs / f"run-{day}", {"started": f"2026-11-{day % 30 + 1:02d}"})
+        facts = {"started": f"2026-11-{day % 30 + 1:02d}", "synthetic": False}
+        run = RunFolder.create(self.runs / f"run-{day}", facts)
         for number, value in enumerate(values, start=1):
             run.record("measurement", _line(build, number, value, day))
         verdict = worst(one.verdict for one in judgements) if judgements else Verdict.NO_BASELINE

@@ -17,7 +17,7 @@ COMMIT = "abc123"
 
 @pytest.fixture
 def run(suite_root: Path) -> Iterator[RunFolder]:
-    folder = RunFolder.create(suite_root / "runs" / "one", {"started": now()})
+    folder = RunFolder.create(suite_root / "runs" / "one", {"started": now(), "synthetic": False})
     yield folder
     folder.close()
 
@@ -260,7 +260,7 @@ def test_what_a_machine_compares_with_itself_stays_on_the_machine(run: RunFolder
 class TestSeveralRuns:
     @pytest.fixture
     def second(self, run: RunFolder) -> Iterator[RunFolder]:
-        folder = RunFolder.create(run.path.parent / "two", {"started": now()})
+        folder = RunFolder.create(run.path.parent / "two", {"started": now(), "synthetic": False})
         yield folder
         folder.close()
 
@@ -352,3 +352,53 @@ class TestSeveralRuns:
         with pytest.raises(InputError, match="is in two runs, and would count twice") as caught:
             record_candidates([run.path, second.path])
         assert caught.value.found == f"{run.path}, {second.path}"
+
+
+class TestEditedRuns:
+    """A run that was edited is never a candidate, nor is a rehearsal that no longer says so."""
+
+    def test_a_word_changed_in_the_records(self, run: RunFolder) -> None:
+        measure(run, synthetic=True)
+        judge(run, verdict=Verdict.PASS)
+        records = run.path / "records.jsonl"
+        changed = records.read_text().replace('"synthetic": true', '"synthetic": false')
+        records.write_text(changed)
+        with pytest.raises(InputError, match=r"records\.jsonl:1: the checksum is not that"):
+            record_candidates([run.path])
+        assert candidate_store().list() == []
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"arguments": ["pytest", "--rehearse"], "synthetic": False},
+            {"arguments": ["pytest", "--rehearse-fault=oom"], "synthetic": False},
+            {"rehearse_fault": "oom", "synthetic": False},
+            {"arguments": ["pytest"]},
+            {"synthetic": "no"},
+        ],
+    )
+    def test_facts_that_do_not_agree_on_who_made_the_numbers(
+        self, suite_root: Path, facts: dict[str, object]
+    ) -> None:
+        run = RunFolder.create(suite_root / "runs" / "two", {"started": now(), **facts})
+        measure(run)
+        judge(run, verdict=Verdict.PASS)
+        run.close()
+        with pytest.raises(InputError, match="does not agree with itself"):
+            record_candidates([run.path])
+        assert candidate_store().list() == []
+
+    def test_the_folder_of_the_stand_ins_tells_too(self, run: RunFolder) -> None:
+        measure(run)
+        judge(run, verdict=Verdict.PASS)
+        (run.path / "rehearsal").mkdir()
+        with pytest.raises(InputError, match="beside the folder rehearsal"):
+            record_candidates([run.path])
+
+    def test_a_run_whose_records_have_no_checksums(self, run: RunFolder) -> None:
+        measure(run)
+        judge(run, verdict=Verdict.PASS)
+        file = run.path / "run.json"
+        file.write_text(file.read_text().replace('version": 3', 'version": 2'))
+        with pytest.raises(InputError, match="the run's records have no checksums"):
+            record_candidates([run.path])

@@ -78,6 +78,18 @@ def test_a_claim_of_a_finished_group_keeps_its_verdict_though_the_other_side_is_
     assert numbers(standing(lines)) == [1]
 
 
+def test_a_verdict_of_a_session_before_says_when_that_recorded_it() -> None:
+    lines = [
+        line("verdict", 1, scenario="a", test="t-a", at="first", resumed_from="forged"),
+        line("verdict", 2, scenario="b", test="t-b", at="first"),
+        resumed(["b"], ["t-a"]),
+        line("verdict", 3, scenario="b", test="t-b", at="second"),
+    ]
+    found = {one["n"]: one.get("resumed_from") for one in standing(lines) if one["n"]}
+    assert found == {1: "first", 3: None}
+    assert lines[0]["resumed_from"] == "forged"
+
+
 def test_each_resumption_supersedes_the_ones_before() -> None:
     lines = [
         line("measurement", 1, scenario="a"),
@@ -141,7 +153,7 @@ SUBJECT = outcome().probe
 
 
 def of_a_run() -> list[dict[str, Any]]:
-    """A run of two scenarios, one of them finished."""
+    """A run of two scenarios, one of them finished, which was recorded at "first"."""
     measured = {"facts": {}, "answers": {}, "metrics": {"output_throughput": 5.0}}
     common = {"scenario": SCENARIO.id, "probe": C4, "role": "new", **measured}
     return [
@@ -150,7 +162,7 @@ def of_a_run() -> list[dict[str, Any]]:
         line("measurement", **common, disturbed=["heat"]),
         line("measurement", **common),
         line("measurement", **{**common, "metrics": {"output_throughput": 6.0}}),
-        recorded(),
+        {**recorded(), "at": "first"},
         line("group", scenario=SCENARIO.id, tests=["t"]),
         line("measurement", **{**common, "scenario": "other"}),
         {**recorded(), "test": "other", "name": "other-c1"},
@@ -166,6 +178,7 @@ def test_a_finished_group_keeps_its_verdicts_and_the_starts_that_they_rest_on() 
     assert found is not None
     assert found.verdict == Verdict.REGRESSION
     assert [one.metrics["output_throughput"] for one in found.measurements] == [5.0, 6.0]
+    assert found.resumed_from == "first"
 
 
 def test_what_has_no_recorded_verdict_is_run() -> None:

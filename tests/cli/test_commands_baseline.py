@@ -34,7 +34,7 @@ def stores(suite_root: Path) -> dict[str, Path]:
 @pytest.fixture
 def run(suite_root: Path) -> Path:
     """A run with one scenario that passed in full, and one that did not."""
-    folder = RunFolder.create(suite_root / "runs" / "one", {})
+    folder = RunFolder.create(suite_root / "runs" / "one", {"synthetic": False})
     ends = (("small-serve", "c1", Verdict.PASS), ("noisy-serve", "c4", Verdict.INCONCLUSIVE))
     for scenario, probe, verdict in ends:
         line = {

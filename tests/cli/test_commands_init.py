@@ -96,7 +96,7 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
     main(["init", str(tmp_path / "gate")])
     pytest_here = tmp_path / "bin" / "pytest"
     pytest_here.parent.mkdir()
-    pytest_here.write_text('#!/bin/sh\npwd; printf "%s\\n" "$@"; exit 10\n')
+    pytest_here.write_text('#!/bin/sh\npwd; echo "$PERFGATE_ROOT"; printf "%s\\n" "$@"; exit 10\n')
     pytest_here.chmod(0o755)
     done = subprocess.run(
         [tmp_path / "gate" / "ci" / "nightly.sh", "b200 and throughput", "--launcher", "slurm"],
@@ -107,8 +107,8 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 10
-    where, *words = done.stdout.splitlines()
-    assert where == str(tmp_path / "gate")
+    where, named, *words = done.stdout.splitlines()
+    assert where == named == str(tmp_path / "gate")
     assert words[:3] == ["-m", "b200 and throughput", "--gate"]
     assert words[3] == "--run-dir"
     assert words[5:] == ["--launcher", "slurm"]

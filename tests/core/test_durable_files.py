@@ -1,7 +1,9 @@
 import errno
+import fcntl
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -11,8 +13,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from power_cut import Disk, steps_of
 
-from perfgate.core.durable_files import append_line, read_json, read_lines, write_json, write_text
+from perfgate.core.durable_files import (
+    append_line,
+    is_unwritable,
+    read_json,
+    read_lines,
+    write_json,
+    write_text,
+)
 from perfgate.core.errors import InputError, RunError
 
 JSON = st.recursive(
@@ -54,6 +64,12 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    with Disk(tmp_path, monkeypatch) as disk:
+        yield disk
+
+
 class TestWriting:
     def test_makes_folders_and_leaves_nothing_but_the_file(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b" / "file.txt"
@@ -62,9 +78,17 @@ class TestWriting:
         assert path.read_text() == "two\n"
         assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
 
-    def test_others_may_read_the_file(self, tmp_path: Path) -> None:
-        write_text(tmp_path / "file.txt", "one")
-        assert (tmp_path / "file.txt").stat().st_mode & 0o777 == 0o644
+    @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+    def test_the_umask_says_who_may_read(self, tmp_path: Path, umask: int) -> None:
+        before = os.umask(umask)
+        try:
+            write_text(tmp_path / "folder" / "file.txt", "one")
+            append_line(tmp_path / "folder" / "lines.jsonl", {"a": 1})
+        finally:
+            os.umask(before)
+        files = {one: one.stat().st_mode & 0o777 for one in (tmp_path / "folder").iterdir()}
+        assert set(files.values()) == {0o666 & ~umask}
+        assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o777 & ~umask
 
     @pytest.mark.parametrize("step", ["fsync", "replace"])
     def test_a_failure_leaves_the_old_content(
@@ -77,7 +101,7 @@ class TestWriting:
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(os, step, fail)
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(RunError, match=r"unwritable: cannot write .*: Input/output error"):
             write_text(path, "new")
         monkeypatch.undo()
         assert path.read_text() == "old"
@@ -108,29 +132,54 @@ class TestWriting:
         assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
 
     @pytest.mark.parametrize(
-        ("number", "error"),
+        ("number", "failure"),
         [
-            (errno.ENOSPC, RunError),
-            (errno.EDQUOT, RunError),
-            (errno.EFBIG, OSError),
-            (errno.EROFS, OSError),
+            (errno.ENOSPC, "disk_full"),
+            (errno.EDQUOT, "disk_full"),
+            (errno.EFBIG, "unwritable"),
+            (errno.EROFS, "unwritable"),
+            (errno.EACCES, "unwritable"),
+            (errno.EIO, "unwritable"),
         ],
     )
-    def test_only_a_full_disk_is_a_failure_of_the_run(
-        self,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        number: int,
-        error: type[Exception],
+    def test_what_keeps_it_from_being_written_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, failure: str
     ) -> None:
         def fail(_: int) -> None:
             raise OSError(number, os.strerror(number))
 
         monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(error):
-            write_text(tmp_path / "file.txt", "new")
-        with pytest.raises(error):
+        for write in (write_text, append_line):
+            path = tmp_path / write.__name__
+            with pytest.raises(RunError) as caught:
+                write(path, "new" if write is write_text else {"a": 1})
+            assert caught.value.failure == failure
+            assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
+            assert is_unwritable(caught.value)
+
+    def test_a_read_only_disk_is_told(self, tiny_disk: Path) -> None:
+        write_text(tiny_disk / "file.txt", "old")
+        subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+        for write in (
+            lambda: write_text(tiny_disk / "file.txt", "new"),
+            lambda: write_text(tiny_disk / "new" / "file.txt", "new"),
+            lambda: append_line(tiny_disk / "lines.jsonl", {"a": 1}),
+        ):
+            with pytest.raises(RunError, match=r"unwritable: .*Read-only file system"):
+                write()
+        assert (tiny_disk / "file.txt").read_text() == "old"
+        assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
+
+    def test_a_file_system_without_locks_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def no_locks(*_: object) -> None:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+        monkeypatch.setattr(fcntl, "flock", no_locks)
+        with pytest.raises(RunError, match=r"cannot write .*lines\.jsonl: No locks available"):
             append_line(tmp_path / "lines.jsonl", {"a": 1})
+        assert read_lines(tmp_path / "lines.jsonl") == []
 
     def test_json_is_sorted_one_key_a_line(self, tmp_path: Path) -> None:
         write_json(tmp_path / "a.json", {"b": 1, "a": ["×"]})
@@ -215,7 +264,7 @@ class TestAppending:
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(RunError, match="Input/output error"):
             append_line(path, {"a": 2})
         assert path.read_text() == '{"a": 1}\n'
 
@@ -223,6 +272,94 @@ class TestAppending:
         with pytest.raises(ValueError, match="not JSON compliant"):
             append_line(tmp_path / "lines.jsonl", {"a": float("nan")})
         assert not (tmp_path / "lines.jsonl").exists()
+
+
+class TestPowerCut:
+    """After a power cut at any moment there is the old content or the new; at last the new."""
+
+    def test_a_file_that_is_replaced(self, tmp_path: Path, disk: Disk) -> None:
+        path = tmp_path / "file.txt"
+        write_text(path, "old")
+        disk.settle()
+        disk.watch(path)
+        write_text(path, "new")
+        assert disk.seen(path) == {b"old", b"new"}
+        assert disk.possible(path) == {b"new"}
+
+    def test_a_new_file_in_new_folders(self, tmp_path: Path, disk: Disk) -> None:
+        path = tmp_path / "a" / "b" / "file.txt"
+        disk.watch(path)
+        write_text(path, "new")
+        assert disk.seen(path) == {None, b"new"}
+        assert disk.possible(path) == {b"new"}
+
+    def test_lines(self, tmp_path: Path, disk: Disk) -> None:
+        path = tmp_path / "lines.jsonl"
+        disk.watch(path)
+        append_line(path, {"a": 1})
+        assert disk.possible(path) == {b'{"a": 1}\n'}
+        append_line(path, {"a": 2})
+        assert disk.possible(path) == {b'{"a": 1}\n{"a": 2}\n'}
+        found = []
+        for content in disk.seen(path) - {None}:
+            (tmp_path / "left.jsonl").write_bytes(content or b"")
+            found.append([line["a"] for line in read_lines(tmp_path / "left.jsonl")])
+        assert sorted(found) == [[], [], [1], [1], [1, 2]]
+
+    @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+    def test_a_file_system_that_cannot_sync_folders_will_do(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        real = os.fsync
+
+        def fsync(descriptor: int) -> None:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(number, os.strerror(number))
+            real(descriptor)
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        write_text(tmp_path / "a" / "file.txt", "new")
+        append_line(tmp_path / "lines.jsonl", {"a": 1})
+        assert (tmp_path / "a" / "file.txt").read_text() == "new"
+
+    def test_a_folder_that_may_not_be_read_will_do(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = os.open
+
+        def opened(path: Path, flags: int, *mode: int) -> int:
+            if flags & os.O_DIRECTORY:
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return real(path, flags, *mode)
+
+        monkeypatch.setattr(os, "open", opened)
+        write_text(tmp_path / "file.txt", "new")
+        assert (tmp_path / "file.txt").read_text() == "new"
+
+
+class TestKilled:
+    """Ended by SIGKILL before each of its system calls: the old content is there, or the new."""
+
+    def test_a_file_that_is_written(self, tmp_path: Path) -> None:
+        work = "write_text(folder / 'new' / 'file.txt', 'new')"
+        prepared = "(folder / 'new').mkdir(); (folder / 'new' / 'file.txt').write_text('old')"
+        left = steps_of(tmp_path, work, prepared)
+        found = [(folder / "new" / "file.txt").read_text() for folder in left]
+        assert found == sorted(found, reverse=True)
+        assert set(found) == {"old", "new"}
+        for folder in left:
+            write_text(folder / "new" / "file.txt", "later")
+            assert (folder / "new" / "file.txt").read_text() == "later"
+
+    def test_a_line_that_is_appended(self, tmp_path: Path) -> None:
+        work = "append_line(folder / 'lines.jsonl', {'n': 2})"
+        left = steps_of(tmp_path, work, "append_line(folder / 'lines.jsonl', {'n': 1})")
+        found = [[line["n"] for line in read_lines(one / "lines.jsonl")] for one in left]
+        assert found == sorted(found)
+        assert found[-1] == [1, 2]
+        for folder, before in zip(left, found, strict=True):
+            append_line(folder / "lines.jsonl", {"n": 3})
+            assert [one["n"] for one in read_lines(folder / "lines.jsonl")] == [*before, 3]
 
 
 class TestReading:

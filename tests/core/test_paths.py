@@ -1,8 +1,12 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from building import baseline
 
+from perfgate.baselines import suite_store
+from perfgate.baselines.waivers.file import load_waivers
 from perfgate.core import paths
 from perfgate.core.errors import InputError
 from perfgate.core.paths import (
@@ -12,8 +16,12 @@ from perfgate.core.paths import (
     repository,
     scenario_folders,
 )
+from perfgate.evaluators.lm_eval_tasks import folder_of
+from perfgate.launchers.site import load_site
 
 CHECKOUT = Path(__file__).parents[2]
+NOBODY = 65534
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
 @pytest.fixture(autouse=True)
@@ -177,3 +185,152 @@ def test_a_pyproject_that_is_no_file_is_not_ours(
     os.mkfifo(tmp_path / "inside" / "pyproject.toml")
     monkeypatch.chdir(gate(tmp_path) / "inside")
     assert repository() == tmp_path
+
+
+class TestAnothersFolder:
+    """What was found is believed where nobody else could have written it; what was named, is."""
+
+    def refused(self, call: Callable[[], object] = repository) -> InputError:
+        with pytest.raises(InputError, match="could be another user's") as caught:
+            call()
+        assert "export PERFGATE_ROOT=" in str(caught.value.hint)
+        return caught.value
+
+    @pytest.mark.parametrize("what", [".", "pyproject.toml"])
+    def test_a_repository_above_that_all_may_write_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    ) -> None:
+        (gate(tmp_path / "gate") / "below").mkdir()
+        (tmp_path / "gate" / what).chmod(0o777)
+        monkeypatch.chdir(tmp_path / "gate" / "below")
+        assert self.refused().file == tmp_path / "gate"
+
+    @only_root
+    @pytest.mark.parametrize("what", [".", "pyproject.toml"])
+    def test_a_repository_above_of_another_user(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    ) -> None:
+        (gate(tmp_path / "gate") / "below").mkdir()
+        os.chown(tmp_path / "gate" / what, NOBODY, NOBODY)
+        monkeypatch.chdir(tmp_path / "gate" / "below")
+        for looks in (repository, scenario_folders, baselines_folder, machine_store):
+            assert "uid 65534" in str(self.refused(looks).found)
+
+    def test_it_is_believed_by_its_name(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        root = gate(tmp_path / "gate")
+        (root / "own").mkdir()
+        (root / "own" / "one.yaml").touch(0o666)
+        root.chmod(0o777)
+        monkeypatch.chdir(root)
+        monkeypatch.setenv("PERFGATE_ROOT", ".")
+        assert repository() == root
+        assert scenario_folders() == (CHECKOUT / "scenarios", root / "own")
+        assert baselines_folder() == root / "baselines"
+        assert machine_store() == root / ".perfgate"
+
+    def test_another_project_of_anybody_is_passed_over(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outer = gate(tmp_path)
+        (outer / "other").mkdir()
+        (outer / "other" / "pyproject.toml").write_text("[project]\n")
+        (outer / "other").chmod(0o777)
+        monkeypatch.chdir(outer / "other")
+        assert repository() == outer
+
+    @pytest.mark.parametrize("kind", ["fifo", "folder", "device", "[" * 100_000, "\xff" * 9])
+    def test_whatever_is_met_on_the_way_up(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        """A pipe that nobody writes to would be waited for until somebody does."""
+        outer = gate(tmp_path)
+        (outer / "a").mkdir()
+        met = outer / "a" / "pyproject.toml"
+        if kind == "fifo":
+            os.mkfifo(met)
+        elif kind == "folder":
+            met.mkdir()
+        elif kind == "device":
+            met.symlink_to("/dev/zero")
+        else:
+            met.write_text(kind, encoding="latin-1")
+        monkeypatch.chdir(outer / "a")
+        assert repository() == outer
+
+    def test_a_scenario_that_all_may_write_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own = gate(tmp_path) / "own" / "b200"
+        own.mkdir(parents=True)
+        (own / "one.yaml").touch()
+        monkeypatch.chdir(tmp_path)
+        assert tmp_path / "own" in scenario_folders()
+        (own / "one.yaml").chmod(0o666)
+        assert self.refused(scenario_folders).file == own / "one.yaml"
+        monkeypatch.setenv("PERFGATE_SCENARIOS", str(tmp_path / "own"))
+        assert scenario_folders() == (tmp_path / "own",)
+
+    def test_the_parts_of_a_repository(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(gate(tmp_path))
+        for name, used in (
+            ("baselines", baselines_folder),
+            (".perfgate", machine_store),
+            ("waivers.yaml", load_waivers),
+            ("site.yaml", load_site),
+            ("fixtures/lm_eval_tasks/mine", lambda: folder_of("mine")),
+        ):
+            used()
+            (tmp_path / name).mkdir(parents=True)
+            (tmp_path / name).chmod(0o777)
+            assert self.refused(used).file == tmp_path / name
+            (tmp_path / name).rmdir()
+
+    @pytest.mark.parametrize("mode", [0o777, 0o1777])
+    def test_a_working_directory_that_all_may_write_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+    ) -> None:
+        """Nothing is there and nothing is refused; but a store could be replaced by another's."""
+        installed = tmp_path / "lib" / "perfgate"
+        (installed / "packaged").mkdir(parents=True)
+        monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
+        here = tmp_path / "here"
+        here.mkdir()
+        here.chmod(mode)
+        monkeypatch.chdir(here)
+        assert load_waivers() == ()
+        if mode == 0o1777:
+            assert machine_store() == here / ".perfgate"
+        else:
+            assert self.refused(machine_store).file == here
+        (here / "scenarios").mkdir()
+        (here / "scenarios").chmod(0o777)
+        assert self.refused(scenario_folders).file == here / "scenarios"
+
+    def test_a_baseline_that_all_may_write_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(gate(tmp_path))
+        store = suite_store()
+        file = store.save(baseline())
+        assert store.of_scenario("cpu", "small-serve")
+        file.parent.chmod(0o777)
+        self.refused(lambda: store.of_scenario("cpu", "small-serve"))
+        monkeypatch.setenv("PERFGATE_BASELINES", "baselines")
+        assert suite_store().of_scenario("cpu", "small-serve")
+
+    def test_the_checkout_that_perfgate_runs_from_is_believed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """In a container it is often another user's; its code runs already."""
+        checkout = gate(tmp_path / "checkout")
+        checkout.chmod(0o777)
+        monkeypatch.setattr(
+            paths, "__file__", str(checkout / "src" / "perfgate" / "core" / "paths.py")
+        )
+        monkeypatch.chdir(checkout)
+        assert repository() == checkout
+        assert machine_store() == checkout / ".perfgate"

@@ -15,23 +15,6 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "server.err"
 
 
-def test_a_log_is_for_its_owner_alone_and_new(log: Path) -> None:
-    log.write_text("of an earlier job")
-    log.chmod(0o644)
-    raw_log.create(log)
-    assert log.stat().st_mode & 0o777 == 0o600
-    assert log.read_bytes() == b""
-
-
-def test_a_link_in_its_place_is_replaced_and_not_followed(log: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.write_text("stays")
-    log.symlink_to(other)
-    raw_log.create(log)
-    assert not log.is_symlink()
-    assert other.read_text() == "stays"
-
-
 @pytest.mark.parametrize(
     ("content", "last"),
     [
@@ -54,6 +37,14 @@ def test_there_are_none_of_a_log_that_is_gone_or_no_file(log: Path, tmp_path: Pa
     assert [*lines(log)] == []
     assert [*lines_with(log, ["error"])] == []
     assert end_of(log, 10) == ""
+
+
+def test_a_link_in_the_place_of_a_log_is_told_and_not_read(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("of somebody else")
+    log.symlink_to(tmp_path / "other")
+    (told,) = tail(log, 4)
+    assert str(log) in told
+    assert "of somebody else" not in told
 
 
 def test_the_last_lines_are_redacted_with_what_stands_before_them(log: Path) -> None:

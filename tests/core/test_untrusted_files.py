@@ -8,7 +8,7 @@ import pytest
 from perfgate.core.untrusted_files import (
     FileTooLarge,
     UntrustedFile,
-    make_folder,
+    make_new_folder,
     open_regular,
     opened_folder,
     opened_regular,
@@ -73,8 +73,8 @@ class TestLinks:
         for use in (
             lambda: opened_regular(inside, ANEW),
             lambda: read_regular(inside, 100),
-            lambda: make_folder(run / "start-1-new" / "c1"),
-            lambda: make_folder(run / "start-1-new"),
+            lambda: make_new_folder(run / "start-1-new" / "c1"),
+            lambda: make_new_folder(run / "start-1-new"),
             lambda: opened_folder(run / "start-1-new"),
             lambda: refuse_links(inside),
         ):
@@ -113,7 +113,7 @@ class TestSpecialFiles:
             with pytest.raises(UntrustedFile):
                 refuse_links(run / "it")
             with pytest.raises(UntrustedFile, match="expected: a folder"):
-                make_folder(run / "it")
+                make_new_folder(run / "it")
 
 
 class TestOrdinaryFiles:
@@ -147,16 +147,16 @@ class TestOrdinaryFiles:
     def test_folders_are_writable_by_their_owner_alone(self, run: Path) -> None:
         before = os.umask(0)
         try:
-            make_folder(run / "start-1-new")
+            make_new_folder(run / "start-1-new")
         finally:
             os.umask(before)
         assert (run / "start-1-new").stat().st_mode & 0o777 == 0o755
         os.close(opened_folder(run / "start-1-new"))
         with pytest.raises(FileExistsError):
-            make_folder(run / "start-1-new")
+            make_new_folder(run / "start-1-new")
 
     def test_a_relative_path_starts_here(self, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(run)
-        make_folder(Path("a"))
+        make_new_folder(Path("a"))
         os.close(opened_regular(Path("a/b"), APPEND))
         assert (run / "a" / "b").is_file()

@@ -49,6 +49,13 @@ def test_what_was_not_judged_has_its_reason_and_its_numbers() -> None:
     assert "metric.output_throughput.change" not in found
 
 
+def test_a_verdict_of_a_session_before_says_so() -> None:
+    assert ("resumed_from", "2026-11-21T04:00:00+00:00") in properties(
+        outcome(resumed_from="2026-11-21T04:00:00+00:00")
+    )
+    assert "resumed_from" not in dict(properties(outcome()))
+
+
 def test_an_error_has_its_class() -> None:
     error = RunError("oom", "the server ended")
     failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error, build=None, measured=())

@@ -217,6 +217,14 @@ def test_synthetic_is_said_before_any_number() -> None:
     assert warning not in summary(FACTS, recorded(outcome()), ExitStatus.PASSED)
 
 
+def test_a_verdict_of_a_session_before_is_marked_here_and_on_the_terminal() -> None:
+    (line,) = recorded(outcome())
+    line["resumed_from"] = "2026-11-21T04:00:00+00:00"
+    told = "esumed from the session before, which recorded it 2026-11-21T04:00:00+00:00"
+    assert f"R{told}." in summary(FACTS, [line], None)
+    assert f"(r{told})" in next(terminal_lines([line], None))[0]
+
+
 def test_a_run_that_has_not_ended_says_so() -> None:
     text = summary(FACTS, recorded(outcome()), None)
     assert "**The run has not ended, or was killed.** What follows had finished." in text

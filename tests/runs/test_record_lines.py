@@ -108,11 +108,12 @@ def test_a_field_that_is_missing_is_told_where_it_is_needed(tmp_path: Path) -> N
 
 def test_a_run_reads_its_records_so(tmp_path: Path) -> None:
     written(tmp_path, {"record": "resumed", "keeps": [], "repeats": "all"})
+    (tmp_path / "run.json").write_text('{"schema_version": 2}')
     with pytest.raises(InputError, match=r"records\.jsonl:1: repeats: "):
         RunFolder(tmp_path).records()
 
 
 def test_a_folder_in_its_place_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").mkdir()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="found: a folder\n  expected: a regular file"):
         read_records(tmp_path / "records.jsonl")

@@ -46,11 +46,11 @@ class TestRunFolder:
     def test_facts_are_on_disk_at_once(self, run: RunFolder) -> None:
         assert run.id == "one"
         assert json.loads((run.path / "run.json").read_text()) == {
-            "schema_version": 2,
+            "schema_version": 3,
             "id": "one",
             "started": "now",
         }
-        assert RunFolder(run.path).facts() == {"schema_version": 2, "id": "one", "started": "now"}
+        assert RunFolder(run.path).facts() == {"schema_version": 3, "id": "one", "started": "now"}
 
     def test_records_by_kind_in_order(self, run: RunFolder) -> None:
         for kind, n in (("verdict", 1), ("skipped", 2), ("verdict", 3)):
@@ -60,7 +60,7 @@ class TestRunFolder:
         assert run.records("selected") == []
         (line,) = RunFolder(run.path).records("skipped")
         assert line.pop("at") <= now()
-        assert line == {"record": "skipped", "schema_version": 2, "n": 2}
+        assert line == {"record": "skipped", "schema_version": 3, "n": 2}
 
     def test_a_summary_is_text_beside_them(self, run: RunFolder) -> None:
         assert run.write_summary("# done\n") == run.path / "summary.md"
@@ -138,7 +138,7 @@ class TestRunFolder:
         with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):
             RunFolder(tmp_path).facts()
 
-    @pytest.mark.parametrize("content", ['{"schema_version": 3}', "{}", "[]"])
+    @pytest.mark.parametrize("content", ['{"schema_version": 4}', "{}", "[]"])
     def test_a_run_of_another_schema_version_is_told(self, run: RunFolder, content: str) -> None:
         (run.path / "run.json").write_text(content)
         with pytest.raises(InputError, match="run of an unknown schema version"):

@@ -69,3 +69,44 @@ def test_the_option_wins_over_the_environment(gate: Path) -> None:
 def test_a_setting_that_pytest_has_from_elsewhere(gate: Path) -> None:
     options = ("-o", "perfgate_scenarios=packaged else")
     assert found(gate, *options) == [f"{gate}/accepted", PACKAGED, f"{gate}/else"]
+
+
+PLANTED = "open('ran', 'w')\npytest_plugins = ['perfgate.suite.plugin']\n"
+
+
+def tried(gate: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A session in a folder below `gate`, as of somebody who does not know what is above."""
+    (gate / "below").mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "pytest", "-q", "--collect-only", *BENCHMARK],
+        cwd=gate / "below",
+        env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("settings", ["pyproject.toml", "pytest.ini"])
+def test_a_conftest_above_that_could_be_anothers_is_not_run(gate: Path, settings: str) -> None:
+    (gate / "conftest.py").write_text(PLANTED)
+    (gate / "test_other.py").unlink()
+    if settings == "pytest.ini":
+        (gate / settings).write_text("[pytest]\nperfgate_scenarios = own\n")
+    gate.chmod(0o777)
+    done = tried(gate)
+    assert done.returncode == 4
+    assert f"ERROR: {gate}: could be another user's, and was found, not named" in done.stderr
+    assert f"export PERFGATE_ROOT={gate}" in done.stderr
+    assert not (gate / "below" / "ran").exists()
+    assert tried(gate, PERFGATE_ROOT=str(gate)).returncode == 5
+    assert (gate / "below" / "ran").exists()
+
+
+def test_sessions_of_other_tests_are_left_alone(gate: Path) -> None:
+    (gate / "conftest.py").write_text("open('ran', 'w')\n")
+    (gate / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    gate.chmod(0o777)
+    assert tried(gate).returncode == 5
+    assert (gate / "below" / "ran").exists()

@@ -293,7 +293,7 @@ def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
     records = road.folder / "records.jsonl"
     whole = records.read_text()
     records.write_text(whole.replace('"judgements": []', '"judgements": [5]', 1))
-    require_refused(road, told=("records.jsonl:", "judgements: a record is not whole"))
+    require_refused(road, told=("records.jsonl:", "the checksum is not that of this line"))
     first, *rest = whole.splitlines(keepends=True)
     records.write_text("".join([first, rest[0][:40] + "\n", *rest[1:]]))
     require_refused(road, told=("records.jsonl:2: not JSON", "measure anew in a run of its own"))
@@ -302,6 +302,35 @@ def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
     require_refused(road, told=("was changed since it was measured", "sums: "))
     (road.folder / "run.json").unlink()
     require_refused(road, told=("no such run",))
+
+
+def test_a_run_that_was_attacked_is_refused_and_left_as_it_is(finished_road: Road) -> None:
+    road = finished_road
+    records, facts = road.folder / "records.jsonl", road.folder / "run.json"
+    whole = records.read_text()
+    forged = whole.replace('"verdict": "NO_BASELINE"', '"verdict": "PASS"')
+    assert forged != whole
+    forged = forged.replace('"reason": "', '"reason": "\\u001b]0;owned\\u0007\\u202e')
+    records.write_text(forged)
+    require_refused(road, told=("the checksum is not that of this line", "fix: "))
+    assert "\x1b" not in road.finish().output
+    records.write_text(whole)
+    before = facts.read_text()
+    facts.write_text(before.replace('"synthetic": false', '"synthetic": true'))
+    require_refused(road, told=("whether it is a rehearsal differs",))
+    facts.write_text(before.replace('"id": "run"', '"id": "other"'))
+    require_refused(road, told=("records.jsonl:1: ", "this line after run.json"))
+    facts.write_text(before)
+    (road.folder / "summary.md").rename(road.folder.parent / "foreign")
+    (road.folder / "summary.md").symlink_to(road.folder.parent / "foreign")
+    require_refused(road, told=("summary.md: not a regular file", "a symbolic link to"))
+    (road.folder / "summary.md").unlink()
+    road.folder.chmod(0o777)
+    require_refused(road, told=("everybody may write to it (mode 0777)",))
+    road.folder.chmod(0o755)
+    done = road.finish()
+    assert done.status == 0, done.output
+    assert "resumed from the session before" in done.output
 
 
 def test_a_run_that_a_living_session_holds_is_refused(road: Road) -> None:

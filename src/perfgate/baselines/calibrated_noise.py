@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.baselines.noise_spread import Spread, spread
+from perfgate.baselines.store_lock import alone_in
 from perfgate.baselines.stored_json import check_place, read_stored
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder, machine_store
+from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.machine.hardware import Machine
@@ -125,14 +126,15 @@ def noise_file(scenario: Scenario) -> Path:
     """Where the calibration of `scenario` belongs."""
     own = scenario.gate.reference == "self"
     folder = machine_store() if own else baselines_folder()
-    return folder / FOLDER / scenario.hardware.label / f"{scenario.id}.json"
+    return require_own(folder / FOLDER / scenario.hardware.label / f"{scenario.id}.json")
 
 
 def save(calibrated: Calibrated, path: Path) -> None:
-    """Write a calibration."""
+    """Write a calibration; `path` is as `noise_file` gives it."""
     plain = to_plain(calibrated)
     del plain["file"]
-    write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
+    with alone_in(path.parents[2]):
+        write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
 
 
 def read(path: Path) -> Calibrated:

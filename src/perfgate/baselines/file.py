@@ -13,7 +13,10 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
 
 SCHEMA_VERSION = 2
-_READABLE = (1, 2)  # version 1 had no hash; it is saved as version 2
+_WITHOUT_HASH = (
+    "it has no hash, so nobody can tell whether its numbers were measured: record the runs again "
+    "(perfgate baseline record RUN) and promote them; without the runs, delete it and measure again"
+)
 _HINT = "restore the file from git, or record the baseline again"
 
 # Fields that the file keeps together, as `accepted`: the name there → the baseline's.
@@ -35,14 +38,18 @@ def read(path: Path) -> Baseline:
             by hand.
     """
     plain = read_stored(
-        path, what="baseline", schema="baseline.schema.json", versions=_READABLE, hint=_HINT
+        path,
+        what="baseline",
+        schema="baseline.schema.json",
+        versions=[SCHEMA_VERSION],
+        hint=_HINT,
+        dropped={1: _WITHOUT_HASH},
     )
     commit = plain["engine"]["commit"]
     said = {"hardware": plain["hardware"], "scenario": plain["scenario"], "engine.commit": commit}
     check_place(path, said)
     _check_values(path, plain["entries"])
-    if plain["schema_version"] != 1:
-        check_hash(path, plain, "baseline")
+    check_hash(path, plain, "baseline")
     accepted = {_ACCEPTED[name]: value for name, value in plain["accepted"].items()}
     return replace(from_plain(Baseline, {**plain, **accepted}, lax=True), file=path)
 

@@ -4,6 +4,7 @@ Candidates themselves come from runs: `perfgate.baselines.recording`.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,6 +75,20 @@ def promote(
             is not accepted; or name or reason are empty.
     """
     by, reason = _named("--by", by), _named("--reason", reason)
+    store = suite_store()
+    with nullcontext() if dry_run else store.changing():
+        return _promote(store, candidate, by, reason, accept_regression, dry_run, repo)
+
+
+def _promote(
+    store: Store,
+    candidate: Path,
+    by: str,
+    reason: str,
+    accept_regression: str | None,
+    dry_run: bool,
+    repo: EngineRepo | None,
+) -> Promotion:
     found = read(candidate)
     if found.retired is not None:
         raise InputError(
@@ -83,7 +98,6 @@ def promote(
             found=f"{found.retired.by}: {found.retired.reason}",
             hint="measure the build again and record that run",
         )
-    store = suite_store()
     before = store.choose(found.hardware, found.scenario, found.engine, repo)
     losses = losses_of(found, before)
     why_accepted = _why_accepted(found, candidate, losses, accept_regression)
@@ -161,7 +175,13 @@ def retire(file: Path, *, by: str, reason: str) -> Path:
             reason are empty.
     """
     by, reason = _named("--by", by), _named("--reason", reason)
-    baseline, store = _accepted(file)
+    store = _store_of(file)
+    with store.changing():
+        return _retire(store, file, by, reason)
+
+
+def _retire(store: Store, file: Path, by: str, reason: str) -> Path:
+    baseline = _accepted(file)
     pinned = store.pinned(baseline.hardware, baseline.scenario)
     family = store.of_scenario(baseline.hardware, baseline.scenario)
     if pinned is not None and pinned.commit == baseline.engine.commit:
@@ -194,10 +214,11 @@ def pin_anchor(file: Path, *, by: str, reason: str) -> Path:
         InputError: the file is no accepted baseline, or a retired one; or name or reason are empty.
     """
     by, reason = _named("--by", by), _named("--reason", reason)
-    baseline, store = _accepted(file)
-    return store.pin(
-        Anchor(baseline.scenario, baseline.hardware, baseline.engine.commit, by, now(), reason)
-    )
+    store = _store_of(file)
+    with store.changing():
+        baseline = _accepted(file)
+        commit = baseline.engine.commit
+        return store.pin(Anchor(baseline.scenario, baseline.hardware, commit, by, now(), reason))
 
 
 def _named(option: str, text: str) -> str:
@@ -206,8 +227,14 @@ def _named(option: str, text: str) -> str:
     return text.strip()
 
 
-def _accepted(file: Path) -> tuple[Baseline, Store]:
-    """A baseline that a person accepted and nobody retired, and the store it lies in."""
+def _store_of(file: Path) -> Store:
+    """The store that a baseline lies in."""
+    _accepted(file)  # else the folders above it may be anything
+    return Store(file.resolve().parents[2])
+
+
+def _accepted(file: Path) -> Baseline:
+    """A baseline that a person accepted and nobody retired."""
     baseline = read(file)
     if baseline.accepted_by == NOBODY:
         raise InputError(
@@ -222,7 +249,7 @@ def _accepted(file: Path) -> tuple[Baseline, Store]:
             field="retired",
             found=f"{baseline.retired.by} on {baseline.retired.at[:10]}: {baseline.retired.reason}",
         )
-    return baseline, Store(file.resolve().parents[2])
+    return baseline
 
 
 def _notes(accepted: Baseline, store: Store, kept: Baseline | None) -> tuple[str, ...]:

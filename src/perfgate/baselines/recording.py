@@ -137,6 +137,8 @@ def _folders(runs: Sequence[Path]) -> list[RunFolder]:
 
 def _collect(folder: RunFolder, found: dict[str, _Found]) -> None:
     """Sort the records of one run by scenario and probe."""
+    folder.require_checksums()
+    _require_real(folder)
     run = str(folder.facts()["id"])
     measured: dict[str, set[str]] = defaultdict(set)
     for line in folder.records("measurement"):
@@ -160,6 +162,27 @@ def _collect(folder: RunFolder, found: dict[str, _Found]) -> None:
         for scenario, one in found.items():
             if f"[{scenario}-" in test:
                 one.faults.add(f"the run did not finish: no verdict for {test}")
+
+
+def _require_real(folder: RunFolder) -> None:
+    """Check that all that tells whether stand-ins made a run's numbers tells the same.
+
+    Raises:
+        InputError: ``run.json`` calls real what its other facts, or its folder, say were stand-ins.
+    """
+    facts = folder.facts()
+    signs = [one for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
+    signs += ["rehearse_fault"] if facts.get("rehearse_fault") is not None else []
+    signs += ["the folder rehearsal"] if (folder.path / "rehearsal").exists() else []
+    if facts.get("synthetic") is not True and (signs or facts.get("synthetic") is not False):
+        raise InputError(
+            "the run does not agree with itself on whether stand-ins made its numbers",
+            file=folder.path / "run.json",
+            field="synthetic",
+            found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
+            expected="true where the run was a rehearsal, else false",
+            hint="measure anew in a new run folder",
+        )
 
 
 def _unwaived(line: Line) -> Verdict:

@@ -1,7 +1,8 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from perfgate.baselines import choice as choosing
 from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, write
+from perfgate.baselines.store_lock import alone_in, remove_drafts
 from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder, machine_store
+from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
 
 
@@ -20,6 +22,25 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._is_alone = False
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """A block in which nobody else changes the store: what is read in it is true until its end.
+
+        Raises:
+            InputError: another process does not come to an end with it.
+        """
+        if self._is_alone:
+            yield
+            return
+        with alone_in(self.folder):
+            self._is_alone = True
+            try:
+                remove_drafts(self.folder)
+                yield
+            finally:
+                self._is_alone = False
 
     def path(self, hardware: str, scenario: str, commit: str) -> Path:
         """The file of one commit's baseline."""
@@ -46,9 +67,11 @@ class Store:
         """All baselines of one scenario on one hardware, by name of their commits.
 
         Raises:
-            InputError: one of them is unusable, or was put there without a person's acceptance.
+            InputError: one of them is unusable, was put there without a person's acceptance, or
+                could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
+        require_own(folder, all_of_it=True)
         found = [_unchanged(path) for path in sorted(filter(_is_baseline, folder.glob("*.json")))]
         for one in found:
             if one.accepted_by == NOBODY:
@@ -113,7 +136,8 @@ class Store:
     def pin(self, anchor: anchors.Anchor) -> Path:
         """Write down a pinned anchor."""
         folder = self.path(anchor.hardware, anchor.scenario, anchor.commit).parent
-        return anchors.write_anchor(folder, anchor)
+        with self.changing():
+            return anchors.write_anchor(folder, anchor)
 
     def save(self, baseline: Baseline, *, merge: bool = True) -> Path:
         """Write a baseline, keeping the same commit's other entries.
@@ -123,11 +147,12 @@ class Store:
             merge: whether to keep them; those of a retired baseline are never kept.
         """
         path = self.path(baseline.hardware, baseline.scenario, baseline.engine.commit)
-        if merge and path.is_file():
-            before = read(path)
-            if before.retired is None:
-                baseline = before.merged(baseline)
-        write(path, baseline)
+        with self.changing():
+            if merge and path.is_file():
+                before = read(path)
+                if before.retired is None:
+                    baseline = before.merged(baseline)
+            write(path, baseline)
         return path
 
 

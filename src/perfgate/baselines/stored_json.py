@@ -19,7 +19,13 @@ from perfgate.scenarios.schema import read_schema
 
 
 def read_stored(
-    path: Path, *, what: str, schema: str, versions: Collection[int], hint: str
+    path: Path,
+    *,
+    what: str,
+    schema: str,
+    versions: Collection[int],
+    hint: str,
+    dropped: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """The plain value of one file.
 
@@ -29,6 +35,7 @@ def read_stored(
         schema: name of its schema, a file beside this one.
         versions: the schema versions that can be read.
         hint: how to mend a damaged one.
+        dropped: schema version that is not read any more → what to do with such a file.
 
     Raises:
         InputError: not JSON, with a number that is not finite, of another schema version, or not as
@@ -38,6 +45,16 @@ def read_stored(
     version = plain.get("schema_version") if isinstance(plain, dict) else None
     if version not in versions:
         is_newer = isinstance(version, int) and version > max(versions)
+        was_read = dropped or {}
+        if type(version) is int and version in was_read:
+            raise InputError(
+                f"{what} of a schema version that is not read any more",
+                file=path,
+                field="schema_version",
+                found=version,
+                expected=" or ".join(map(str, versions)),
+                hint=was_read[version],
+            )
         raise InputError(
             f"{what} of an unknown schema version",
             file=path,

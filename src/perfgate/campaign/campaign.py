@@ -29,6 +29,7 @@ from perfgate.campaign.probe_state import (
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
+from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
@@ -207,7 +208,7 @@ class Campaign:
         number = len(self._starts)
         attempt = StartAttempt(role, number, self._folder / f"start-{number}-{role}", probes)
         try:
-            with ExitStack() as stack:
+            with disk_errors_named(attempt.folder), ExitStack() as stack:
                 scenario = self._as_started(role)
                 lease = self._lease(attempt, scenario, stack)
                 account = self._open_account(attempt, lease, stack)

@@ -5,21 +5,22 @@ Tokenizing 100,000 synthetic prompts takes minutes, and every fresh start asks f
 
 import hashlib
 import json
-import uuid
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
+from perfgate.core.kept_files import kept_folder
 from perfgate.core.steps import Step
 
 
 def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -> bool:
-    """Put the file that `step` produces into `folder`, from `store` if it was made before.
+    """Put the file that `step` produces into `folder`, from `store` if it is there whole.
 
     Args:
         step: a step that `produces` a file.
         folder: where the file is wanted, and where `make` makes it.
-        store: where such files are kept, by their call.
+        store: where such files are kept, by their call, with size and hash.
         make: runs the step in `folder`.
 
     Returns:
@@ -28,19 +29,18 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     name = step.produces
     if name is None:
         raise ValueError(f"a {step.role} step that produces nothing")
-    kept = store / _digest(step) / name
-    made = not kept.is_file()
-    with disk_errors_named(store):
-        if made:
-            make()
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            # Renamed into place, so that a reader never sees half of it.
-            part = kept.with_name(f"{name}.{uuid.uuid4().hex}")
-            (folder / name).replace(part)
-            part.replace(kept)
-        else:
-            (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(kept)
+
+    def fill(draft: Path) -> None:
+        make()
+        # Not renamed: the store may be on another disk than the run folder.
+        with write_errors_named(store):
+            shutil.move(folder / name, draft / name)
+
+    kept = store / _digest(step)
+    made = kept_folder(kept, fill)
+    with write_errors_named(folder):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(kept / name)
     return made
 
 

@@ -15,9 +15,11 @@ from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
 from perfgate.core.command import Command
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.steps import Step
+from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
@@ -96,7 +98,8 @@ class FreshStart:
             InputError: a program of this release cannot do it, or a dataset is missing.
         """
         folder = self.setup.folder / probe.label
-        folder.mkdir(parents=True)
+        with write_errors_named(folder):
+            make_new_folders(folder)
         with _explained_by(self.placement):
             measured = self._measure(probe, folder)
             self._require_well()
@@ -244,7 +247,8 @@ def fresh_start(
     Raises:
         RunError: it did not become ready, or the place will not do.
     """
-    setup.folder.mkdir(parents=True)
+    with write_errors_named(setup.folder):
+        make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
     request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
     with setup.launcher.placed(request) as placement, ExitStack() as running:

@@ -116,6 +116,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         observed=_read(tuple[Change, ...], line, "observed"),
         measured=measured_of(line),
         build=build_of(line),
+        resumed_from=str(line.get("at", "")),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.cli.output import add_format, print_json, print_table
-from perfgate.core.durable_files import write_text
+from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.errors import InputError
 from perfgate.core.paths import INI_SCENARIOS, packaged, setting_of
 from perfgate.scenarios.documented import FOLDER as DOCUMENTED
@@ -88,5 +88,5 @@ def _put(folder: Path, one: _File) -> str:
         return "as it was" if same else "differs: left as it is"
     write_text(path, one.text)
     if path.suffix == ".sh":  # a wheel need not keep that it is a program
-        path.chmod(0o755)
+        make_executable(path)
     return "written"

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from perfgate import __doc__ as purpose
 from perfgate.cli.about import PrintCompletion, PrintVersion
 from perfgate.cli.command_parser import CommandParser
-from perfgate.core.errors import PerfgateError, RunError
+from perfgate.core.durable_files import cannot_write, is_unwritable
+from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import standard_streams
 from perfgate.core.paths import packaged
 from perfgate.verdicts.exit_status import ExitStatus
@@ -115,9 +116,11 @@ def _status(words: Sequence[str]) -> int:
         status: int = arguments.execute(arguments)
     except PerfgateError as error:
         print(f"perfgate: {error}", file=sys.stderr)
-        full = isinstance(error, RunError) and error.failure == "disk_full"
-        return ExitStatus.UNWRITABLE if full else WRONG_USAGE
+        return ExitStatus.UNWRITABLE if is_unwritable(error) else WRONG_USAGE
     except OSError as error:
+        if is_unwritable(error):
+            print(f"perfgate: {cannot_write(error.filename, error)}", file=sys.stderr)
+            return ExitStatus.UNWRITABLE
         if error.filename is None:
             return _internal_error(error)
         # Not foreseen where it happened, but no bug: a right, a device, a path.

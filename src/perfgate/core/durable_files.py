@@ -1,5 +1,9 @@
 """Files that outlive a run: written whole or not at all, appended line by whole line.
 
+What a function here has written is there after a power cut too, once it has returned: the file, its
+name in its folder, and the folders that were made for it. Rights are those that the umask leaves.
+Lines are appended and read without following a link, with a checksum each where that is asked for.
+
 Text that is not Unicode (a file name, a byte of a program's output) is written as the escape
 ``\\udcXX``, which JSON reads back as the same text.
 """
@@ -8,8 +12,9 @@ import errno
 import fcntl
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -18,9 +23,23 @@ from typing import Any
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.input_files import read_input
+from perfgate.core.line_checksums import (
+    SEAL_BYTES,
+    checksum_of,
+    first_checksum,
+    is_right,
+    sealed,
+)
+from perfgate.core.untrusted_files import open_regular, opened_regular, read_regular
 
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+# What file systems answer that cannot make the names in a folder durable (fsync(2), and some
+# network and FUSE file systems).
+_NO_SYNC_OF_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 
 
 @contextmanager
@@ -33,31 +52,103 @@ def disk_errors_named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise RunError("disk_full", f"cannot write {path}: {error.strerror}") from error
+        if error.errno in _FULL:
+            raise cannot_write(path, error) from error
         raise
+
+
+@contextmanager
+def write_errors_named(path: Path, hint: str | None = None) -> Iterator[None]:
+    """Turn whatever keeps a file or folder from being written into an error that says so.
+
+    Args:
+        path: what is written, or the folder that it goes into.
+        hint: the next step; None: that of the class.
+
+    Raises:
+        RunError: class ``disk_full``, or ``unwritable`` for any other reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error, hint) from error
+
+
+def cannot_write(path: Path | str | None, error: OSError, hint: str | None = None) -> RunError:
+    """What a run fails with that cannot write `path`; None: a file that the system did not name."""
+    what = "a file" if path is None else str(path)
+    told = f"cannot write {what}: {error.strerror or error}"
+    if error.errno in _FULL:
+        return RunError("disk_full", told, hint=hint)
+    return RunError("unwritable", told, hint=hint)
+
+
+def is_unwritable(error: BaseException | None) -> bool:
+    """Whether `error` says that something could not be written, for want of room or of the right.
+
+    Of an error that only the system has named, a full disk and a read-only one.
+    """
+    if isinstance(error, OSError):
+        return error.errno in (*_FULL, errno.EROFS)
+    return isinstance(error, RunError) and error.failure in ("disk_full", "unwritable")
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing.
+
+    Raises:
+        OSError: it cannot be made, or something else has the name.
+    """
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in `folder` outlast a power cut, where its file system can do that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return  # a folder that may be written to but not read cannot be opened for it
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC_OF_FOLDERS:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def make_executable(path: Path) -> None:
+    """Let everybody run a file who may read it."""
+    mode = path.stat().st_mode
+    path.chmod(stat.S_IMODE(mode) | (mode & 0o444) >> 2)
 
 
 def write_text(path: Path, text: str) -> None:
     """Write `path` so that a reader sees the old content or the new, never a part.
 
     Raises:
-        RunError: the disk is full (class ``disk_full``); the old content is untouched.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``); the old content is
+            untouched, or the new one is there, but may not outlast a power cut.
     """
-    with disk_errors_named(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with write_errors_named(path):
+        make_folder(path.parent)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            # Not tempfile's: its files are for their owner alone, whatever the umask.
+            new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            with os.fdopen(new, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            draft.replace(path)
         except BaseException:
-            with suppress(FileNotFoundError):
-                Path(name).unlink()
+            with suppress(OSError):
+                draft.unlink()
             raise
+        sync_folder(path.parent)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -66,28 +157,42 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, text + "\n")
 
 
-def append_line(path: Path, value: Mapping[str, object]) -> None:
+def append_line(path: Path, value: Mapping[str, object], *, base: Path | None = None) -> None:
     """Append one JSON object as one line; lines of several processes do not mix.
 
     What a killed process left of its last line is taken away first.
 
+    Args:
+        path: the file; it is made if it is missing.
+        value: the object.
+        base: the file on whose content the checksum of the first line rests, and with it those of
+            all; None: lines have no checksums.
+
     Raises:
-        RunError: the disk is full (class ``disk_full``); what was written of the line is undone.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``), or the file system
+            has no locks; what was written of the line is undone.
+        InputError: something else is in the file's place, or its last line has no checksum.
     """
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-    line = memoryview(text.encode(errors="backslashreplace"))
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    line = text.encode(errors="backslashreplace")
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     # Unbuffered: a buffer would write the rest of a failed line when the file is closed.
-    with disk_errors_named(path), path.open("a+b", buffering=0) as file:
+    with write_errors_named(path), FileIO(opened_regular(path, flags), "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         end = _end_of_whole_lines(file)
+        if base is not None:
+            line = sealed(line, _last_checksum(path, file, end, base))
+        left = memoryview(line + b"\n")
         try:
             file.truncate(end)
-            while line:
-                line = line[file.write(line) :]
+            while left:
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         except BaseException:
             file.truncate(end)
             raise
+        if end == 0:  # the file may be new
+            sync_folder(path.parent)
 
 
 def _end_of_whole_lines(file: FileIO) -> int:
@@ -103,15 +208,45 @@ def _end_of_whole_lines(file: FileIO) -> int:
     return 0
 
 
-def read_json(path: Path, *, what: str, hint: str | None = None) -> Any:
+def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
+    """The checksum that the next line follows: that of the last whole line, else of `base`."""
+    if end == 0:
+        return _checksum_of_file(base)
+    file.seek(max(0, end - 1 - SEAL_BYTES))
+    found = checksum_of(file.read(min(end - 1, SEAL_BYTES)))
+    if found is None:
+        raise InputError(
+            "the last line has no checksum, so something else than perfgate wrote it",
+            file=path,
+            expected="lines as perfgate writes them",
+            hint="measure anew in a new run folder",
+        )
+    return found
+
+
+def _checksum_of_file(path: Path) -> str:
+    with open_regular(path) as file:
+        return first_checksum(file.read())
+
+
+def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool = True) -> Any:
     """Read one JSON document.
+
+    Args:
+        path: the file.
+        what: what it is, in words.
+        hint: the next step where it cannot be read.
+        is_named: whether a person named it, and may have named a link.
 
     Raises:
         InputError: no such file, not readable, too large, not UTF-8, or not JSON as perfgate writes
             it: no infinity, no field twice; with the line where it breaks.
     """
     try:
-        content = read_input(path, json_text.LARGEST_OWN, what)
+        if is_named:
+            content = read_input(path, json_text.LARGEST_OWN, what)
+        else:
+            content = read_regular(path, json_text.LARGEST_OWN)
         return json_text.parse(content, limit=json_text.LARGEST_OWN, own=True)
     except FileNotFoundError:
         raise InputError(f"no such {what}", file=path, hint=hint) from None
@@ -123,23 +258,48 @@ def read_json(path: Path, *, what: str, hint: str | None = None) -> Any:
         raise error.input_error(what, file=path, hint=hint) from error
 
 
-def read_lines(path: Path, hint: str | None = None) -> list[dict[str, Any]]:
+def read_lines(
+    path: Path, hint: str | None = None, *, base: Path | None = None
+) -> list[dict[str, Any]]:
     """The JSON objects of a line file; a last line without its end, cut by a kill, is left out.
 
     Args:
         path: the file; one that is missing has no lines.
         hint: the next step where a line is damaged.
+        base: as of `append_line`; the checksums are checked, and left out of the objects.
 
     Raises:
-        InputError: the file cannot be read, or a whole line is not a JSON object.
+        InputError: the file cannot be read or is no regular one, a whole line is not a JSON object,
+            or is not the one that was written there.
     """
     try:
-        *lines, _cut = path.read_bytes().split(b"\n")
+        with open_regular(path) as file:
+            *lines, _cut = file.read().split(b"\n")
     except FileNotFoundError:
         return []
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
-    return [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    found = [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    if base is not None and found:
+        _require_checksums(lines, path, base, hint)
+        for one in found:
+            del one["checksum"]
+    return found
+
+
+def _require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str | None) -> None:
+    before, follows = _checksum_of_file(base), base.name
+    for number, line in enumerate(lines, start=1):
+        if not is_right(line, before):
+            raise InputError(
+                f"the checksum is not that of this line after {follows}",
+                file=path,
+                line=number,
+                found=_shown(line),
+                expected=f"line and {follows} as perfgate wrote them, none changed or taken away",
+                hint=hint,
+            )
+        before, follows = checksum_of(line) or "", f"line {number}"
 
 
 def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
@@ -148,8 +308,17 @@ def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str,
         return value
     except json_text.JsonError as error:
         problem = error.problem.removeprefix("is ")
-    found = line[:_SHOWN_BYTES].decode(errors="backslashreplace")
-    found = repr(found) + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
     raise InputError(
-        problem, file=path, line=number, found=found, expected="a JSON object", hint=hint
+        problem,
+        file=path,
+        line=number,
+        found=_shown(line),
+        expected="a JSON object",
+        hint=hint,
     )
+
+
+def _shown(line: bytes) -> str:
+    """A damaged line, as much of it as tells which it is."""
+    found = ascii(line[:_SHOWN_BYTES].decode(errors="backslashreplace"))
+    return found + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")

@@ -40,7 +40,10 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "PERFGATE_PROGRAM_TRTLLM_BENCH=/opt/trtllm/bin/trtllm-bench; unset: the program beside "
         "perfgate's interpreter, else the one on PATH",
     ),
-    EnvironmentVariable("PERFGATE_ROOT", "the gate repository; unset: as above"),
+    EnvironmentVariable(
+        "PERFGATE_ROOT",
+        "the gate repository, which is then believed whoever it belongs to; unset: as above",
+    ),
     EnvironmentVariable("PERFGATE_SCENARIOS", "folders of scenario files, with : between"),
     EnvironmentVariable("PERFGATE_BASELINES", "the folder of accepted baselines"),
     EnvironmentVariable("PERFGATE_SITE", "the site file, which must then be there"),

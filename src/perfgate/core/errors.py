@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from perfgate.core.failures import FAILURES
+from perfgate.core.failure_classes import FAILURES
 from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
 from perfgate.core.secrets import is_secret
 
@@ -96,7 +96,7 @@ class RunError(PerfgateError):
     Message and evidence go into records and reports, and to the terminal: both are redacted here.
 
     Args:
-        failure: the class of the failure, one of `perfgate.core.failures.FAILURES`.
+        failure: the class of the failure, one of `perfgate.core.failure_classes.FAILURES`.
         message: what happened, in one sentence.
         evidence: lines of the program's own output that show it, at most a few.
         hint: the next step for the person; that of the class if not given.

@@ -1,7 +1,8 @@
 """Where the suite's folders are: what perfgate brings along, and the gate repository.
 
 A gate repository is a person's own: baselines, scenarios, waivers, the facts of a site. `perfgate
-init` lays one out; docs/reference/settings.md has the table of what names its folders.
+init` lays one out; docs/reference/settings.md has the table of what names its folders. What is
+found there rather than named is believed only where nobody else could have written it.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
+from perfgate.core.ownership import all_below, doubt, keeps_its_entries
 
 ROOT = "PERFGATE_ROOT"
 HOME = "PERFGATE_HOME"
@@ -23,7 +25,8 @@ BASELINES = "PERFGATE_BASELINES"
 INI_SCENARIOS = "perfgate_scenarios"
 INI_BASELINES = "perfgate_baselines"
 
-_LARGEST = 2**20  # bytes of a pyproject.toml
+_SETTINGS = "pyproject.toml"
+_LARGEST = 2**20  # bytes of it
 _MOST_DOTS = 200  # in a line of it
 
 PACKAGED = "packaged"  # among scenario folders: those that perfgate brings along
@@ -46,24 +49,108 @@ def repository() -> Path:
     else the working directory.
 
     Raises:
-        InputError: `PERFGATE_ROOT` is no folder, or a `pyproject.toml` on the way is not TOML.
+        InputError: `PERFGATE_ROOT` is no folder; a `pyproject.toml` on the way is not TOML, or has
+            settings of perfgate and could be another user's.
     """
-    setting = os.environ.get(ROOT)
-    if setting:
-        root = Path(setting).resolve()
-        if not root.is_dir():
-            raise InputError(
-                "no such folder",
-                field=ROOT,
-                found=root,
-                expected="a gate repository, as perfgate init lays one out",
-            )
-        return root
+    named = _named()
+    if named is not None:
+        return named
     here = Path.cwd()
-    above = (folder for folder in (here, *here.parents) if _settings(folder))
     brought = packaged()
-    checkout = brought if (brought / "pyproject.toml").is_file() else here
-    return next(above, checkout)
+    for folder in (here, *here.parents):
+        if folder == brought:  # what runs already needs no other proof
+            if _settings(folder):
+                return folder
+            continue
+        why = doubt(folder) or doubt(folder / _SETTINGS)
+        if why is None:
+            if _settings(folder):
+                return folder
+        elif "perfgate_" in _text(folder / _SETTINGS):
+            raise _not_ours(folder, folder, why)
+    return brought if (brought / _SETTINGS).is_file() else here
+
+
+def found_in_repository(name: str) -> Path:
+    """A file or folder of the gate repository, which need not be there.
+
+    Raises:
+        InputError: the repository was found, not named, and this could be another user's.
+    """
+    return require_own(repository() / name)
+
+
+def require_own(path: Path, *, all_of_it: bool = False) -> Path:
+    """`path` again, unless it is in a gate repository that was found, not named, and could be
+    another user's: scenarios and tasks run programs as the user, baselines and waivers decide.
+
+    Args:
+        path: a file or folder, which need not be there.
+        all_of_it: look at everything below it, too.
+
+    Raises:
+        InputError: it could; with why, and what to do about it.
+    """
+    accepted = os.environ.get(BASELINES)
+    if os.environ.get(ROOT) or (accepted and path.is_relative_to(Path(accepted).absolute())):
+        return path
+    root = repository()
+    if root == packaged() or not path.is_relative_to(root):
+        return path
+    above = [one for one in reversed(path.parents) if one != root and one.is_relative_to(root)]
+    _require(root, (*above, *(all_below(path) if all_of_it else [path])))
+    return path
+
+
+def require_own_settings(file: Path, *beside: str) -> None:
+    """Refuse settings that pytest found, and what is beside them, where they could be another
+    user's.
+
+    Args:
+        file: the settings.
+        beside: names in the same folder, which need not be there.
+
+    Raises:
+        InputError: they could, and `PERFGATE_ROOT` does not name their folder.
+    """
+    root = file.parent
+    if root not in (_named(), packaged()):
+        _require(root, (root, file, *(root / name for name in beside)))
+
+
+def _require(root: Path, paths: Iterable[Path]) -> None:
+    for path in paths:
+        why = doubt(path)
+        if why is not None:
+            raise _not_ours(root, path, why)
+
+
+def _named() -> Path | None:
+    """The gate repository that `PERFGATE_ROOT` names."""
+    setting = os.environ.get(ROOT)
+    if not setting:
+        return None
+    root = Path(setting).resolve()
+    if not root.is_dir():
+        raise InputError(
+            "no such folder",
+            field=ROOT,
+            found=root,
+            expected="a gate repository, as perfgate init lays one out",
+        )
+    return root
+
+
+def _not_ours(root: Path, path: Path, why: str) -> InputError:
+    return InputError(
+        "could be another user's, and was found, not named",
+        file=path,
+        found=why,
+        expected="what belongs to you or root, and nobody else may write to: it can run programs "
+        "as you",
+        hint=f"if you trust all that is in it, name it: export {ROOT}={root}; "
+        "else work in a folder of your own",
+    )
 
 
 def scenario_folders(named: Iterable[str] | None = None) -> tuple[Path, ...]:
@@ -84,6 +171,9 @@ def scenario_folders(named: Iterable[str] | None = None) -> tuple[Path, ...]:
     root = Path.cwd() if setting else repository()
     names = setting.split(os.pathsep) if setting else setting_of(root, INI_SCENARIOS)
     found = _folders(names or ["scenarios" if (root / "scenarios").is_dir() else PACKAGED], root)
+    if not setting:
+        for one in found:
+            require_own(one, all_of_it=True)
     return tuple(one for one in found if not _is_empty(one)) or found
 
 
@@ -92,18 +182,31 @@ def baselines_folder() -> Path:
 
     `PERFGATE_BASELINES` if set, else `perfgate_baselines` of the gate repository's
     `pyproject.toml`, else its `baselines/`.
+
+    Raises:
+        InputError: it was found, not named, and could be another user's.
     """
     setting = os.environ.get(BASELINES)
     if setting:
         return Path(setting).absolute()
     root = repository()
-    return root / (setting_of(root, INI_BASELINES) or ["baselines"])[0]
+    return require_own(root / (setting_of(root, INI_BASELINES) or ["baselines"])[0])
 
 
 def machine_store() -> Path:
-    """The git-ignored folder of what belongs to this machine alone: baselines, caches, locks."""
+    """The git-ignored folder of what belongs to this machine alone: baselines, caches, locks.
+
+    Raises:
+        InputError: it was found, not named, and could be another user's, now or once made.
+    """
     setting = os.environ.get(HOME)
-    return Path(setting).resolve() if setting else repository() / ".perfgate"
+    if setting:
+        return Path(setting).resolve()
+    store = found_in_repository(".perfgate")
+    root = store.parent
+    if not (os.environ.get(ROOT) or root == packaged() or keeps_its_entries(root)):
+        _require(root, [root])
+    return store
 
 
 def _folders(names: Iterable[str], start: Path) -> tuple[Path, ...]:
@@ -129,7 +232,7 @@ def setting_of(folder: Path, name: str) -> list[str]:
 
 def _settings(folder: Path) -> Mapping[str, Any]:
     """The settings of perfgate in the folder's ``pyproject.toml``; empty: it has none."""
-    file = folder / "pyproject.toml"
+    file = folder / _SETTINGS
     try:
         seen = file.stat()
     except OSError:
@@ -139,10 +242,7 @@ def _settings(folder: Path) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=64)
 def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
-    try:
-        text = read_input(file, _LARGEST).decode("utf-8")
-    except (OSError, UnicodeDecodeError, InputError):
-        return {}  # another project's: ours could be read
+    text = _text(file)
     if "perfgate_" not in text:
         return {}
     try:
@@ -159,3 +259,14 @@ def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
     pytest_settings = tool.get("pytest", {})
     found = {**pytest_settings.get("ini_options", {}), **pytest_settings}
     return {name: value for name, value in found.items() if name.startswith("perfgate_")}
+
+
+def _text(file: Path) -> str:
+    """The text of a settings file; empty: it is none that could be ours.
+
+    Anybody may have made what an upward search meets: a pipe that nobody writes to, a device.
+    """
+    try:
+        return read_input(file, _LARGEST).decode()
+    except (OSError, UnicodeDecodeError, InputError):
+        return ""  # another project's: ours could be read

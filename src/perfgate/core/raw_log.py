@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from perfgate.core.redaction import redacted_lines
+from perfgate.core.untrusted_files import UntrustedFile, open_regular
 
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR  # the mode of a raw log
 LONGEST_LINE = 64 * 1024  # bytes of a line that are looked at
@@ -19,13 +20,8 @@ MOST_SEARCHED = 128 * 1024 * 1024  # bytes of a log that are searched: half of t
 _BLOCK = 1024 * 1024
 _STEP = 64 * 1024  # of reading from the end
 _MOST_FROM_END = 4 * 1024 * 1024
+_REDACTED = 4 * LONGEST_SHOWN  # bytes of a line that are redacted, to show fewer of them
 _CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
-
-
-def create(log: Path) -> None:
-    """Make the empty log of a program, for its owner alone."""
-    log.unlink(missing_ok=True)
-    os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
 
 
 def tail(log: Path, count: int) -> tuple[str, ...]:
@@ -34,6 +30,8 @@ def tail(log: Path, count: int) -> tuple[str, ...]:
         return ()
     try:
         found, is_whole = _from_end(log, count + _CONTEXT)
+    except UntrustedFile as error:  # the program put another file in its place
+        return (str(error).partition("\n")[0],)
     except OSError:
         return ()
     if not is_whole:  # a secret may be cut there, which nothing would recognise
@@ -45,7 +43,7 @@ def end_of(log: Path, size: int) -> str:
     """The last `size` bytes of the log as they stand there, to be searched; none if it is gone."""
     if not log.is_file():
         return ""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read(size).decode(errors="replace")
 
@@ -92,7 +90,7 @@ def _blocks(log: Path) -> Iterator[bytes]:
     if not log.is_file():
         return
     begun = b""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         while block := file.read(_BLOCK):
             if block.endswith(b"\r"):
                 block += file.read(1)
@@ -108,15 +106,18 @@ def _blocks(log: Path) -> Iterator[bytes]:
 
 def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
     """The last lines, and whether the first of them is whole."""
-    with log.open("rb") as file:
+    with open_regular(log) as file:
         begin = file.seek(0, os.SEEK_END)
         read = b""
         while begin and len(read) < _MOST_FROM_END and _line_ends(read) <= count:
             step = min(_STEP, begin)
             begin = file.seek(begin - step)
             read = file.read(step) + read
-    found = [line.decode(errors="replace") for line in read.splitlines()]
-    return found[-count:], begin == 0 or len(found) > count
+    found = read.splitlines()
+    is_whole = begin == 0 or len(found) > count
+    if not is_whole and len(found) == 1:  # its end tells more
+        found = [found[0][-_REDACTED:]]
+    return [line[:_REDACTED].decode(errors="replace") for line in found[-count:]], is_whole
 
 
 def _line_ends(text: bytes) -> int:

@@ -39,12 +39,12 @@ SHAPES: tuple[re.Pattern[str], ...] = (
     # A private key: whole, without its end, or its end alone.
     re.compile(
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----"
-        r"(?:.{0,20000}?-----END [A-Z0-9 ]{0,60}-----"
+        r"(?:(?:(?!-----BEGIN).){0,20000}?-----END [A-Z0-9 ]{0,60}-----"
         rf"|(?:(?:\s|\\n)*{_BASE64_LINE})*{_LAST_LINE})",
         re.DOTALL,
     ),
     re.compile(
-        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,200}}(?:^[A-Za-z0-9+/=]{{1,15}}[ \t]*\n)?"
+        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,120}}(?:^[A-Za-z0-9+/=]{{1,15}}[ \t]*\n)?"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----",
         re.MULTILINE,
     ),

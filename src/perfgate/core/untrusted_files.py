@@ -71,12 +71,13 @@ def read_regular(path: Path, limit: int) -> bytes:
         )
 
 
-def opened_regular(path: Path, flags: int) -> int:
+def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
     """A descriptor of a regular file.
 
     Args:
         path: the file; a relative one starts at the working directory.
         flags: as of `os.open`. A file that is written to must have no other name.
+        mode: of a file that is made.
 
     Raises:
         FileNotFoundError: there is none, and `flags` do not make one.
@@ -91,7 +92,7 @@ def opened_regular(path: Path, flags: int) -> int:
         # Truncated only when it is known to be what it should be.
         safe = (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            handle = os.open(path.name, safe, _NEW_FILE, dir_fd=folder)
+            handle = os.open(path.name, safe, mode, dir_fd=folder)
         except OSError:
             with suppress(FileNotFoundError):
                 _require_regular(path, _status(path, folder), writes=writes)
@@ -107,7 +108,23 @@ def opened_regular(path: Path, flags: int) -> int:
     return handle
 
 
-def make_folder(path: Path) -> None:
+def created_regular(path: Path, mode: int = _NEW_FILE) -> int:
+    """A descriptor of a new, empty file to write to; a regular file of its name is removed first.
+
+    Raises:
+        UntrustedFile: a part of the path is a link, or what has the name is no regular file.
+        FileExistsError: another process took the name at the same moment.
+        OSError: it cannot be made for another reason.
+    """
+    with _folder_of(path) as folder:
+        with suppress(FileNotFoundError):
+            _require_regular(path, _status(path, folder), writes=False)
+            os.unlink(path.name, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return os.open(path.name, flags, mode, dir_fd=folder)
+
+
+def make_new_folder(path: Path) -> None:
     """Make one folder that only its owner may write to.
 
     Raises:
@@ -121,6 +138,20 @@ def make_folder(path: Path) -> None:
         except FileExistsError:
             _require_folder(path, _status(path, folder))
             raise
+
+
+def make_new_folders(path: Path) -> None:
+    """Make a folder as `make_new_folder` does, and those above it that are missing.
+
+    Raises:
+        UntrustedFile, FileExistsError, OSError: as `make_new_folder`.
+    """
+    try:
+        make_new_folder(path)
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # another process made it meanwhile
+            make_new_folders(path.parent)
+        make_new_folder(path)
 
 
 def opened_folder(path: Path) -> int:
@@ -160,7 +191,9 @@ def _folder_of(path: Path) -> Iterator[int]:
             try:
                 inner = os.open(part.name, _FOLDER, dir_fd=handle)
             except NotADirectoryError:
-                _require_folder(part, _status(part, handle))
+                status = _status(part, handle)
+                if not stat.S_ISREG(status.st_mode):  # a file there is no more than a wrong path
+                    _require_folder(part, status)
                 raise
             os.close(handle)
             handle = inner
@@ -198,5 +231,9 @@ def _untrusted(path: Path, status: os.stat_result, expected: str) -> UntrustedFi
         with suppress(OSError):
             found += f" to {str(path.readlink())!a}"
     return UntrustedFile(
-        "not followed, not opened", file=path, found=found, expected=expected, hint=_HINT
+        f"not {expected}, so it is not opened",
+        file=path,
+        found=found,
+        expected=expected,
+        hint=_HINT,
     )

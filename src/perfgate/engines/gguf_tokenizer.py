@@ -9,9 +9,7 @@ llama.cpp's `llama-vocab.cpp`).
 
 import argparse
 import json
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,31 +94,21 @@ def write(found: Mapping[str, Any], folder: Path) -> None:
 
 
 def convert(model: Path, output: Path) -> None:
-    """Make the folder `output` whole or not at all; another process may do the same meanwhile.
+    """Write the model's tokenizer into the folder `output`.
 
     Raises:
         UnfitFile: the model's file does not do.
     """
     found = metadata(model)
     require_known_kind(found)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}."))
-    try:
-        write(found, temporary)
-        temporary.chmod(0o755)
-        temporary.rename(output)
-    except OSError:
-        if not (output / "tokenizer.json").is_file():
-            raise
-        # Another process was first; its folder is as good.
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    output.mkdir(parents=True, exist_ok=True)
+    write(found, output)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write a GGUF file's tokenizer as a folder.")
     parser.add_argument("model", type=Path, help="the GGUF file")
-    parser.add_argument("output", type=Path, help="the folder to make")
+    parser.add_argument("output", type=Path, help="the folder to write into")
     arguments = parser.parse_args()
     try:
         convert(arguments.model, arguments.output)

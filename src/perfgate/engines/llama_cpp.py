@@ -8,6 +8,8 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.failures import diagnose
+from perfgate.core.kept_files import kept_folder
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer
@@ -106,19 +108,25 @@ class LlamaCpp(Engine):
         """See `Engine.tokenizer`.
 
         Raises:
-            RunError: class ``model_file``: the file has no tokenizer that can be translated.
+            RunError: class ``model_file``: the file has no tokenizer that can be translated; class
+                ``disk_full`` or ``unwritable``: it cannot be kept.
         """
         model = gguf_model.locate(scenario, locations)
         digest = gguf_model.sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
-        if not (folder / "tokenizer.json").is_file():
-            done = _asked(locations, TOKENIZER, str(model), str(folder), limit_s=120)
+
+        def make(draft: Path) -> None:
+            done = _asked(locations, TOKENIZER, str(model), str(draft), limit_s=120)
             if not done.is_good:
+                lines = done.stderr.strip().splitlines()
+                told = diagnose(lines)
                 raise RunError(
-                    "model_file",
+                    "disk_full" if told and told.failure == "disk_full" else "model_file",
                     f"no tokenizer could be made from {model.name}",
-                    evidence=tuple(done.stderr.strip().splitlines()[-3:]),
+                    evidence=tuple(lines[-3:]),
                 )
+
+        kept_folder(folder, make)
         return str(folder)
 
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:

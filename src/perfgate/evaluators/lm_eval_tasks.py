@@ -7,7 +7,7 @@ import yaml
 
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.core.paths import packaged, repository
+from perfgate.core.paths import packaged, repository, require_own
 from perfgate.scenarios.yaml_limits import LARGEST_FILE, compose
 
 # `metric_list` and `filter_list` of `lm_eval/tasks/gsm8k/gsm8k.yaml`, lm_eval 0.4.
@@ -37,7 +37,8 @@ def known_scores() -> Mapping[str, frozenset[str]]:
 
 
 def _folders() -> tuple[Path, ...]:
-    return tuple(root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    own, brought = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    return (require_own(own, all_of_it=True), brought)  # a task may be a program
 
 
 def _scores(file: Path) -> frozenset[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.paths import repository
+from perfgate.core.paths import found_in_repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import read_document
@@ -141,6 +141,7 @@ def load_site(path: Path | None = None) -> Site:
 
     Raises:
         SeveralInputErrors: all that is wrong with the file.
+        InputError: it was found, not named, and could be another user's.
     """
     file = path or _from_environment()
     if path is None and file is not None and not file.is_file():
@@ -153,7 +154,7 @@ def load_site(path: Path | None = None) -> Site:
         )
         raise SeveralInputErrors([missing])
     if file is None:
-        file = repository() / "site.yaml"
+        file = found_in_repository("site.yaml")
         if not file.exists():
             return Site()
     document, errors = read_document(

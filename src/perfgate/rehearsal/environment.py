@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.programs import Program
 from perfgate.rehearsal.setup import clear, parse_fault, set_up
 from perfgate.scenarios.scenario import Scenario
@@ -34,11 +35,12 @@ class RehearsalEnvironment:
 
         Raises:
             InputError: no such fault.
+            RunError: the folder cannot be written.
         """
         known = None if fault is None else parse_fault(fault)
         self._built = folder
-        self.enter(
-            set_up(
+        with write_errors_named(folder):
+            variables = set_up(
                 folder,
                 scenarios,
                 engine_version=engine_version,
@@ -46,7 +48,7 @@ class RehearsalEnvironment:
                 seed=SEED,
                 real=real,
             )
-        )
+        self.enter(variables)
 
     def enter(self, variables: Mapping[str, str]) -> None:
         """Set the variables."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.durable_files import write_text
+from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.core.programs import (
     BENCHMARK_SERVING,
@@ -142,7 +142,7 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
             f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
             f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
         )
-        path.chmod(0o755)
+        make_executable(path)
     python3 = folder / "python3"
     python3.unlink(missing_ok=True)
     python3.symlink_to(TENSORRT_LLM_PYTHON.executable)

@@ -96,6 +96,8 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
         lines.append(f"injected: {', '.join(outcome.injected)}")
     if outcome.synthetic:
         lines.append("SYNTHETIC: a stand-in made these numbers")
+    if outcome.resumed_from:
+        lines.append(resumed(outcome.resumed_from))
     if outcome.error is not None:
         lines.append(str(outcome.error))
     if outcome.judgements:
@@ -110,6 +112,11 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     if reproduce:
         lines.append(f"rerun: {reproduce}")
     return visible("\n".join(lines))
+
+
+def resumed(at: str) -> str:
+    """That a verdict is of the session before, and not of this one."""
+    return f"resumed from the session before, which recorded it {at}"
 
 
 def _identity(outcome: Outcome) -> Iterator[str]:

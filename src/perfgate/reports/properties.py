@@ -25,6 +25,8 @@ def properties(outcome: Outcome) -> list[Property]:
     ]
     if outcome.synthetic:
         found.append(("synthetic", "true"))
+    if outcome.resumed_from:
+        found.append(("resumed_from", outcome.resumed_from))
     found += [("injected", one) for one in outcome.injected]
     if outcome.error is not None:
         found.append(("error_class", outcome.error.failure))

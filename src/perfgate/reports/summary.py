@@ -23,7 +23,7 @@ from perfgate.reports.measured_text import (
     measured_rows,
     worse_rows,
 )
-from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, rows
+from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, resumed, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
@@ -141,6 +141,8 @@ def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def _verdict(record: Mapping[str, Any]) -> list[str]:
     mark = "synthetic " if record.get("synthetic") else ""
     lines = [f"## {mark}{record['verdict']}: `{name_of(record)}`", ""]
+    if record.get("resumed_from"):
+        lines += [f"R{resumed(record['resumed_from']).removeprefix('r')}.", ""]
     if record["injected"]:
         lines += [f"Injected: {', '.join(record['injected'])}.", ""]
     if record["error"]:

@@ -7,7 +7,7 @@ from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
-from perfgate.reports.outcome_text import brief, resolution
+from perfgate.reports.outcome_text import brief, resolution, resumed
 from perfgate.reports.whole_run import (
     WORSE,
     probably_worse,
@@ -48,7 +48,8 @@ def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:
     detail = brief(judgements_of(line)) or line["reason"] or line["error"]["message"]
     good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
     mark = "synthetic " if line["synthetic"] else ""
-    return f"{mark}{verdict:14} {name_of(line)}: {detail}", good
+    before = f" ({resumed(line['resumed_from'])})" if line.get("resumed_from") else ""
+    return f"{mark}{verdict:14} {name_of(line)}: {detail}{before}", good
 
 
 def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:

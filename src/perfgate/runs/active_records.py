@@ -3,6 +3,7 @@
 The file itself is only ever appended to. Pure.
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,13 +15,14 @@ def standing(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lines that no later one supersedes, in order.
 
     Two kinds supersede: ``resumed`` all lines of the groups that it repeats, and of tests that it
-    does not keep; ``set_aside`` the measurements of a scenario that a replaced worker left.
+    does not keep; ``set_aside`` the measurements of a scenario that a replaced worker left. A
+    verdict that was kept says so: ``resumed_from`` is when it was recorded.
     """
     found: list[dict[str, Any]] = []
     for line in lines:
         kind = line.get("record")
         if kind == "resumed":
-            found = [one for one in found if _is_kept(one, line)]
+            found = [_marked(one) for one in found if _is_kept(one, line)]
         elif kind == "set_aside":
             found = [one for one in found if not _was_set_aside(one, line)]
         found.append(line)
@@ -36,6 +38,15 @@ def _is_kept(line: Line, resumed: Line) -> bool:
     if kind == "waiver_fault":
         return False  # told again at the end
     return line.get("scenario") not in resumed["repeats"]
+
+
+def _marked(line: dict[str, Any]) -> dict[str, Any]:
+    """The line of a session before; of a verdict, with when it was recorded."""
+    if line.get("record") != "verdict":
+        return line
+    marked = copy.copy(line)
+    marked["resumed_from"] = str(line.get("at"))
+    return marked
 
 
 def _was_set_aside(line: Line, aside: Line) -> bool:

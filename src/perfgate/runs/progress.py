@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from perfgate.core.durable_files import append_line, read_lines
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, RunError
 
 _LIVE_INTERVAL_S = 1.0
 _PLAIN_INTERVAL_S = 30.0
@@ -37,10 +37,14 @@ class Progress:
     def step(self, kind: str, detail: str) -> Iterator[None]:
         """Tell that a step of a kind runs while the block runs."""
         self._write({"event": "begin", "kind": kind, "detail": detail})
+        ended: dict[str, object] = {"event": "end", "kind": kind}
         try:
             yield
-        finally:
-            self._write({"event": "end", "kind": kind})
+        except BaseException:
+            with suppress(RunError):  # a full disk must not take the place of what happened
+                self._write(ended)
+            raise
+        self._write(ended)
 
     def note(self, text: str) -> None:
         """Tell what the step that runs is waiting for."""

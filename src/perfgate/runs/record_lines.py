@@ -4,7 +4,7 @@ A field has one type in all kinds of records. Which of them a record needs is kn
 used: a field that is missing there is told as a damaged line, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,7 @@ from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import InputError
 from perfgate.gate.verdict import Verdict
 
-HINT = (
-    "restore the file from a copy, or delete the line: what it says is then lost to this run; "
-    "or measure anew in a run of its own"
-)
+HINT = "restore run.json and records.jsonl from a copy, or measure anew in a run of its own"
 
 
 class RecordLine(dict[str, Any]):
@@ -43,14 +40,35 @@ class RecordLine(dict[str, Any]):
         )
 
 
-def read_records(file: Path) -> list[dict[str, Any]]:
+def read_records(file: Path, base: Path | None = None) -> list[RecordLine]:
     """The records of a run, in order; a last line that was cut by a kill is left out.
 
+    Args:
+        file: ``records.jsonl``.
+        base: the run's ``run.json``, on which the checksums rest; None: they have none.
+
     Raises:
-        InputError: a line is not JSON, or a field of it is not of its type.
+        InputError: a line is not JSON, is not as it was written, or a field of it is not of its
+            type.
     """
-    lines = read_lines(file, HINT)
+    lines = read_lines(file, HINT, base=base)
     return [_checked(RecordLine(one, file, number)) for number, one in enumerate(lines, start=1)]
+
+
+def require_agreement(facts: Mapping[str, Any], lines: Iterable[RecordLine]) -> None:
+    """Check that no record calls real what the run as a whole says stand-ins made.
+
+    Args:
+        facts: content of ``run.json``.
+        lines: the records.
+
+    Raises:
+        InputError: one does.
+    """
+    if facts.get("synthetic"):
+        for line in lines:
+            if line.get("synthetic") is False:
+                raise line.damaged("synthetic", "true: run.json says that it was a rehearsal")
 
 
 def _checked(line: RecordLine) -> RecordLine:

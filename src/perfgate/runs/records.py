@@ -5,20 +5,25 @@ per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results o
 """
 
 import datetime
+import errno
 import fcntl
 import os
 import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
 from perfgate.core.durable_files import (
     append_line,
-    disk_errors_named,
+    cannot_write,
+    make_folder,
     read_json,
+    sync_folder,
+    write_errors_named,
     write_json,
     write_text,
 )
@@ -27,14 +32,32 @@ from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
 from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
+from perfgate.core.untrusted_files import (
+    make_new_folder,
+    opened_folder,
+    opened_regular,
+    refuse_links,
+)
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
-from perfgate.runs.record_lines import read_records
+from perfgate.runs.folder_owner import require_own_content, require_own_folder
+from perfgate.runs.record_lines import read_records, require_agreement
 
-SCHEMA_VERSION = 2
-_READABLE = (1, 2)  # version 1 had "told" for "observed" in the record of a preflight
+SCHEMA_VERSION = 3
+_READABLE = (1, 2, 3)  # version 1 had "told" for "observed" in the record of a preflight
+_WITH_CHECKSUMS = 3  # the first version whose records have them
+_FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
+_LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
+PROGRESS = "progress.jsonl"
+_OWN_FILES = {_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS}
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
+_NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
+_LOCKS_MISSING = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+_NO_LOCKS = (
+    "its file system has no locks (flock(2)), as some NFS mounts: choose a folder on another one "
+    "with --run-dir"
+)
 
 
 def now() -> str:
@@ -46,7 +69,8 @@ class RunFolder:
     """One session's folder, held by one session at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        # A person may name a link; below the folder itself none is followed.
+        self.path = Path(os.path.realpath(path))
         self._lock: int | None = None
         self._joined: int | None = None
         self._groups: list[int] = []
@@ -61,14 +85,15 @@ class RunFolder:
         """Make a new run folder and hold it until `close`.
 
         Raises:
-            InputError: the folder cannot be made or written to, another run is writing there now,
-                or it already holds a run.
-            RunError: the disk is full (class ``disk_full``).
+            InputError: no folder can be there, another run is writing there now, or it already
+                holds a run.
+            RunError: it cannot be written: the disk is full (class ``disk_full``) or read-only, has
+                no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
         try:
-            folder._hold()
-            if (path / "run.json").exists():
+            folder._hold("--run-dir")
+            if os.path.lexists(folder.path / _FACTS):
                 raise InputError(
                     "the folder already holds a run",
                     field="--run-dir",
@@ -76,8 +101,8 @@ class RunFolder:
                     expected="a new or empty folder",
                     hint="name another folder, or move this one away",
                 )
-            plain = {"schema_version": SCHEMA_VERSION, "id": path.name, **facts}
-            write_json(path / "run.json", plain)
+            plain = {"schema_version": SCHEMA_VERSION, "id": folder.id, **facts}
+            write_json(folder.path / _FACTS, plain)
         except BaseException:
             folder.close()
             raise
@@ -90,11 +115,14 @@ class RunFolder:
         Workers of that session that are still ending are waited for.
 
         Raises:
-            InputError: no run is there, one of an unknown schema version, or a living session is
-                writing to it.
+            InputError: no run is there, one of an unknown schema version or whose records have no
+                checksums, a living session is writing to it, or others could have changed it.
         """
         folder = cls(path)
         folder.facts()
+        require_own_folder(folder.path, "--resume")
+        require_own_content(folder.path, _OWN_FILES)
+        folder.require_checksums("--resume")
         try:
             folder._hold("--resume")
             folder._wait_for_workers()
@@ -106,7 +134,7 @@ class RunFolder:
     def _wait_for_workers(self) -> None:
         """Wait until no worker of a killed session writes any more."""
         deadline = time.monotonic() + _WORKERS_END_S
-        workers = _opened(self.path / "workers.lock")
+        workers = _lock_file(self.path / _WORKERS_LOCK)
         try:
             while not _locked(workers, fcntl.LOCK_EX):
                 if time.monotonic() > deadline:
@@ -122,7 +150,7 @@ class RunFolder:
 
     def join(self) -> None:
         """Tell whoever would resume the run that this worker is writing to it, until `close`."""
-        self._joined = _opened(self.path / "workers.lock")
+        self._joined = _lock_file(self.path / _WORKERS_LOCK)
         fcntl.flock(self._joined, fcntl.LOCK_SH)
 
     def begin_group(self, scenario: str) -> None:
@@ -132,35 +160,46 @@ class RunFolder:
 
         Raises:
             InputError: another worker of this session measures the scenario.
-            RunError: the disk is full (class ``disk_full``).
+            RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
         """
         folder = self.path / scenario
-        if folder.exists():
-            left = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if not _locked(left, fcntl.LOCK_EX):
-                    raise InputError(
-                        f"another worker of this session measures {scenario}",
-                        field="--dist",
-                        expected="one worker for all tests of a scenario",
-                        hint="leave out --dist: perfgate distributes the tests itself",
-                    )
-                aside = _free_name(folder)
-                self.record("set_aside", {"scenario": scenario, "folder": aside.name})
-                folder.rename(aside)
-            finally:
-                os.close(left)
-        with disk_errors_named(folder):
-            folder.mkdir(parents=True)
-        held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        self._groups.append(held)
-        fcntl.flock(held, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):
+            self._set_aside(scenario, opened_folder(folder))
+        with write_errors_named(folder):
+            make_new_folder(folder)
+            sync_folder(self.path)
+            held = opened_folder(folder)
+            self._groups.append(held)
+            fcntl.flock(held, fcntl.LOCK_EX)
 
-    def _hold(self, option: str = "--run-dir") -> None:
+    def _set_aside(self, scenario: str, left: int) -> None:
+        """Move the folder of a scenario's starts, open as `left`, out of the way."""
+        folder = self.path / scenario
+        try:
+            if not _locked(left, fcntl.LOCK_EX):
+                raise InputError(
+                    f"another worker of this session measures {scenario}",
+                    field="--dist",
+                    expected="one worker for all tests of a scenario",
+                    hint="leave out --dist: perfgate distributes the tests itself",
+                )
+            aside = _free_name(folder)
+            self.record("set_aside", {"scenario": scenario, "folder": aside.name})
+            with write_errors_named(aside):
+                folder.rename(aside)
+        finally:
+            os.close(left)
+
+    def _hold(self, option: str) -> None:
         """Make the folder, and lock it until `close`."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = _opened(self.path / "run.lock")
+            if not self.path.exists():
+                make_folder(self.path.parent)
+                with suppress(FileExistsError):
+                    make_new_folder(self.path)
+                sync_folder(self.path.parent)
+            require_own_folder(self.path, option)
+            self._lock = _lock_file(self.path / _LOCK)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
@@ -171,6 +210,9 @@ class RunFolder:
                 hint="wait for that run, or name another folder",
             ) from None
         except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                hint = _NO_LOCKS if error.errno in _LOCKS_MISSING else None
+                raise cannot_write(self.path, error, hint) from error
             raise InputError(
                 f"cannot be a run folder: {error.strerror}",
                 field=option,
@@ -194,7 +236,7 @@ class RunFolder:
     def record(self, kind: str, value: Mapping[str, object]) -> None:
         """Append one record; it is on disk when this returns."""
         line = {"record": kind, "schema_version": SCHEMA_VERSION, "at": now(), **value}
-        append_line(self.path / "records.jsonl", line)
+        append_line(self.path / _RECORDS, line, base=self.path / _FACTS)
 
     def records(self, kind: str | None = None) -> list[dict[str, Any]]:
         """The records so far that count, all or of one kind; a line cut by a kill is left out.
@@ -202,9 +244,14 @@ class RunFolder:
         What a resumed session measures again, or a replaced worker, counts once.
 
         Raises:
-            InputError: a line is damaged.
+            InputError: a line is damaged, or was changed since it was written; or as `facts`.
         """
-        lines = standing(read_records(self.path / "records.jsonl"))
+        if not os.path.lexists(self.path / _RECORDS):
+            return []
+        base = self.path / _FACTS if self.has_checksums else None
+        written = read_records(self.path / _RECORDS, base)
+        require_agreement(self.facts(), written)
+        lines = standing(written)
         return [line for line in lines if kind is None or line.get("record") == kind]
 
     def facts(self) -> dict[str, Any]:
@@ -214,15 +261,43 @@ class RunFolder:
             InputError: it is missing, damaged, or of an unknown schema version.
         """
         hint = "name a folder that a perfgate run wrote"
-        plain = read_json(self.path / "run.json", what="run", hint=hint)
+        plain = read_json(self.path / _FACTS, what="run", hint=hint, is_named=False)
         if not isinstance(plain, dict) or plain.get("schema_version") not in _READABLE:
             raise InputError(
                 "run of an unknown schema version",
-                file=self.path / "run.json",
+                file=self.path / _FACTS,
                 found=plain.get("schema_version") if isinstance(plain, dict) else type(plain),
                 expected=" or ".join(map(str, _READABLE)),
             )
         return plain
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether its records show what was changed in them; those of earlier releases do not.
+
+        Raises:
+            InputError: as `facts`.
+        """
+        return int(self.facts()["schema_version"]) >= _WITH_CHECKSUMS
+
+    def require_checksums(self, field: str | None = None) -> None:
+        """Check that what the run says can be held against its checksums.
+
+        Args:
+            field: the option that named the run.
+
+        Raises:
+            InputError: its records are of before they had checksums; or as `facts`.
+        """
+        if not self.has_checksums:
+            raise InputError(
+                "the run's records have no checksums, so a change in them could not be seen",
+                file=self.path / _FACTS,
+                field=field,
+                found=f"schema version {self.facts()['schema_version']}",
+                expected=f"{_WITH_CHECKSUMS} or later",
+                hint="measure anew in a new run folder; `perfgate compare` can still read this one",
+            )
 
     def day(self) -> datetime.date:
         """The day on which the run started, in UTC: one for all its processes.
@@ -234,13 +309,14 @@ class RunFolder:
 
     def write_summary(self, text: str) -> Path:
         """Write ``summary.md``."""
-        path = self.path / "summary.md"
+        path = self.path / _SUMMARY
+        refuse_links(path)
         write_text(path, text)
         return path
 
 
-def _opened(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def _lock_file(path: Path) -> int:
+    return opened_regular(path, os.O_RDWR | os.O_CREAT)
 
 
 def _locked(handle: int, how: int) -> bool:
@@ -255,7 +331,7 @@ def _locked(handle: int, how: int) -> bool:
 def _free_name(folder: Path) -> Path:
     """``<folder>.broken-1``, or the first number that is free."""
     number = 1
-    while (aside := folder.with_name(f"{folder.name}.broken-{number}")).exists():
+    while os.path.lexists(aside := folder.with_name(f"{folder.name}.broken-{number}")):
         number += 1
     return aside
 

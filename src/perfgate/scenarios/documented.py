@@ -12,7 +12,7 @@ from typing import Any
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.paths import baselines_folder, packaged
+from perfgate.core.paths import baselines_folder, packaged, require_own
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
@@ -52,7 +52,7 @@ FOLDER = "documented"  # within a folder of baselines
 
 def _file(scenario: Scenario) -> Path:
     """The gate repository's; of a packaged scenario else the packaged one."""
-    own = baselines_folder() / FOLDER / f"{scenario.id}.json"
+    own = require_own(baselines_folder() / FOLDER / f"{scenario.id}.json")
     brought = packaged()
     is_packaged = scenario.file is not None and scenario.file.is_relative_to(brought / "scenarios")
     if own.is_file() or not is_packaged:

@@ -129,6 +129,7 @@ class MetricEntry:
                 "against": judged.against,
             },
             "synthetic": line["synthetic"],
+            "resumed_from": line.get("resumed_from"),
             "injected": line["injected"],
             "scenario": line["scenario"],
             "probe": line["probe"],

@@ -42,10 +42,37 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     that is given up would write to a standard output that may be closed.
     """
     given = [str(word) for word in early_config.invocation_params.args]
+    _require_own_settings(early_config)
     words = joined(given)
     if words != given:
         raise SystemExit(pytest.main(words, early_config.invocation_params.plugins))
-    return (yield)
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        # Of `tempfile`, for what pytest captures; it would end Python in 1, which is a regression.
+        raise pytest.UsageError(f"{error.strerror}; free space there, or set TMPDIR") from error
+
+
+def _require_own_settings(config: pytest.Config) -> None:
+    """Refuse a gate repository that pytest found and that could be another user's.
+
+    Before its conftest is run and its `pythonpath` is used. A session of other tests, whose
+    settings have none of perfgate's, is left alone.
+
+    Raises:
+        UsageError: it could.
+    """
+    if config.inipath is None or not any(config.getini(name) for name in _INI):
+        return
+    from perfgate.core.errors import InputError
+    from perfgate.core.paths import require_own_settings
+
+    try:
+        require_own_settings(config.inipath, "conftest.py", "perf_tests")
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def joined(args: Sequence[str]) -> list[str]:

@@ -84,7 +84,7 @@ class SuiteSession:
         self._failed: set[str] = set()
         self._with_bug: set[str] = set()
         self.deselected = False
-        self._unwritten: Exception | None = None
+        self._unwritten: list[str] = []
         self._unusable: PerfgateError | None = None
         self.rehearsal = RehearsalSeam()
         # Output is not captured yet: this is the terminal's own error stream.
@@ -270,7 +270,7 @@ class SuiteSession:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Learn what was selected; open the run folder if anything was."""
         if self._unusable is not None:
-            raise pytest.UsageError(str(self._unusable))
+            raise pytest.UsageError(str(self._unusable)) from self._unusable
         found = {item.nodeid: probe for item in session.items if (probe := selected_by(item))}
         if not found:
             return
@@ -311,12 +311,17 @@ class SuiteSession:
         if report.failed:
             self._failed.add(report.nodeid)
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Sum the run up, and end with the status that its verdicts give."""
-        if self._worker_input is not None:
+    def sum_up(self, session: pytest.Session, exitstatus: int) -> None:
+        """Sum the run up when all else of the session has ended: with what status, by its verdicts.
+
+        A worker only tells the main process what it alone knows.
+        """
+        if self._worker_input is None:
+            self._sum_up(session, exitstatus)
+        else:
             self.config.workeroutput[DESELECTED] = self.deselected  # type: ignore[attr-defined]
-            return
+
+    def _sum_up(self, session: pytest.Session, exitstatus: int) -> None:
         if self._view is not None:
             self._view.stop()
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.deselected
@@ -337,11 +342,18 @@ class SuiteSession:
                 self._end(self.run)
             self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
-            self._unwritten = error
+            if exitstatus != pytest.ExitCode.USAGE_ERROR:  # then the error that ended it says all
+                self._unwritten.append(f"the run could not be summed up: {error}")
             if counts:
                 self._status = worst([self._status or ExitStatus.ERROR, ExitStatus.UNWRITABLE])
         if counts:
             session.exitstatus = self._status or exitstatus
+
+    def lose_report(self, session: pytest.Session, error: PerfgateError) -> None:
+        """Take in that pytest or a plugin could not write a report of the session."""
+        self._unwritten.append(f"a report of pytest or a plugin is lost: {error}")
+        if self._status is not None:
+            session.exitstatus = self._status = worst([self._status, ExitStatus.UNWRITABLE])
 
     def _end(self, run: RunFolder) -> None:
         """Sum the run up, and write down which waivers do not hold."""
@@ -377,8 +389,8 @@ class SuiteSession:
             )
         for text, green in terminal_lines(self.run.records(), self._status):
             say(text, green=green)
-        if self._unwritten is not None:
-            say(f"the run could not be summed up: {self._unwritten}", red=True)
+        for told in self._unwritten:
+            say(told, red=True)
         say(f"run folder: {self.run.path} (start with summary.md)")
 
     def pytest_unconfigure(self) -> None:

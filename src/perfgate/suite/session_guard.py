@@ -10,10 +10,13 @@ from typing import TextIO, cast
 
 import pytest
 
+from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.output_stream import OutputStream, standard_streams
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.plugin import SESSION
-from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.exit_status import ExitStatus, worst
+
+_ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -25,8 +28,11 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
         with standard_streams() as streams:
             try:
                 status = yield
-            except pytest.UsageError:
-                raise
+            except pytest.UsageError as error:
+                if not is_unwritable(error.__cause__):
+                    raise
+                streams.err.write(f"ERROR: {error}\n\n")
+                status = ExitStatus.UNWRITABLE
             except Exception as error:
                 status = _status_after(error, config.stash[SESSION].status, streams.err)
             if failure := streams.failure():
@@ -39,6 +45,27 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     return status
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None]:
+    """Sum the run up at last, also where pytest or a plugin fails to write a report of its own.
+
+    Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary is
+    outside.
+    """
+    suite = session.config.stash[SESSION]
+    lost: OSError | None = None
+    try:
+        yield
+    except OSError as error:
+        if suite.run is None or hasattr(session.config, "workerinput"):
+            raise
+        lost = error
+    finally:
+        suite.sum_up(session, exitstatus)
+    if lost is not None:
+        suite.lose_report(session, cannot_write(lost.filename, lost, _ANOTHER_PLACE))
+
+
 def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStream) -> int:
     """The status of a session that ended in an error of perfgate, or of pytest or a plugin.
 
@@ -49,6 +76,9 @@ def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStre
     """
     outermost = error.__traceback__  # of the hook that it was caught in, which is perfgate's
     error = error.with_traceback(outermost and outermost.tb_next)
+    if isinstance(error, OSError) and is_unwritable(error):
+        stream.write(f"perfgate: {cannot_write(error.filename, error)}\n")
+        return worst([ended or ExitStatus.UNWRITABLE, ExitStatus.UNWRITABLE])
     whose = "perfgate: internal error" if is_ours(error) else "perfgate: pytest or a plugin failed"
     stream.write(f"{whose}: {type(error).__name__}: {error}; the traceback follows\n")
     stream.write("".join(traceback.format_exception(error)))

@@ -49,6 +49,7 @@ class Outcome:
         observed: how the metrics moved that are reported and do not gate.
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
+        resumed_from: when a session before this one recorded it; empty: this one measured it.
     """
 
     probe: Subject
@@ -65,6 +66,7 @@ class Outcome:
     observed: tuple[Change, ...] = ()
     measured: tuple[MeasuredMetric, ...] = ()
     build: MeasuredBuild | None = None
+    resumed_from: str = ""
 
     def failing(self, subject: Subject) -> "Outcome":
         """What becomes of a claim or a curve that needs this failed probe: its cause."""

@@ -16,6 +16,7 @@ from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
+from perfgate.launchers.hang_dump import dump
 from perfgate.launchers.hang_dump import machine as evidence_machine
 from perfgate.launchers.hang_dump import processes as evidence_processes
 from perfgate.launchers.hang_dump.dump import within
@@ -121,8 +122,8 @@ def test_without_its_folder_there_is_nothing_to_keep(server, tools):
     assert not server.folder.exists()
 
 
-def test_a_full_disk_is_told_after_the_program_has_ended(server, tools):
-    server.evidence = Path("/dev/full")
+def test_a_full_disk_is_told_after_the_program_has_ended(server, tools, monkeypatch):
+    monkeypatch.setattr(dump, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(RunError) as error:
         server.give_up("silence", "it wrote nothing")
     assert error.value.failure == "disk_full"

@@ -17,7 +17,9 @@ from witnesses import eventually, living, program, roll_in, signed
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.launchers.base import launcher
+from perfgate.launchers.local import launch_files
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.orphans import MARK, marked
@@ -183,18 +185,67 @@ def test_a_working_folder_that_is_not_there_is_an_input_error(start: Start, tmp_
         start("true", cwd=tmp_path / "nowhere")
 
 
-def test_a_run_folder_that_cannot_be_written_is_an_input_error(tmp_path: Path):
+def test_a_run_folder_that_cannot_be_written_is_told(tmp_path: Path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write into the run folder"):
+    with pytest.raises(RunError, match=r"cannot write .*file: Not a directory") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")
+    assert error.value.failure == "unwritable"
+
+
+@pytest.mark.parametrize("name", ["job.sh", "job.out", "job.err", "in.txt"])
+def test_a_link_in_place_of_what_a_launch_writes_is_refused(
+    start: Start, tmp_path: Path, name: str
+):
+    (tmp_path / "foreign").write_text("precious\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "foreign")
+    with pytest.raises(UntrustedFile, match=f"{name}: not a regular file"):
+        start("true", files={"in.txt": "other"})
+    assert (tmp_path / "foreign").read_text() == "precious\n"
+
+
+def test_a_folder_that_is_a_link_is_refused(start: Start, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UntrustedFile, match="run: not a folder"):
+        start("true")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_program_that_puts_links_in_place_of_its_logs_is_not_believed(
+    start: Start, tmp_path: Path
+):
+    (tmp_path / "foreign").write_text("root:x:secret\n")
+    job = start("sh", "-c", "ln -sf ../foreign job.err; ln -sf ../foreign job.evidence.txt")
+    job.wait()
+    for use in (lambda: job.tail(5), lambda: job.keep_evidence("it hangs")):
+        with pytest.raises(UntrustedFile, match="a symbolic link to"):
+            use()
+    assert (tmp_path / "foreign").read_text() == "root:x:secret\n"
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_the_files_of_a_launch_have_the_rights_that_the_umask_leaves(start: Start, umask: int):
+    before = os.umask(umask)
+    try:
+        job = start("true", files={"in.txt": ""})
+        job.wait()
+    finally:
+        os.umask(before)
+    modes = {one.name: one.stat().st_mode & 0o777 for one in job.folder.iterdir()}
+    assert modes == {
+        "job.sh": 0o777 & ~umask,
+        "in.txt": 0o644 & ~umask,
+        **dict.fromkeys(("job.out", "job.err"), 0o600 & ~umask),  # a raw log is its owner's
+    }
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_a_run_error(start: Start, tmp_path: Path, monkeypatch, number: int):
-    def write_text(*_: object, **__: object) -> int:
+    def created(*_: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(Path, "write_text", write_text)
+    monkeypatch.setattr(launch_files, "created_regular", created)
     with pytest.raises(RunError) as error:
         start("true")
     assert error.value.failure == "disk_full"

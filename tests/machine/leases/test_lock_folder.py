@@ -106,7 +106,7 @@ def lease(pool: GpuPool, count: int, wait_s: float = 0.0, tell=lambda _: None):
     return pool.lease(count, whole=False, owner=owner, wait_s=wait_s, tell=tell)
 
 
-def no_room(*arguments: object) -> int:
+def no_room(*arguments: object, **named: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 

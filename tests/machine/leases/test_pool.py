@@ -258,7 +258,24 @@ def test_nonsense_in_a_lock_is_told_as_nobodys_name(pool, start, locks) -> None:
 
 def test_whoever_is_stuck_at_the_door_is_told(pool, locks) -> None:
     with LockFolder(locks).guarded(time.monotonic() + 9):
-        assert "guard.lock locked" in refusal(pool, 1)
+        told = refusal(pool, 1)
+    me = os.getpid()
+    assert f"guard.lock, which a session locks for milliseconds, is kept locked by pid {me}" in told
+    assert "its user or root must end that process" in told
+
+
+def test_whoever_is_stuck_at_the_door_is_told_while_one_waits(pool, locks, monkeypatch) -> None:
+    monkeypatch.setattr(pool_module, "GUARD_S", 0.01)
+    told: list[str] = []
+    with ExitStack() as stack:
+        stack.enter_context(LockFolder(locks).guarded(time.monotonic() + 9))
+
+        def tell(line: str) -> None:
+            told.append(line)
+            stack.close()
+
+        with lease(pool, 1, wait_s=60, tell=tell):
+            assert "guard.lock, which" in told[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -11,7 +11,7 @@ from typing import Any
 from perfgate.baselines.waivers.rules import broken_waiver_rules
 from perfgate.baselines.waivers.waiver import Waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.paths import repository
+from perfgate.core.paths import found_in_repository
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.yaml_document import Document, read_document
 
@@ -20,7 +20,7 @@ _LAST_DAY = re.compile(r"waivers\[[0-9]+\]\.last_day")
 
 def default_file() -> Path:
     """The gate repository's own list."""
-    return repository() / "waivers.yaml"
+    return found_in_repository("waivers.yaml")
 
 
 def load_waivers(path: Path | None = None) -> tuple[Waiver, ...]:

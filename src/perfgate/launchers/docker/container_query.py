@@ -37,7 +37,7 @@ class DockerQuery:
         )
         with tempfile.TemporaryDirectory() as folder:
             call = Command(docker(*words))
-            with LocalLauncher().start(call, Path(folder), "asked") as job:
+            with LocalLauncher().start(call, Path(folder).resolve(), "asked") as job:
                 ended = None
                 try:
                     ended = job.until(seconds + STARTED_S)

@@ -99,7 +99,7 @@ def _inspected(image: str) -> dict[str, Any] | None:
 def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = Command(docker("pull", image))
-        with LocalLauncher().start(command, Path(folder), "pull") as job:
+        with LocalLauncher().start(command, Path(folder).resolve(), "pull") as job:
             tell(f"pulling {image}")
             ended = job.wait(total_s=within_s, watch=_PullProgress(job, image, tell))
             if ended.reason == "total":

@@ -59,7 +59,7 @@ class DockerLauncher(Launcher):
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
-        scenario, folder = request.scenario, request.folder.resolve()
+        scenario, folder = request.scenario, request.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
         image = self._images.get(scenario.id) or image_of(scenario, self._site, None)
         server = server_version()

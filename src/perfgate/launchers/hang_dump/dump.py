@@ -14,6 +14,7 @@ import psutil
 
 from perfgate.core import raw_log
 from perfgate.core.redaction import redact
+from perfgate.core.untrusted_files import opened_regular
 from perfgate.launchers.hang_dump import machine
 from perfgate.launchers.hang_dump import processes as processes_seen
 from perfgate.launchers.hang_dump.processes import Ask
@@ -84,6 +85,6 @@ def within(seconds: float, look: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _append(file: Path, lines: Iterable[str]) -> None:
-    to = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, raw_log.PRIVATE)
+    to = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
     with os.fdopen(to, "a", encoding="utf-8") as text:
         text.writelines(f"{redact(line)}\n" for line in lines)

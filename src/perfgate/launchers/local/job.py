@@ -15,12 +15,12 @@ from typing import Any
 
 import psutil
 
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.errors import RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
 from perfgate.launchers.hang_dump.dump import write_evidence
 from perfgate.launchers.hang_dump.processes import Ask
 from perfgate.launchers.local import orphans
-from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.shared_memory import SharedMemory
 
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
@@ -173,7 +173,7 @@ class LocalJob(Job):
         """As in `Job`; `also`: processes elsewhere that belong to it."""
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with contextlib.suppress(InputError), explain_disk_errors(self.folder):
+        with contextlib.suppress(OSError), disk_errors_named(self.folder):
             logs = (self.stdout, self.stderr)
             write_evidence(self.evidence, told, [*self.processes(), *also], self._ask, logs)
 

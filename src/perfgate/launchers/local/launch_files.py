@@ -1,14 +1,13 @@
 """What a launch writes into its folder before the start: files, script, empty logs."""
 
 import contextlib
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.durable_files import disk_errors_named
-from perfgate.core.errors import InputError
 from perfgate.core.redaction import holds_secret
+from perfgate.core.untrusted_files import created_regular, make_new_folders
 
 
 def stdout_of(command: Command, folder: Path, name: str) -> Path:
@@ -34,36 +33,17 @@ def write_files(command: Command, folder: Path, name: str, undo: contextlib.Exit
     contents = {cwd / file: text for file, text in command.files.items()}
     contents[script] = command.as_shell()
     for file, text in contents.items():
-        _create(file, undo)
-        file.write_text(text, encoding="utf-8")
-        if file == script or not holds_secret("", text):
-            file.chmod(0o755 if file == script else 0o644)
+        mode = 0o755 if file == script else raw_log.PRIVATE if holds_secret("", text) else 0o644
+        _create(file, undo, mode, text)
     for log in (stdout_of(command, folder, name), folder / f"{name}.err"):
-        _create(log, undo)
+        _create(log, undo, raw_log.PRIVATE)
     # Of an earlier job of this name; it would be taken for this one's.
     (folder / f"{name}.evidence.txt").unlink(missing_ok=True)
 
 
-def _create(file: Path, undo: contextlib.ExitStack) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    undo.callback(file.unlink, missing_ok=True)
-    raw_log.create(file)
-
-
-@contextlib.contextmanager
-def explain_disk_errors(folder: Path) -> Iterator[None]:
-    """Turn an error of the file system into one that says what to do.
-
-    Raises:
-        RunError: the disk is full, or the user's share of it.
-        InputError: the folder cannot be written for another reason.
-    """
-    try:
-        with disk_errors_named(folder):
-            yield
-    except OSError as error:
-        raise InputError(
-            f"cannot write into the run folder: {error.strerror}",
-            found=error.filename or folder,
-            expected="a folder that this user may write into",
-        ) from error
+def _create(file: Path, undo: contextlib.ExitStack, mode: int, text: str = "") -> None:
+    if not file.parent.exists():
+        make_new_folders(file.parent)
+    with os.fdopen(created_regular(file, mode), "w", encoding="utf-8") as new:
+        undo.callback(file.unlink, missing_ok=True)
+        new.write(text)

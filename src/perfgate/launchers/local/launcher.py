@@ -17,13 +17,15 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from perfgate.core.command import Command
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.untrusted_files import opened_regular
 from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import explain_disk_errors, stdout_of, write_files
+from perfgate.launchers.local.launch_files import stdout_of, write_files
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.leases import kept_open
@@ -61,7 +63,7 @@ class LocalLauncher(Launcher):
 
     def start(self, command: Command, folder: Path, name: str) -> LocalJob:
         """Start `command`. See `Placement.start`."""
-        folder = folder.resolve()
+        folder = folder.absolute()
         cwd = (command.cwd or folder).resolve()
         if command.cwd is not None and not cwd.is_dir():
             raise InputError("no such working folder", found=cwd)
@@ -72,7 +74,7 @@ class LocalLauncher(Launcher):
         _check_program(command.argv[0], cwd, env)
         call = {"argv": command.argv, "env": env, "cwd": str(cwd)}
         with contextlib.ExitStack() as undo:
-            with explain_disk_errors(folder):
+            with write_errors_named(folder):
                 placed = replace(command, cwd=cwd)
                 write_files(placed, folder, name, undo)
                 job = self._start_warden(folder, name, mark, stdout_of(placed, folder, name))
@@ -88,15 +90,17 @@ class LocalLauncher(Launcher):
 
     def ask(self, argv: tuple[str, ...], seconds: float) -> str:
         """What a short-lived program printed, or why it printed nothing."""
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                with self.start(Command(argv), Path(folder), "asked") as job:
-                    if job.until(seconds) is None:
-                        job.stop(1.0)
-                        return f"no answer from {argv[0]} in {seconds:.0f} s"
-                    return "\n".join(job.tail(1000))
-            except PerfgateError as error:
-                return str(error)
+        try:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                self.start(Command(argv), Path(folder).resolve(), "asked") as job,
+            ):
+                if job.until(seconds) is None:
+                    job.stop(1.0)
+                    return f"no answer from {argv[0]} in {seconds:.0f} s"
+                return "\n".join(job.tail(1000))
+        except (PerfgateError, OSError) as error:  # also nowhere to put a temporary file
+            return str(error)
 
     def _start_warden(self, folder: Path, name: str, mark: str, stdout: Path) -> LocalJob:
         """Start the warden with its two pipes; the program is not started yet.
@@ -111,8 +115,8 @@ class LocalLauncher(Launcher):
             hear, status = os.pipe()
             theirs.callback(os.close, status)
             ours.enter_context(hearing := io.FileIO(hear, "rb"))
-            out = theirs.enter_context(stdout.open("ab"))
-            err = theirs.enter_context((folder / f"{name}.err").open("ab"))
+            out = theirs.enter_context(_appended(stdout))
+            err = theirs.enter_context(_appended(folder / f"{name}.err"))
             locks = theirs.enter_context(kept_open())  # held until the last of the program is gone
             numbers = map(str, (control, status, os.getpid(), self.orphan_grace_s))
             warden = subprocess.Popen(
@@ -128,6 +132,11 @@ class LocalLauncher(Launcher):
             job.stdout = stdout
             ours.pop_all()
         return job
+
+
+def _appended(log: Path) -> BinaryIO:
+    """A log, opened for a program to write at its end."""
+    return os.fdopen(opened_regular(log, os.O_WRONLY | os.O_APPEND), "ab")
 
 
 def start_guard(task: Mapping[str, Any], folder: Path, name: str, grace_s: float) -> LocalJob:

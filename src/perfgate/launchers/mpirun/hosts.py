@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import HOSTS
+from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
 from perfgate.launchers.nodes.lock_wait import LockWait
@@ -86,8 +87,9 @@ def chosen_hosts(
     if len(names) < needed:
         raise _too_few(names, needed)
     hosts = _told_apart(tuple(map(reach.host, names)), needed)
-    seen = request.folder.resolve() / "mpirun.hosts"
-    seen.write_text("".join(f"{host.name}\n" for host in hosts))
+    seen = request.folder.absolute() / "mpirun.hosts"
+    with os.fdopen(created_regular(seen), "w") as file:
+        file.writelines(f"{host.name}\n" for host in hosts)
     folder = open_folder(os.environ)
     left_out: dict[Host, str] = {}
     while True:
@@ -147,7 +149,7 @@ def _taken(
     """The locks of the first free hosts, as many as needed, all at once; closed by `stack`."""
     needed = request.scenario.hardware.nodes
     holder = Holder.now(
-        LeaseOwner(request.folder.resolve().parent.parent.name, request.scenario.id)
+        LeaseOwner(request.folder.absolute().parent.parent.name, request.scenario.id)
     )
     taken: list[HostLock] = []
 

@@ -1,15 +1,14 @@
 """LockWait: wait for nodes whose locks other starts of this machine hold, and say who has them."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfgate.core.errors import RunError
 from perfgate.machine.leases.lock_folder import LockFolder
 
 TELL_EVERY_S = 30.0
-_GUARD_S = 60.0
+_GUARD_S = 3.0
 _PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
 
 
@@ -44,8 +43,11 @@ class LockWait:
         """
         began, told, pause_s = time.monotonic(), float("-inf"), _PAUSES_S[0]
         while True:
-            with self._alone():
-                busy = take()
+            try:
+                with self.folder.guarded(time.monotonic() + _GUARD_S):
+                    busy = take()
+            except TimeoutError as error:  # somebody is stuck in there; with who
+                busy = str(error)
             if not busy:
                 return
             waited = time.monotonic() - began
@@ -57,11 +59,3 @@ class LockWait:
                 self.tell(f"waits for {self.nodes}: {busy}")
             time.sleep(pause_s)
             pause_s = min(1.5 * pause_s, _PAUSES_S[1])
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            with self.folder.guarded(time.monotonic() + _GUARD_S):
-                yield
-        except TimeoutError as error:
-            raise RunError(self.failure, str(error)) from error

@@ -1,10 +1,13 @@
 """NodeQuery: ask the nodes of a launch, by programs of this folder that are run there."""
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from perfgate.core import raw_log
+from perfgate.core.untrusted_files import opened_regular, read_regular
 from perfgate.launchers.nodes import hang_dump
 
 LOOK = Path(__file__).with_name("look.py")
@@ -37,10 +40,12 @@ def dump_argv(mark: str, file: Path) -> tuple[str, ...]:
 
 def gather_parts(file: Path, nodes: Sequence[str], failed: str = "") -> None:
     """Append to `file` the parts that the nodes have left, and then why one did not."""
-    with file.open("a", encoding="utf-8") as whole:
+    to = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
+    with os.fdopen(to, "a", encoding="utf-8") as whole:
         for node in nodes:
             part = hang_dump.part_of(file, node)
             if part.exists():
-                whole.write(part.read_text(encoding="utf-8", errors="replace"))
+                told = read_regular(part, raw_log.MOST_SEARCHED)
+                whole.write(told.decode("utf-8", errors="replace"))
                 part.unlink()
         whole.write(failed)

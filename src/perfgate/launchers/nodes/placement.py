@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
+from perfgate.core.untrusted_files import make_new_folder
 from perfgate.launchers.base import Job, Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_command, scenario_text
@@ -18,7 +19,9 @@ from perfgate.launchers.nodes.watchers import watching
 from perfgate.machine.conditions.watch import NodesWatch
 
 # Failures that a lost node or a cancelled job cannot look like.
-NEVER_OF_A_NODE = {"config_error", "cli_drift", "model_file", "port_in_use", "disk_full"}
+NEVER_OF_A_NODE = {
+    *("config_error", "cli_drift", "model_file", "port_in_use", "disk_full", "unwritable"),
+}
 
 
 class NodesPlacement(Placement):
@@ -44,14 +47,15 @@ class NodesPlacement(Placement):
         self._local = local
         self._names = names
         self._scenario = request.scenario
-        self._folder = request.folder.resolve()
+        self._folder = request.folder.absolute()
         self._place = place
         self._contained = contained
 
     def doctor(self) -> Mapping[str, Json] | None:
         """As in `Placement`; all nodes are asked at the same time."""
         folder = self._folder / "doctor"
-        folder.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            make_new_folder(folder)
         write_text(folder / SCENARIO, scenario_text(self._scenario))
         command = doctor_command(self._scenario, folder, contained=self._contained)
         try:

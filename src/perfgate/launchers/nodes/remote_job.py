@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 
 import psutil
 
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.errors import RunError
+from perfgate.core.untrusted_files import open_regular
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import explain_disk_errors
 from perfgate.launchers.local.outer_job import OuterJob
 from perfgate.launchers.nodes.node_query import NodeQuery
 
@@ -50,7 +52,7 @@ class RemoteJob(OuterJob):
         """As in `Job`: srun's own processes here, then those of the launch on the nodes."""
         self._outer.keep_evidence(why)
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with suppress(InputError), explain_disk_errors(self.folder):
+        with suppress(OSError), disk_errors_named(self.folder):
             self._nodes.evidence(self.mark, self._outer.evidence, EVIDENCE_S)
 
     def processes(self) -> Sequence[psutil.Process]:
@@ -106,7 +108,7 @@ class RemoteJob(OuterJob):
             return ended.status
         status = SIGNAL_BASE - ended.status
         if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
-            with self.stderr.open(errors="replace") as said:
+            with TextIOWrapper(open_regular(self.stderr), errors="replace") as said:
                 status = first_end(said) or status
         return status
 

@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfgate.core import json_text
+from perfgate.core import json_text, raw_log
 from perfgate.core.command import Command
 from perfgate.core.errors import PerfgateError
+from perfgate.core.untrusted_files import read_regular
 from perfgate.launchers.base import POLL_S, Job
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
@@ -97,6 +98,7 @@ def _failed(error: Exception) -> Conditions:
 def _lines(job: Job) -> list[str]:
     """What it has told: nothing before it watches."""
     try:
-        return job.stdout.read_text(encoding="utf-8", errors="replace").splitlines()
+        told = read_regular(job.stdout, raw_log.MOST_SEARCHED)
+        return told.decode("utf-8", errors="replace").splitlines()
     except OSError:
         return []

@@ -45,7 +45,7 @@ class SlurmQuery:
         with (
             tempfile.TemporaryDirectory(prefix="perfgate-asked-") as folder,
             LocalLauncher().start(
-                Command((*before, *_SAYS_SO, *argv)), Path(folder), "asked"
+                Command((*before, *_SAYS_SO, *argv)), Path(folder).resolve(), "asked"
             ) as job,
         ):
             late = False

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from perfgate.core import raw_log
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
@@ -150,7 +151,7 @@ class SlurmLauncher(Launcher):
         """A running job of our own; cancelled, and gone, after the block."""
         self._refuse_bad_nodes()
         site = self.site
-        folder = request.folder.resolve()
+        folder = request.folder.absolute()
         rendered = render_job(
             request_for(request.scenario, site, folder, request.seconds, self._bad), site
         )
@@ -213,7 +214,7 @@ def _submitted(guard: Job) -> str:
     deadline = time.monotonic() + SUBMITTED_S
     while time.monotonic() < deadline:
         ended = guard.poll()
-        line = guard.stdout.read_text()
+        line = raw_log.end_of(guard.stdout, raw_log.LONGEST_LINE)
         if line.endswith("\n"):
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:

@@ -103,7 +103,7 @@ class _Lock:
             with suppress(TimeoutError), self.folder.guarded(time.monotonic() + _GUARD_S):
                 held, _ = self.folder.is_held(self.name)
                 if not held:
-                    (self.folder.path / self.name).unlink(missing_ok=True)
+                    self.folder.delete(self.name)
 
     def holder(self) -> str | None:
         """Who holds it, in words; None: nobody any more."""

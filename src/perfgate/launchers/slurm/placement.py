@@ -12,6 +12,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
@@ -98,7 +99,7 @@ class SlurmPlacement(NodesPlacement):
         """As in `Placement`; tells as well whether the node sees the start's folder."""
         seen = self._folder / BEAT
         if not seen.exists():  # in an allocation that is not ours there is no guard
-            seen.write_text("")
+            os.close(created_regular(seen))
         try:
             return int(self._query(self._names[:1]).look("port", self.host, str(seen)))
         except (RunError, ValueError) as error:

@@ -16,6 +16,7 @@ from perfgate.core import json_text
 from perfgate.core.process_identity import began, lives, pid_namespace
 
 UNNAMED = "an unknown holder"
+_LAST_PID = 2**31 - 1
 _LONGEST = 120  # characters of one field; another user may have written anything
 
 
@@ -64,6 +65,8 @@ class Holder:
             holder = msgspec.convert(plain, cls)
             datetime.fromisoformat(holder.since)
         except ValueError:  # msgspec's are such, too
+            return None
+        if not 0 < holder.pid <= _LAST_PID:
             return None
         fields: dict[str, Any] = {
             name: _printable(value) if isinstance(value, str) else value

@@ -24,6 +24,7 @@ from perfgate.machine.leases.request import LeaseRequest, request_for
 
 FAILURE = "gpus_busy"
 FOREIGN_S = 300.0  # others' programs on otherwise free GPUs; they know of no queue
+GUARD_S = 3.0  # for the guard of the folder, which is held for a millisecond, before it is told
 TELL_EVERY_S = 60.0
 _PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
 _FAKE_WORLD = "fake-"
@@ -127,7 +128,8 @@ class GpuPool:
         request = request_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
         refuse_a_second()
         watched = () if made_up else self.gpus
-        waiting = _Waiting(open_folder(self.environ), request, watched, owner, wait_s, tell)
+        folder = open_folder(self.environ)
+        waiting = _Waiting(folder, request, watched, owner, wait_s, tell)
         acquired, notes = waiting.until_granted()
         try:
             with holding(acquired.locks):
@@ -135,7 +137,7 @@ class GpuPool:
                     acquired.gpus,
                     environment_of(acquired.gpus, self.devices) if acquired.gpus else {},
                     made_up,
-                    tuple(notes),
+                    (*notes, *([folder.note] if folder.note else [])),
                     waiting.waited_s,
                 )
         finally:
@@ -193,7 +195,8 @@ class _Waiting:
         """All locks, or who is in the way."""
         holder = Holder.now(self.owner)
         try:
-            with self.folder.guarded(self._began + max(self.wait_s, 1.0)):
+            ends = self._began + max(self.wait_s, 1.0)
+            with self.folder.guarded(min(ends, time.monotonic() + GUARD_S)):
                 earlier = ahead(self.folder, self.request, self._ticket)
                 if earlier:
                     found: AcquiredLocks | tuple[str, ...] = _in_the_queue(earlier)

@@ -1,4 +1,4 @@
-"""Hold a lease until standard input ends: holder.py COUNT WHOLE WAIT_S [USER].
+"""Hold a lease until standard input ends: holder.py COUNT WHOLE WAIT_S [USER [GROUP]].
 
 Lines on standard output: "waiting …", then "got 0,1,2,3", or "error …". With the number of a USER
 it becomes that one first, who makes files that nobody else may read (only root can do that).
@@ -15,7 +15,7 @@ def main() -> None:
     count, whole, wait_s = int(sys.argv[1]), sys.argv[2] == "whole", float(sys.argv[3])
     if len(sys.argv) > 4:
         os.umask(0o077)
-        os.setgroups([])
+        os.setgroups([int(group) for group in sys.argv[5:]])
         os.setgid(int(sys.argv[4]))
         os.setuid(int(sys.argv[4]))
     try:

@@ -1,0 +1,152 @@
+"""Two who change a store at once lose nothing; a kill meanwhile leaves the old or the new."""
+
+import errno
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from building import baseline, entry
+
+from perfgate.baselines import Store, candidate_store, promotion, read, store_lock, suite_store
+from perfgate.baselines.promotion import pin_anchor, promote, retire
+from perfgate.baselines.store_lock import alone_in
+from perfgate.core.errors import InputError
+
+HERE = Path(__file__).parent
+
+
+def candidate(label: str, value: float) -> Path:
+    one = baseline(entries={label: entry(value)}, accepted_by="nobody yet")
+    return Store(candidate_store().folder / label).save(one)
+
+
+class Beside:
+    """Something done in another thread while something else is in the middle of a change."""
+
+    def __init__(self, act) -> None:
+        self.thread = threading.Thread(target=act)
+        self.began = False
+
+    def let_it_try(self) -> None:
+        """Once: begin, and give it the time that it takes where nothing holds it up."""
+        if not self.began:
+            self.began = True
+            self.thread.start()
+            self.thread.join(1.0)
+
+
+@pytest.fixture
+def halfway(monkeypatch: pytest.MonkeyPatch):
+    """Has an act tried by another thread when the first has read and not yet written."""
+
+    def halfway(act) -> Beside:
+        beside = Beside(act)
+        found_like = promotion._require_like_machines
+
+        def pausing(*arguments) -> None:
+            beside.let_it_try()
+            found_like(*arguments)
+
+        monkeypatch.setattr(promotion, "_require_like_machines", pausing)
+        return beside
+
+    return halfway
+
+
+@pytest.mark.usefixtures("suite_root")
+class TestTwoAtOnce:
+    def test_two_promotions_of_one_commit(self, halfway) -> None:
+        first, second = candidate("c1", 50.0), candidate("c4", 110.0)
+        beside = halfway(lambda: promote(second, by="Grace", reason="c4"))
+        done = promote(first, by="Ada", reason="c1")
+        beside.thread.join()
+        assert set(read(done.file).entries) == {"c1", "c4"}
+
+    def test_a_promotion_and_a_retirement(self, halfway) -> None:
+        """The retirement is of what is there when its turn comes, and keeps what was added."""
+        path = promote(candidate("c1", 50.0), by="Ada", reason="c1").file
+        beside = halfway(lambda: retire(path, by="Grace", reason="wrong clocks"))
+        promote(candidate("c4", 110.0), by="Ada", reason="c4")
+        beside.thread.join()
+        assert set(read(path).entries) == {"c1", "c4"}
+        assert read(path).retired is not None
+
+    def test_a_promotion_and_an_anchor(self, halfway) -> None:
+        path = promote(candidate("c1", 50.0), by="Ada", reason="c1").file
+        beside = halfway(lambda: pin_anchor(path, by="Grace", reason="the level"))
+        promote(candidate("c4", 110.0), by="Ada", reason="c4")
+        beside.thread.join()
+        pinned = suite_store().pinned("cpu", "small-serve")
+        assert pinned is not None
+        assert pinned.by == "Grace"
+
+
+def test_one_process_at_a_time_and_the_other_is_told_which(
+    suite_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_lock, "WAIT_S", 0.1)
+    store = suite_store()
+    with store.changing():
+        path = store.save(baseline())  # who is in it may write
+        before = path.read_bytes()
+        with pytest.raises(InputError, match="another process is changing the baselines") as told:
+            promote(candidate("c4", 110.0), by="Ada", reason="x")
+        assert f"pid {os.getpid()} (" in str(told.value.found)
+        assert path.read_bytes() == before
+    assert promote(candidate("c4", 110.0), by="Ada", reason="x").written
+    assert [one.name for one in store.folder.iterdir()] == ["cpu"]  # git tracks this folder
+
+
+@pytest.mark.parametrize("code", [errno.EBADF, errno.ENOLCK])
+def test_where_a_folder_cannot_be_locked_a_file_of_the_store_is(
+    suite_root: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """As NFS answers (flock(2)): a folder cannot be opened to write."""
+    flock = fcntl.flock
+
+    def as_nfs(descriptor: int, how: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(code, os.strerror(code))
+        flock(descriptor, how)
+
+    monkeypatch.setattr(store_lock.fcntl, "flock", as_nfs)
+    monkeypatch.setattr(store_lock, "WAIT_S", 0.1)
+    here = suite_store().folder
+    with alone_in(here):
+        with pytest.raises(InputError, match="another process"), alone_in(here):
+            pass
+        with alone_in(suite_root):
+            pass
+    with alone_in(here):
+        pass
+
+
+def test_what_is_no_draft_stays(suite_root: Path) -> None:
+    folder = suite_store().save(baseline()).parent
+    kept = {".abc123.json.swp", ".gitignore", "note.json.abcdefgh", ".x.json.UPPERCASE", ".x.json."}
+    for name in kept | {".abc123.json.k3j_9abz", ".abc123.json.0123456789ab"}:
+        (folder / name).touch()
+    assert len(suite_store().of_scenario("cpu", "small-serve")) == 1
+    with suite_store().changing():
+        pass
+    assert {one.name for one in folder.iterdir()} == kept | {"abc123.json"}
+
+
+def test_killed_at_each_step_it_leaves_the_old_or_the_new(suite_root: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, HERE / "killed_promotion.py", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    steps = re.match(r"(\d+) steps", done.stdout)
+    assert steps is not None
+    assert int(steps[1]) > 20

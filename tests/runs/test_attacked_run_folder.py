@@ -1,0 +1,303 @@
+"""Attacks on a run folder: links, foreign owners, special files, edited records."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from perfgate.core.durable_files import append_line, read_lines
+from perfgate.core.errors import InputError
+from perfgate.runs.progress import Progress, ProgressView
+from perfgate.runs.records import RunFolder
+
+FILES = ("run.json", "records.jsonl", "progress.jsonl", "summary.md", "run.lock", "workers.lock")
+PRECIOUS = "precious\n"
+NOBODY = 65534
+
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Path:
+    """The folder of a run that has ended, with every file that a session writes."""
+    run = RunFolder.create(tmp_path / "runs" / "one", {"started": "now", "synthetic": True})
+    run.join()
+    run.begin_group("small-serve")
+    run.record("selected", {"tests": ["t"]})
+    run.record("verdict", {"test": "t", "verdict": "ERROR", "synthetic": True})
+    run.write_summary("# whole\n")
+    Progress(run.path / "progress.jsonl", "small-serve").note("begun")
+    run.close()
+    assert set(FILES) < {one.name for one in run.path.iterdir()}
+    return run.path
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    file = tmp_path / "elsewhere" / "foreign"
+    file.parent.mkdir()
+    file.write_text(PRECIOUS)
+    return file
+
+
+def edit(path: Path, change: Callable[[str], str]) -> None:
+    before = path.read_text()
+    path.write_text(change(before))
+    assert path.read_text() != before
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as told:
+        RunFolder.reopen(path)
+    assert told.value.hint is not None
+    return str(told.value)
+
+
+class TestLinks:
+    @pytest.mark.parametrize("name", FILES)
+    def test_a_run_with_a_link_at_any_name_is_not_gone_on_with(
+        self, ended: Path, foreign: Path, name: str
+    ) -> None:
+        link = ended / name
+        content = link.read_text()
+        foreign.write_text(content)
+        link.unlink()
+        link.symlink_to(foreign)
+        told = refused(ended)
+        assert told.startswith(f"{link}: not a regular file")
+        assert f"a symbolic link to '{foreign}'" in told
+        assert foreign.read_text() == content
+        assert link.is_symlink()
+
+    @pytest.mark.parametrize("name", ["small-serve", "other-serve", "rehearsal"])
+    def test_a_folder_that_is_a_link_is_refused_and_what_is_in_it_stays(
+        self, ended: Path, foreign: Path, name: str
+    ) -> None:
+        if (ended / name).exists():
+            (ended / name).rename(ended.parent / "aside")
+        (ended / name).symlink_to(foreign.parent)
+        assert str(ended / name) in refused(ended)
+        assert foreign.read_text() == PRECIOUS
+
+    @pytest.mark.parametrize("name", FILES)
+    def test_a_link_that_is_put_there_while_the_run_is_held_is_not_written_through(
+        self, ended: Path, foreign: Path, name: str
+    ) -> None:
+        run = RunFolder.reopen(ended)
+        (ended / name).unlink()
+        (ended / name).symlink_to(foreign)
+        for write in (
+            lambda: run.record("verdict", {"n": 1}),
+            lambda: run.write_summary("# other\n"),
+            lambda: Progress(ended / "progress.jsonl", "small-serve").note("other"),
+            lambda: RunFolder(ended).join(),
+            lambda: run.begin_group("small-serve"),
+        ):
+            try:
+                write()
+            except InputError as error:
+                assert error.file == ended / name  # noqa: PT017 - not all of them meet it
+        run.close()
+        assert foreign.read_text() == PRECIOUS
+
+    @pytest.mark.parametrize("target", ["foreign", "none"])
+    def test_the_folder_of_a_group_is_never_a_link(
+        self, ended: Path, foreign: Path, target: str
+    ) -> None:
+        run = RunFolder.reopen(ended)
+        (ended / "other-serve").symlink_to(foreign.parent if target == "foreign" else "nowhere")
+        with pytest.raises(InputError, match=r"other-serve: not a folder"):
+            run.begin_group("other-serve")
+        run.close()
+        assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
+
+    def test_a_new_run_is_not_begun_in_what_others_prepared(
+        self, tmp_path: Path, foreign: Path
+    ) -> None:
+        for name in ("run.lock", "run.json"):
+            prepared = tmp_path / f"with-{name}"
+            prepared.mkdir()
+            (prepared / name).symlink_to(foreign)
+            with pytest.raises(InputError):
+                RunFolder.create(prepared, {})
+        assert foreign.read_text() == PRECIOUS
+
+    def test_a_second_name_of_a_foreign_file_is_not_appended_to(
+        self, ended: Path, foreign: Path
+    ) -> None:
+        (ended / "progress.jsonl").unlink()
+        os.link(foreign, ended / "progress.jsonl")
+        with pytest.raises(InputError, match="a hard link"):
+            Progress(ended / "progress.jsonl", "small-serve").note("more")
+        assert foreign.read_text() == PRECIOUS
+
+
+class TestSpecialFiles:
+    @pytest.mark.timeout(30)
+    @pytest.mark.parametrize("name", FILES)
+    def test_a_fifo_is_refused_and_nobody_waits_for_it(self, ended: Path, name: str) -> None:
+        (ended / name).unlink()
+        os.mkfifo(ended / name)
+        assert "found: a FIFO\n" in refused(ended)
+
+    @pytest.mark.timeout(30)
+    def test_who_only_reads_does_not_wait_either(self, ended: Path) -> None:
+        for name, read in (
+            ("records.jsonl", lambda: RunFolder(ended).records()),
+            ("run.json", lambda: RunFolder(ended).facts()),
+            ("progress.jsonl", lambda: ProgressView(ended / "progress.jsonl", from_now=True)),
+        ):
+            (ended / name).unlink()
+            os.mkfifo(ended / name)
+            with pytest.raises(InputError, match="found: a FIFO"):
+                read()
+
+    @root_only
+    def test_a_device_is_refused(self, ended: Path) -> None:
+        (ended / "records.jsonl").unlink()
+        os.mknod(ended / "records.jsonl", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+        assert "found: a device\n" in refused(ended)
+
+
+class TestOwners:
+    @root_only
+    def test_the_folder_of_another_user_is_refused_with_who_that_is(self, ended: Path) -> None:
+        os.chown(ended, NOBODY, NOBODY)
+        told = refused(ended)
+        assert told.startswith("--resume: ")
+        assert f"{ended}: it belongs to " in told
+        assert f"(uid {NOBODY})" in told
+        assert "cp -r" in told
+
+    @root_only
+    def test_an_empty_folder_of_another_user_is_no_run_folder(self, tmp_path: Path) -> None:
+        (tmp_path / "given").mkdir()
+        os.chown(tmp_path / "given", NOBODY, NOBODY)
+        with pytest.raises(InputError, match=rf"--run-dir: .*\n.*\(uid {NOBODY}\)"):
+            RunFolder.create(tmp_path / "given", {})
+        assert list((tmp_path / "given").iterdir()) == []
+
+    @root_only
+    @pytest.mark.parametrize("name", [*FILES, "small-serve"])
+    def test_a_file_of_another_user_in_it_is_refused(self, ended: Path, name: str) -> None:
+        os.chown(ended / name, NOBODY, NOBODY)
+        told = refused(ended)
+        assert str(ended / name) in told
+        assert f"(uid {NOBODY})" in told
+
+    @pytest.mark.parametrize("name", ["", *FILES])
+    def test_what_everybody_may_write_to_is_refused(self, ended: Path, name: str) -> None:
+        (ended / name).chmod(0o777)
+        told = refused(ended)
+        assert str(ended / name) in told
+        assert "may write to it (mode 0777)" in told
+
+    @root_only
+    def test_a_file_system_that_maps_this_user_is_no_attack(
+        self, ended: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for one in (ended, *ended.iterdir()):
+            os.chown(one, NOBODY, NOBODY)
+        monkeypatch.setattr("perfgate.runs.folder_owner._owner_of_new_files", lambda _: NOBODY)
+        RunFolder.reopen(ended).close()
+        (ended / "run.lock").chmod(0o666)
+        assert "others may write to it" in refused(ended)
+
+
+class TestEditedRecords:
+    def test_whole_records_are_read_without_their_checksums(self, ended: Path) -> None:
+        assert [line.get("checksum") for line in RunFolder(ended).records()] == [None, None]
+        lines = (ended / "records.jsonl").read_text().splitlines()
+        assert all('"checksum": "' in line for line in lines)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda text: text.replace('"ERROR"', '"PASS"'),
+            lambda text: text.replace('"synthetic": true', '"synthetic": false'),
+            lambda text: "".join(reversed(text.splitlines(keepends=True))),
+            lambda text: text.split("\n", 1)[1],
+            lambda text: text + text,
+            lambda text: text + '{"record": "verdict", "test": "t", "verdict": "PASS"}\n',
+            lambda text: text.replace('"checksum": "', '"checksum": "0'),
+        ],
+    )
+    def test_a_changed_moved_removed_or_added_line_is_seen(
+        self, ended: Path, change: Callable[[str], str]
+    ) -> None:
+        edit(ended / "records.jsonl", change)
+        with pytest.raises(InputError, match=r"records\.jsonl:\d: .*checksum is not") as told:
+            RunFolder(ended).records()
+        assert "measure anew in a run of its own" in str(told.value)
+
+    def test_a_changed_run_json_is_seen_by_all_of_its_records(self, ended: Path) -> None:
+        edit(ended / "run.json", lambda text: text.replace(": true", ": false"))
+        with pytest.raises(InputError, match=r"records\.jsonl:1: .*this line after run\.json"):
+            RunFolder(ended).records()
+
+    def test_the_run_json_of_another_run_is_seen(self, ended: Path, tmp_path: Path) -> None:
+        other = RunFolder.create(tmp_path / "two", {"started": "now", "synthetic": False})
+        other.close()
+        (ended / "run.json").write_bytes((other.path / "run.json").read_bytes())
+        with pytest.raises(InputError, match=r"this line after run\.json"):
+            RunFolder(ended).records()
+
+    def test_right_checksums_do_not_make_a_rehearsal_real(self, ended: Path) -> None:
+        (ended / "records.jsonl").unlink()
+        line = {"record": "verdict", "test": "t", "verdict": "PASS", "synthetic": False}
+        append_line(ended / "records.jsonl", line, base=ended / "run.json")
+        with pytest.raises(InputError, match=r"records\.jsonl:1: synthetic: .*") as told:
+            RunFolder(ended).records()
+        assert "run.json says that it was a rehearsal" in str(told.value)
+
+    def test_a_key_that_is_there_twice_is_refused(self, ended: Path) -> None:
+        once, twice = '"verdict": "ERROR"', '"verdict": "ERROR", "verdict": "PASS"'
+        edit(ended / "records.jsonl", lambda text: text.replace(once, twice))
+        with pytest.raises(InputError, match=r"records\.jsonl:2: "):
+            RunFolder(ended).records()
+
+    def test_nothing_is_appended_behind_a_line_of_others(self, ended: Path) -> None:
+        edit(ended / "records.jsonl", lambda text: text + '{"record": "verdict"}\n')
+        before = (ended / "records.jsonl").read_bytes()
+        with pytest.raises(InputError, match="the last line has no checksum"):
+            RunFolder(ended).record("verdict", {"n": 1})
+        assert (ended / "records.jsonl").read_bytes() == before
+
+    def test_a_line_cut_by_a_kill_breaks_no_chain(self, ended: Path) -> None:
+        records = ended / "records.jsonl"
+        whole = records.read_bytes()
+        for cut in range(1, len(whole.splitlines()[1]) + 1, 7):
+            records.write_bytes(whole[:-cut])
+            RunFolder(ended).record("verdict", {"n": cut})
+            *_, last = RunFolder(ended).records()
+            assert last["n"] == cut
+
+    def test_a_copy_of_the_whole_folder_is_as_good(self, ended: Path, tmp_path: Path) -> None:
+        (tmp_path / "copy").mkdir()
+        for name in ("run.json", "records.jsonl"):
+            (tmp_path / "copy" / name).write_bytes((ended / name).read_bytes())
+        assert RunFolder(tmp_path / "copy").records() == RunFolder(ended).records()
+
+
+class TestEarlierRuns:
+    @pytest.fixture
+    def earlier(self, ended: Path) -> Path:
+        """The run as an earlier release would have left it, without checksums."""
+        lines = read_lines(ended / "records.jsonl", base=ended / "run.json")
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (ended / "records.jsonl").write_text(text)
+        edit(ended / "run.json", lambda text: text.replace('version": 3', 'version": 2'))
+        return ended
+
+    def test_are_read_and_known_to_be_unchecked(self, earlier: Path) -> None:
+        run = RunFolder(earlier)
+        assert not run.has_checksums
+        assert len(run.records()) == 2
+
+    def test_are_not_gone_on_with(self, earlier: Path) -> None:
+        told = refused(earlier)
+        assert "--resume: the run's records have no checksums" in told
+        assert "found: schema version 2" in told
