@@ -1,12 +1,19 @@
 """Kept files: made once per call, used again by every fresh start."""
 
+import errno
+import os
+import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from power_cut import Disk
 
 from perfgate.campaign.dataset_cache import made_once
 from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.kept_files import CHECKSUMS, kept_folder
 from perfgate.core.steps import Step
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
@@ -37,6 +44,62 @@ def test_the_second_start_uses_what_the_first_made(tmp_path: Path) -> None:
     assert made_once(STEP, second.folder, tmp_path / "store", second) is False
     assert second.times == 0
     assert (second.folder / "dataset.txt").read_text() == "prompts"
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
+def test_what_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
+    first = start(tmp_path, "first")
+    made_once(STEP, first.folder, tmp_path / "store", first)
+    kept = (first.folder / "dataset.txt").resolve()
+    if damage == "cut":
+        os.truncate(kept, 3)
+    elif damage == "changed":
+        kept.write_text("prompt5")
+    elif damage == "gone":
+        kept.unlink()
+    else:
+        sums = kept.with_name(CHECKSUMS)
+        sums.write_bytes(sums.read_bytes()[: 20 if damage == "cut checksums" else 0])
+    second, third = start(tmp_path, "second"), start(tmp_path, "third")
+    assert made_once(STEP, second.folder, tmp_path / "store", second) is True
+    assert (second.folder / "dataset.txt").read_text() == "prompts"
+    assert made_once(STEP, third.folder, tmp_path / "store", third) is False
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [kept.parent.name]
+
+
+def test_the_store_may_be_on_another_disk(tmp_path: Path) -> None:
+    store = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        if store.stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("needs two file systems: /dev/shm is on that of the temporary files")
+        first, second = start(tmp_path, "first"), start(tmp_path, "second")
+        assert made_once(STEP, first.folder, store, first) is True
+        assert made_once(STEP, second.folder, store, second) is False
+        assert (first.folder / "dataset.txt").read_text() == "prompts"
+    finally:
+        shutil.rmtree(store)
+
+
+def test_a_store_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    maker = start(tmp_path, "first")
+    monkeypatch.setattr(shutil, "move", full)
+    with pytest.raises(RunError, match="disk_full: cannot write") as caught:
+        made_once(STEP, maker.folder, tmp_path / "store", maker)
+    assert "PERFGATE_HOME" in caught.value.hint
+    assert list((tmp_path / "store").iterdir()) == []
+
+
+def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "store" / "one"
+    with Disk(tmp_path, monkeypatch) as disk:
+        kept_folder(folder, lambda draft: (draft / "a.txt").write_text("prompts") and None)
+        assert disk.possible(folder / "a.txt") == {b"prompts"}
+        assert disk.possible(folder / CHECKSUMS) == {(folder / CHECKSUMS).read_bytes()}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -220,6 +221,17 @@ def test_every_bad_end_of_a_client_has_its_class(
     ):
         run_to_end(client, server, limits)
     assert caught.value.failure == failure
+
+
+def test_a_client_that_fails_without_a_word_where_no_room_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    client = python(tmp_path, "raise SystemExit(1)", "client")
+    with client, pytest.raises(RunError, match="has no room for what it wrote") as caught:
+        run_to_end(client, None, LIMITS)
+    assert caught.value.failure == "disk_full"
 
 
 def test_a_client_that_fails_as_its_server_dies_is_not_the_cause(tmp_path: Path) -> None:

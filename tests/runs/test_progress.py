@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perfgate.core.durable_files import read_lines
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, RunError
 from perfgate.runs import progress
 from perfgate.runs.progress import Progress, ProgressState, ProgressView
 
@@ -32,6 +32,20 @@ def fed(*events: dict[str, Any]) -> ProgressState:
     for event in events:
         state.feed(event)
     return state
+
+
+def test_a_full_disk_takes_the_place_of_nothing_that_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise RunError("disk_full", "cannot write progress.jsonl")
+
+    told = Progress(tmp_path / "progress.jsonl", "a")
+    with pytest.raises(KeyboardInterrupt), told.step("c1", "start 1"):
+        monkeypatch.setattr(progress, "append_line", full)
+        raise KeyboardInterrupt
+    with pytest.raises(RunError, match="disk_full"), told.step("c1", "start 1"):
+        pass
 
 
 class TestState:

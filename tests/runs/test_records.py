@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from building import machine
+from power_cut import Disk, steps_of
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.runs.records import RunFolder, git_state, now, session_facts
@@ -133,6 +136,57 @@ class TestRunFolder:
             RunFolder.create(tmp_path / "one", {})
         monkeypatch.undo()
         RunFolder.create(tmp_path / "one", {}).close()
+
+    def test_outlasts_a_power_cut_from_its_first_record_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "runs" / "one"
+        with Disk(tmp_path, monkeypatch) as disk:
+            run = RunFolder.create(path, {})
+            assert disk.possible(path / "run.json") == {(path / "run.json").read_bytes()}
+            run.record("selected", {"tests": ["a"]})
+            lines = (path / "records.jsonl").read_bytes()
+            assert disk.possible(path / "records.jsonl") == {lines}
+            run.close()
+
+    def test_killed_at_any_moment_of_its_making_it_is_a_run_or_none(self, tmp_path: Path) -> None:
+        work = "run = RunFolder.create(folder / 'one', {}); run.record('selected', {'tests': []})"
+        left = [folder / "one" for folder in steps_of(tmp_path, work)]
+        are_runs = [(path / "run.json").exists() for path in left]
+        assert are_runs == sorted(are_runs)
+        assert set(are_runs) == {False, True}
+        for path, is_run in zip(left, are_runs, strict=True):
+            run = RunFolder.reopen(path) if is_run else RunFolder.create(path, {})
+            assert run.facts()["id"] == "one"
+            run.record("selected", {"tests": ["a"]})
+            assert run.records()[-1]["tests"] == ["a"]
+            run.close()
+
+    @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EROFS, errno.EACCES, errno.ENOSPC])
+    def test_a_folder_that_cannot_be_written_is_told(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(fcntl, "flock", fail)
+        with pytest.raises(RunError, match=f"cannot write .*one: {os.strerror(number)}") as caught:
+            RunFolder.create(tmp_path / "one", {})
+        assert ("another one with --run-dir" in caught.value.hint) == (number == errno.ENOLCK)
+        assert list((tmp_path / "one").iterdir()) == [tmp_path / "one" / "run.lock"]
+
+    @pytest.mark.parametrize("umask", [0o027, 0o077])
+    def test_the_umask_says_who_may_read_it(self, tmp_path: Path, umask: int) -> None:
+        before = os.umask(umask)
+        try:
+            run = RunFolder.create(tmp_path / "one", {})
+            run.begin_group("standin-serve")
+            run.write_summary("# done")
+            run.close()
+        finally:
+            os.umask(before)
+        for path in (run.path, *run.path.iterdir()):
+            assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~umask
 
     def test_no_run_is_told(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):

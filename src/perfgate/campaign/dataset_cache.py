@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from perfgate.core.durable_files import write_errors_named
-from perfgate.core.kept_files import kept_folder
+from perfgate.core.kept_files import ANOTHER_STORE, kept_folder
 from perfgate.core.steps import Step
 
 
@@ -33,7 +33,7 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     def fill(draft: Path) -> None:
         make()
         # Not renamed: the store may be on another disk than the run folder.
-        with write_errors_named(store):
+        with write_errors_named(store, ANOTHER_STORE):
             shutil.move(folder / name, draft / name)
 
     kept = store / _digest(step)

@@ -3,6 +3,7 @@
 Starts nothing itself (launchers do) and reads no results (clients and evaluators do).
 """
 
+import shutil
 import signal
 import socket
 import time
@@ -17,6 +18,7 @@ from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
 
 _POLL_S = 0.1
+_ROOM_FOR_A_LINE = 4096  # bytes: file systems give room by pages
 _NOTE_EVERY_S = 0.5
 # Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
 _KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
@@ -169,6 +171,8 @@ def run_to_end(
         how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
     failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
+    if not evidence and shutil.disk_usage(job.folder).free < _ROOM_FOR_A_LINE:
+        failure, how = "disk_full", f"{how}, and {job.folder} has no room for what it wrote"
     raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
 
 

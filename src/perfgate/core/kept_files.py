@@ -15,7 +15,7 @@ from pathlib import Path
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_json
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
-_HINT = "free space, or choose another folder with PERFGATE_HOME"
+ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
 
 
 def kept_folder(folder: Path, make: Callable[[Path], None]) -> bool:
@@ -37,10 +37,10 @@ def kept_folder(folder: Path, make: Callable[[Path], None]) -> bool:
         return False
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}")
     try:
-        with write_errors_named(folder, _HINT):
+        with write_errors_named(folder, ANOTHER_STORE):
             make_folder(draft)
         make(draft)
-        with write_errors_named(folder, _HINT):
+        with write_errors_named(folder, ANOTHER_STORE):
             _seal(draft)
             _put(draft, folder)
     finally:

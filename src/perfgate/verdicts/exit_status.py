@@ -53,7 +53,7 @@ _MEANINGS = {
     "claimed of any engine",
     ExitStatus.WAIVERS: "a waiver is expired, unmatched or exceeded: mend or remove it",
     ExitStatus.INTERNAL_ERROR: "perfgate itself failed: a bug, so nothing is claimed",
-    ExitStatus.UNWRITABLE: "what perfgate had to say could not be written",
+    ExitStatus.UNWRITABLE: "something that perfgate or pytest had to write could not be written",
 }
 
 

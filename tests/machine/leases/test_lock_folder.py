@@ -101,6 +101,20 @@ def test_a_lock_on_a_deleted_file_is_none(tmp_path) -> None:
             assert new.try_lock()
 
 
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(lock_folder.fcntl, "flock", no_locks)
+    with (
+        LockFolder(tmp_path).file("gpu-1.lock") as file,
+        pytest.raises(InputError, match=r"gpu-1\.lock cannot be locked: No locks available"),
+    ):
+        file.try_lock()
+
+
 def lease(pool: GpuPool, count: int, wait_s: float = 0.0, tell=lambda _: None):
     owner = LeaseOwner("run-1", "b200-serve")
     return pool.lease(count, whole=False, owner=owner, wait_s=wait_s, tell=tell)

@@ -1,0 +1,241 @@
+"""Full, read-only and missing folders on the whole road: one message, one status, whole records.
+
+16: the session could not begin, or something it had to say could not be written; 11: a test failed
+for it. Small file systems are mounted in a mount namespace of the session's own, and end with it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
+from sizes import sized
+from test_road import PLUGINS, Suite, accepted, with_baseline, without_baseline
+
+__all__ = ["accepted", "with_baseline", "without_baseline"]
+
+ROOT = Path(__file__).parents[2]
+# In it two tests, one fresh start; half a MiB.
+SMALL = ("-k", "b200-r1-fp4-min-latency")
+WORSE = ("--rehearse-fault", "slow:30%")
+STEP = 20  # KiB
+PASSES_FROM = 700  # KiB; somewhat above what the rehearsal takes
+# Stand-ins are being written, the first record, the programs' own files, the last lines.
+TRANSITIONS = (0, 300, 500, 520, PASSES_FROM)
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A session that has ended.
+
+    Attributes:
+        status: its exit status.
+        output: what it printed.
+        kept: a copy of its run folder.
+    """
+
+    status: int
+    output: str
+    kept: Path
+
+    @property
+    def records(self) -> list[dict[str, object]]:
+        """Its records, each of which must be whole."""
+        file = self.kept / "records.jsonl"
+        text = file.read_text() if file.exists() else ""
+        assert not text or text.endswith("\n")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def require_told(self, message: str) -> None:
+        """What happened is told, and nothing of Python's or pytest's inside but a program's log."""
+        assert message in self.output, self.output
+        own = [line for line in self.output.splitlines() if not line.startswith("  | ")]
+        for inside in ("Traceback", "INTERNALERROR", "OSError", "internal error"):
+            assert not [line for line in own if inside in line], self.output
+
+
+def rehearse(
+    tmp_path: Path, before: str, *options: str, more: Mapping[str, str] | None = None
+) -> Ended:
+    """One rehearsal after some lines of shell, in a mount namespace of its own.
+
+    Args:
+        tmp_path: becomes the working folder of `before`; the run folder is ``run`` in it.
+        before: the lines; what they mount is gone after it.
+        options: of pytest.
+        more: variables of the environment.
+    """
+    if subprocess.run(("unshare", "-m", "true"), check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small file system (unshare -m)")
+    for name in ("run", "leases", "disk"):
+        (tmp_path / name).mkdir()
+    call = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--rootdir", str(ROOT)]
+    call += ["-c", str(ROOT / "pyproject.toml"), str(ROOT / "perf_tests"), "--rehearse"]
+    script = f'{before}\n"$@"; status=$?; cp -r run kept; exit $status'
+    done = subprocess.run(
+        ("unshare", "-m", "sh", "-c", script, "sh", *call, "--run-dir=run", *SMALL, *options),
+        cwd=tmp_path,
+        env={
+            **inherited("PERFGATE_", *TRACES),
+            "PERFGATE_ROOT": str(ROOT),
+            "PERFGATE_HOME": str(tmp_path / "home"),
+            "PERFGATE_LEASES": str(tmp_path / "leases"),
+            **ONLY_NEEDED_PLUGINS,
+            **(more or {}),
+        },
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout + done.stderr, tmp_path / "kept")
+
+
+def mounted(folder: str, kib: int) -> str:
+    """The line that makes `folder` a file system of so many KiB."""
+    if kib:
+        return f"mount -t tmpfs -o size={kib}k none {folder}"
+    return f"mount -t tmpfs -o size=4k none {folder}; echo full > {folder}/.full"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kib", sized(TRANSITIONS, tuple(range(0, PASSES_FROM + STEP, STEP))))
+def test_a_run_folder_on_a_full_disk(tmp_path: Path, kib: int) -> None:
+    done = rehearse(tmp_path, mounted("run", kib))
+    lines = done.records
+    if kib == PASSES_FROM:
+        assert done.status == 13, done.output
+    if done.status == 13:
+        assert [one["verdict"] for one in lines if one["record"] == "verdict"] == ["PASS"] * 2
+        return
+    done.require_told("No space left on device")
+    assert done.status == (11 if any(one["record"] == "selected" for one in lines) else 16)
+    verdicts = {one["verdict"] for one in lines if one["record"] == "verdict"}
+    assert verdicts <= {"ERROR"} or "this is on no record" in done.output
+    assert not [path for path in done.kept.rglob(".*") if path.name != ".full"]
+
+
+@pytest.mark.parametrize(("kib", "status"), [(300, 16), (520, 11)])
+def test_a_run_folder_on_a_full_disk_with_workers(tmp_path: Path, kib: int, status: int) -> None:
+    done = rehearse(tmp_path, mounted("run", kib), "-n", "2")
+    done.require_told("No space left on device")
+    assert done.status == status, done.output
+
+
+@pytest.mark.parametrize(
+    ("report", "fault", "status"),
+    [("--junitxml", (), 16), ("--benchmark-json", (), 16), ("--junitxml", WORSE, 1)],
+)
+def test_a_report_that_cannot_be_written_takes_nothing_with_it(
+    tmp_path: Path, report: str, fault: tuple[str, ...], status: int
+) -> None:
+    done = rehearse(tmp_path, ":", f"{report}=/dev/full", *fault)
+    assert done.status == status, done.output
+    done.require_told("a report of pytest or a plugin is lost: disk_full: cannot write a file")
+    assert f"exit status {status}:" in done.output
+    assert "**Exit status" in (done.kept / "summary.md").read_text()
+
+
+def test_a_read_only_run_folder(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "mount -t tmpfs -o ro none run")
+    done.require_told("unwritable: cannot write ")
+    assert "Read-only file system" in done.output
+    assert done.status == 16, done.output
+
+
+@pytest.mark.parametrize(
+    ("of", "what"),
+    [("TMPDIR", "missing"), ("TMPDIR", "full"), ("HOME", "read-only"), ("PERFGATE_HOME", "full")],
+)
+def test_another_folder_than_the_runs(tmp_path: Path, of: str, what: str) -> None:
+    """A rehearsal needs none of them."""
+    before = {
+        "missing": "rmdir disk",
+        "full": mounted("disk", 0),
+        "read-only": "mount -t tmpfs -o ro none disk",
+    }
+    done = rehearse(tmp_path, before[what], more={of: str(tmp_path / "disk")})
+    assert done.status == 13, done.output
+
+
+def test_nowhere_to_put_a_temporary_file(tmp_path: Path) -> None:
+    """pytest cannot begin without, and ended in 1 for it, which is a regression."""
+    before = (
+        "for one in /var/tmp /usr/tmp; do [ ! -d $one ] || mount -t tmpfs -o ro none $one; done"
+    )
+    # With it the working folder, which is where Python looks last.
+    before += "; mount --bind /tmp /tmp; mount -o remount,ro,bind /tmp; cd ."
+    if not tmp_path.is_relative_to("/tmp"):
+        pytest.skip("needs its temporary folders in /tmp")
+    done = rehearse(tmp_path, before)
+    assert done.status == 4, done.output
+    assert "ERROR: No usable temporary directory found in" in done.output
+
+
+@pytest.mark.parametrize("umask", [0o027, 0o077])
+def test_the_umask_says_who_may_read_a_run(tmp_path: Path, umask: int) -> None:
+    done = rehearse(tmp_path, f"umask {umask:03o}; rmdir run")
+    assert done.status == 13, done.output
+    files = [path for path in (tmp_path / "run").rglob("*") if not path.is_symlink()]
+    assert len(files) > 10
+    assert [path for path in files if path.stat().st_mode & umask] == []
+    assert all(os.access(path, os.X_OK) for path in files if path.suffix == ".sh")
+
+
+def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Suite) -> None:
+    with (with_baseline.folder / "conftest.py").open("a") as file:
+        file.write(FULL_FROM_THE_VERDICT_ON)
+    done = with_baseline.run("perf_tests/test_accuracy.py")
+    told = Ended(done.status, done.output, done.folder)
+    told.require_told("this is on no record: disk_full: cannot write")
+    assert "PASS: standin-serve-sums" in done.output
+    assert done.status == 11, done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [((), 16), (("--inject", "accuracy.temperature=2"), 1)]
+)
+def test_a_summary_that_cannot_be_written_takes_no_verdict_with_it(
+    with_baseline: Suite, options: tuple[str, ...], status: int
+) -> None:
+    with (with_baseline.folder / "conftest.py").open("a") as file:
+        file.write(FULL_AT_THE_END)
+    done = with_baseline.run("perf_tests/test_accuracy.py", *options)
+    told = Ended(done.status, done.output, done.folder)
+    told.require_told("the run could not be summed up: disk_full: cannot write summary.md")
+    assert done.status == status, done.output
+
+
+FULL_AT_THE_END = """
+from perfgate.core.errors import RunError
+from perfgate.runs.records import RunFolder
+
+write_summary = RunFolder.write_summary
+
+def full(self, text):
+    if self.records("verdict"):
+        raise RunError("disk_full", "cannot write summary.md: No space left on device")
+    return write_summary(self, text)
+
+RunFolder.write_summary = full
+"""
+FULL_FROM_THE_VERDICT_ON = """
+from perfgate.core.errors import RunError
+from perfgate.runs.records import RunFolder
+
+record = RunFolder.record
+
+def full(self, kind, value):
+    if kind == "verdict":
+        raise RunError("disk_full", "cannot write records.jsonl: No space left on device")
+    record(self, kind, value)
+
+RunFolder.record = full
+"""
