@@ -22,7 +22,7 @@ LIMITS = {
     "`pyproject.toml`": paths._LARGEST,
     "baseline, anchor, `run.json`": json_text.LARGEST_OWN,
     "JSON that a program wrote": json_text.LARGEST_DOCUMENT,
-    "a line of an lm_eval samples file": json_text.LARGEST_LINE,
+    "a line of an lm_eval samples file, of a dataset": json_text.LARGEST_LINE,
     "questions of an lm_eval task": lm_eval_results._MOST_QUESTIONS,
     "levels of brackets in JSON": json_text.DEEPEST,
     "digits of a whole number in JSON": json_text.LONGEST_WHOLE_NUMBER,
