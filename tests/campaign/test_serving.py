@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.serving import (
+    _not_ready,
     answers,
     require_serving,
     run_to_end,
@@ -55,8 +56,8 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def stranger() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Answer)
+def stranger(answer: type[BaseHTTPRequestHandler] = _Answer) -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield server.server_address[1]
@@ -84,6 +85,22 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path: Path) -> None:
             wait_until_ready(job, _AnyEngine(), Endpoint("127.0.0.1", port, STRANGER), 20)
     assert caught.value.failure == "port_in_use"
     assert f"127.0.0.1:{port}" in str(caught.value)
+
+
+class _Endless(_Answer):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while self.path == _AnyEngine.models_path:
+                self.wfile.write(b"[" * 65536)
+
+
+@pytest.mark.timeout(60)
+def test_an_answer_without_end_is_no_answer() -> None:
+    with stranger(_Endless) as port:
+        told = _not_ready(_AnyEngine(), Endpoint("127.0.0.1", port, STRANGER))
+    assert "no valid answer yet: is too large" in told
 
 
 SERVER = """

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -276,6 +277,19 @@ class TestLines:
                 assert json.loads(program.stdout.readline())["verdict"] == "PASS"
             program.stdin.close()
             assert program.wait(timeout=60) == 0
+
+    @pytest.mark.timeout(60)
+    def test_a_line_without_end_is_refused(self) -> None:
+        with Path("/dev/zero").open("rb") as endless:
+            done = subprocess.run(
+                [sys.executable, "-m", "perfgate.cli.main", "judge"],
+                stdin=endless,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        assert "<standard input>:1: the line is too large" in done.stderr
 
     @pytest.mark.slow
     def test_ten_thousand_take_less_than_ten_seconds(self) -> None:

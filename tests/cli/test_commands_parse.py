@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,45 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: Capture) -> None:
     file.write_bytes(bytes(range(256)) * 8)
     assert main(["parse", str(file)]) == 1
     assert json.loads(capsys.readouterr().out)["class"] == "unknown"
+
+
+@pytest.mark.timeout(60)
+def test_what_never_ends_is_refused_at_once(tmp_path: Path, capsys: Capture) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for name, kind in (("fifo", "a FIFO"), ("link", "a device")):
+        assert main(["parse", str(tmp_path / name)]) == 2
+        assert f"{name}: not a regular file\n  found: {kind}" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "nested too deep"),
+        ('{"performance": ' + "1" * 6000 + ', "request_info": {}}', "a number of too many digits"),
+        ('{"completed": 1, "request_throughput": ' + "1" * 400 + "}", "too many digits"),
+        ('{"completed": 1, "request_throughput": 1e999}', "a metric is inf"),
+        (
+            '{"aiperf_version": "0.13", "schema_version": "1.4",'
+            ' "request_count": {"avg": NaN, "unit": "requests"}}',
+            "request_count is nan",
+        ),
+        (
+            '{"aiperf_version": "0.13", "schema_version": "1.4",'
+            ' "error_request_count": {"avg": 1e999, "unit": "requests"}}',
+            "error_request_count is inf",
+        ),
+        ("Average accuracy: 0.5\nFinished in 1.2.3 seconds\n", None),
+    ],
+)
+def test_no_content_is_taken_for_a_bug(
+    tmp_path: Path, capsys: Capture, content: str, told: str | None
+) -> None:
+    file = tmp_path / "a"
+    file.write_text(content)
+    assert main(["parse", str(file)]) == (0 if told is None else 1)
+    answer = capsys.readouterr().out
+    assert len(answer) < 2000
+    if told is not None:
+        assert told in json.loads(answer)["message"]

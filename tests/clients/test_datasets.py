@@ -98,6 +98,9 @@ class TestRealDataset:
         ("bad", "problem"),
         [
             ('{"task_id": 1', "no JSON"),
+            ('{"task_id": ' + "[" * 200_000, "nested too deep"),
+            ('{"task_id": ' + "1" * 6000 + "}", "too many digits"),
+            ("x" * (2**24 + 1), "is too large"),
             ('["a"]', "task_id"),
             (json.dumps({"prompt": "a", "output_tokens": 3}), "task_id"),
             (json.dumps({"task_id": 1, "output_tokens": 3}), "prompt or input_ids"),

@@ -46,3 +46,5 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
 def test_a_file_that_says_it_is_empty_is_not_read() -> None:
     for path in (Path("/proc/self/environ"), Path("/proc/self/maps")):
         assert read_input(path, 1000) == b""
+        with open_input(path) as file:
+            assert file.read() == b""

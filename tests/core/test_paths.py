@@ -157,6 +157,36 @@ def test_the_machines_store_is_in_the_gate_repository_unless_set(
     assert machine_store() == tmp_path / "home"
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("perfgate_x = " + "[" * 100_000, "nested too deep"),
+        ("perfgate_x = " + "{a=" * 100_000, "nested too deep"),
+        ("perfgate_x = 1\n" + ".".join("a" * 150_000) + " = 1", "more than 200 dots in one line"),
+        ("perfgate_x = " + "1" * 6000, "digits"),
+    ],
+)
+def test_a_pyproject_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, told: str
+) -> None:
+    monkeypatch.chdir(gate(tmp_path, settings))
+    with pytest.raises(InputError, match=told) as caught:
+        repository()
+    assert caught.value.file == tmp_path / "pyproject.toml"
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.timeout(30)
+def test_a_pyproject_that_is_no_file_is_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inside").mkdir()
+    os.mkfifo(tmp_path / "inside" / "pyproject.toml")
+    monkeypatch.chdir(gate(tmp_path) / "inside")
+    assert repository() == tmp_path
+
+
 class TestAnothersFolder:
     """What was found is believed where nobody else could have written it; what was named, is."""
 

@@ -1,7 +1,9 @@
 """lm_eval: its command line, and what its files must show to count as a measurement."""
 
 import json
+import os
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +17,10 @@ from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.metrics import is_accuracy
+from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.lm_eval import LmEval
-from perfgate.evaluators.lm_eval_results import diagnose
+from perfgate.evaluators.lm_eval_results import diagnose, parse
 from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
@@ -230,6 +233,48 @@ def test_files_cut_anywhere_are_never_a_measurement(
     with pytest.raises(RunError) as caught:
         LmEval().parse(TASK, folder)
     assert caught.value.failure in {"truncated_output", "incomplete"}
+
+
+class TestLimits:
+    def test_a_samples_file_of_any_size_is_not_held(self, results: Path) -> None:
+        file = samples_file(results)
+        file.write_bytes(b"{}\n" * 1_000_000)
+        tracemalloc.start()
+        with pytest.raises(RunError, match="has more than 16 answers"):
+            parse(TASK, results)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2**22
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            (b'{"doc": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested too deep"),
+            (b'{"doc_id": ' + b"1" * 6000 + b"}", "too many digits"),
+            (b'"' + b"x" * 2**24 + b'"', "is too large"),
+        ],
+    )
+    def test_a_line_beyond_a_limit(self, results: Path, line: bytes, told: str) -> None:
+        file = samples_file(results)
+        file.write_bytes(line + b"\n")
+        with pytest.raises(RunError, match=r"samples_.*line \d+ .*" + told):
+            parse(TASK, results)
+
+    @pytest.mark.timeout(30)
+    def test_what_is_no_file_of_lm_evals_is_not_opened(self, results: Path) -> None:
+        file = samples_file(results)
+        file.unlink()
+        os.mkfifo(file)
+        with pytest.raises(UntrustedFile):
+            parse(TASK, results)
+
+    def test_a_million_questions_are_no_tasks(self, results: Path) -> None:
+        def many(report: dict[str, Any]) -> None:
+            report["n-samples"][TASK.task].update(effective=10**12, original=10**12)
+
+        change_report(results, many)
+        with pytest.raises(RunError, match="n-samples"):
+            parse(TASK, results)
 
 
 class TestDiagnose:

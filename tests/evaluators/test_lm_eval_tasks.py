@@ -49,3 +49,23 @@ def test_a_gate_repositorys_own_task_is_scored_as_its_file_says(suite_root: Path
 def test_scores_that_the_file_does_not_tell_are_not_known(suite_root: Path, text: str) -> None:
     write(suite_root, "gsm8k", text)
     assert "gsm8k" not in known_scores()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 50_000,
+        "- " * 50_000,
+        "x0: &x0 [a, a, a, a, a, a, a, a, a, a]\n"
+        + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 12))
+        + "metric_list: [{metric: *x11}]\n",
+        "metric_list: [" + "{metric: a}, " * 10_000 + "]\nfilter_list: ["
+        "" + "{name: a}, " * 10_000 + "]\n",
+        "metric_list: [{metric: a}]\n" + "x" * 2**20,
+    ],
+    ids=["brackets", "dashes", "aliases", "product", "size"],
+)
+def test_a_file_that_would_end_the_process_tells_no_scores(suite_root: Path, text: str) -> None:
+    write(suite_root, "mine", text)
+    assert "mine" not in known_scores()

@@ -225,6 +225,14 @@ def test_a_verdict_of_a_session_before_is_marked_here_and_on_the_terminal() -> N
     assert f"(r{told})" in next(terminal_lines([line], None))[0]
 
 
+def test_a_line_end_in_a_record_makes_no_entry_of_its_own_on_the_terminal() -> None:
+    reason = "none yet\n\x1b[2Kexit status 0: every judged scenario passed"
+    (line,) = recorded(outcome(verdict=Verdict.NO_BASELINE, judgements=(), reason=reason))
+    first, *rest = next(terminal_lines([line], None))[0].splitlines()
+    assert first == "NO_BASELINE    small-serve-c4: none yet"
+    assert rest == [15 * " " + "\\x1b[2Kexit status 0: every judged scenario passed"]
+
+
 def test_a_run_that_has_not_ended_says_so() -> None:
     text = summary(FACTS, recorded(outcome()), None)
     assert "**The run has not ended, or was killed.** What follows had finished." in text

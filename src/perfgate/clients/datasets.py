@@ -4,13 +4,14 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import open_input
 from perfgate.core.locations import DATASETS, Locations
 from perfgate.scenarios.scenario import Scenario
 
@@ -151,16 +152,18 @@ def _find(names: list[str], locations: Locations, hint: str) -> Path:
 
 
 def _requests(path: Path) -> Iterator[_Request]:
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        for number, line in enumerate(stream, start=1):
+    with open_input(path) as stream:
+        lines = iter(lambda: stream.readline(json_text.LARGEST_LINE + 1), b"")
+        for number, line in enumerate(lines, start=1):
             if line.strip():
                 yield _request(path, number, line)
 
 
-def _request(path: Path, number: int, line: str) -> _Request:
+def _request(path: Path, number: int, line: bytes) -> _Request:
     try:
-        fields: Any = json.loads(line)
-    except json.JSONDecodeError as error:
+        text = line.decode(errors="replace")
+        fields: Any = json_text.parse(text, limit=json_text.LARGEST_LINE)
+    except json_text.JsonError as error:
         raise InputError(
             "no JSON", file=path, line=number, found=str(error), expected=_FORMAT
         ) from error

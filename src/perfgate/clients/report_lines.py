@@ -56,17 +56,15 @@ class Line:
         return (label.rstrip(), value.strip()) if colon and label.strip() else None
 
 
-def lines_of(content: str, first: int = 1) -> tuple[Line, ...]:
-    """The lines of a text; a progress bar that was written over counts as its last state.
+def lines_of(content: str) -> tuple[Line, ...]:
+    """The lines of a text, blank ones among them."""
+    return tuple(line_of(raw, number) for number, raw in enumerate(content.split("\n"), start=1))
 
-    Args:
-        content: the text.
-        first: the number of its first line.
-    """
-    return tuple(
-        Line(number, raw, _cleaned(raw))
-        for number, raw in enumerate(content.split("\n"), start=first)
-    )
+
+def line_of(raw: str, number: int) -> Line:
+    """One line; a progress bar that was written over counts as its last state."""
+    text = _cleaned(raw)
+    return Line(number, raw, raw if text == raw else text)
 
 
 def _cleaned(raw: str) -> str:

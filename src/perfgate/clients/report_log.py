@@ -9,12 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from perfgate.clients.report_lines import Line, lines_of
+from perfgate.clients.report_lines import Line, line_of
 from perfgate.core.errors import RunError
 from perfgate.core.raw_log import LONGEST_LINE, MOST_SEARCHED
 
 BLOCK = 2**20  # bytes: no report is longer
 MOST_BLOCKS = 32  # that are split into lines
+MOST_LINES = 1_000_000
 LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
 
 
@@ -46,10 +47,11 @@ def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
         else:
             before = (number, block)
         is_beside = is_telling
-        if kept > MOST_BLOCKS:
+        if kept > MOST_BLOCKS or len(found) > MOST_LINES:
             raise RunError(
                 "no_metrics",
-                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log",
+                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log, or in more "
+                f"than {MOST_LINES:,} lines",
                 hint="keep one report per file",
             )
     if before is not None:
@@ -99,8 +101,9 @@ def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
             begun = (begun + block)[-LONGEST_LINE:]
 
 
-def _lines(number: int, block: bytes) -> list[Line]:
-    content = "\n".join(
-        line[-LONGEST_LINE:].decode("utf-8", errors="replace") for line in block.split(b"\n")
-    )
-    return [line for line in lines_of(content, number) if line.raw]
+def _lines(first: int, block: bytes) -> list[Line]:
+    return [
+        line_of(raw[-LONGEST_LINE:].decode("utf-8", errors="replace"), number)
+        for number, raw in enumerate(block.split(b"\n"), start=first)
+        if raw and not raw.isspace()
+    ]

@@ -6,6 +6,7 @@ which waits for the kernel) is not read.
 """
 
 import errno
+import io
 import os
 import stat
 from contextlib import closing
@@ -24,7 +25,7 @@ _KINDS = {
 
 
 def open_input(path: Path) -> BinaryIO:
-    """Open a regular file.
+    """Open a regular file; one that says it is empty is so.
 
     Raises:
         InputError: it is a FIFO, a socket or a device.
@@ -34,10 +35,15 @@ def open_input(path: Path) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     file = os.fdopen(handle, "rb")
     try:
-        _require_regular(path, os.fstat(handle))
+        status = os.fstat(handle)
+        _require_regular(path, status)
     except BaseException:
         file.close()
         raise
+    if status.st_size == 0:
+        file.close()
+        return io.BytesIO()
+    os.set_blocking(handle, True)
     return file
 
 
@@ -54,8 +60,9 @@ def read_input(path: Path, limit: int, what: str = "file") -> bytes:
         OSError: it cannot be read; it is a folder.
     """
     with closing(open_input(path)) as file:
-        size = os.fstat(file.fileno()).st_size
-        content = file.read(limit + 1) if 0 < size <= limit else b""
+        size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
+        file.seek(0)
+        content = file.read(size + 1) if size <= limit else b""
         if max(size, len(content)) > limit:
             raise FileTooLarge(
                 f"too large for a {what}",

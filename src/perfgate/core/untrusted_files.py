@@ -58,7 +58,8 @@ def read_regular(path: Path, limit: int) -> bytes:
         FileTooLarge: it is larger; no more than the limit was read.
     """
     with open_regular(path) as file:
-        content = file.read(limit + 1)
+        size = os.fstat(file.fileno()).st_size  # as much would be allocated as is asked for
+        content = file.read(min(size, limit) + 1)
         if len(content) <= limit:
             return content
         raise FileTooLarge(

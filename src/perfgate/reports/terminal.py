@@ -33,14 +33,19 @@ def terminal_lines(
     skipped = [line for line in records if line["record"] == "skipped"]
     for line in verdicts:
         text, good = _verdict(line)
-        yield visible(text), good
+        yield _shown(text), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         rest.append(f"exit status {status.value}: {meaning(status, ends)}")
     for text in rest:
-        yield visible(text), False
+        yield _shown(text), False
+
+
+def _shown(text: str) -> str:
+    """The text as one entry: what follows a line end in it cannot pass for an entry of its own."""
+    return visible(text).replace("\n", "\n" + 15 * " ")
 
 
 def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:

@@ -3,6 +3,7 @@
 Every program that a scenario can call has one entry here, in the order in which they are tried.
 """
 
+import os
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -178,8 +179,9 @@ def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Me
             return name, one.read_text(lines)
     file.seek(0)
     if file.read(_OPENING).removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
+        size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
         file.seek(0)
-        content = file.read(json_text.LARGEST_DOCUMENT + 1)
+        content = file.read(min(size, json_text.LARGEST_DOCUMENT) + 1)
         return _from_json(decoded(content, "the file", last_line(lines)), client)
     if client is None:
         raise _NoReport("unknown", "no report of a known program", evidence=last_line(lines))

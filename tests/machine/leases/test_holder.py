@@ -66,7 +66,10 @@ def test_what_another_user_wrote_reaches_no_terminal_as_it_is() -> None:
     assert len(holder.user) == 120
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[1]", "{}", '{"pid": "x"}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "null", "[1]", "{}", '{"pid": "x"}', "[" * 65_000, '{"pid": ' + "9" * 6000 + "}"],
+)
 def test_a_text_that_is_none_names_nobody(text: str) -> None:
     assert holder_in(text) is None
 

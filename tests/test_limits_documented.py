@@ -1,0 +1,50 @@
+"""docs/reference/limits.md says the limits that the code has."""
+
+import re
+from pathlib import Path
+
+from perfgate.campaign import injection, serving
+from perfgate.clients import report_log, smoke_test
+from perfgate.core import json_text, paths, raw_log
+from perfgate.evaluators import lm_eval_results
+from perfgate.scenarios import yaml_limits
+from perfgate.verdicts import number_lines
+
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
+UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+LIMITS = {
+    "YAML file": yaml_limits.LARGEST_FILE,
+    "values in a YAML file": yaml_limits.MOST_VALUES,
+    "levels in a YAML file": yaml_limits.DEEPEST,
+    "characters of a number in a YAML file": yaml_limits.LONGEST_NUMBER,
+    "errors of a YAML file": yaml_limits.MOST_ERRORS,
+    "characters of a value of `--inject`": injection._LONGEST,
+    "`pyproject.toml`": paths._LARGEST,
+    "baseline, anchor, `run.json`": json_text.LARGEST_OWN,
+    "JSON that a program wrote": json_text.LARGEST_DOCUMENT,
+    "a line of an lm_eval samples file, of a dataset": json_text.LARGEST_LINE,
+    "questions of an lm_eval task": lm_eval_results._MOST_QUESTIONS,
+    "levels of brackets in JSON": json_text.DEEPEST,
+    "digits of a whole number in JSON": json_text.LONGEST_WHOLE_NUMBER,
+    "a line of the standard input of `perfgate judge`": number_lines.LARGEST_LINE,
+    "a log": report_log.LARGEST_LOG,
+    "bytes of a log's line": raw_log.LONGEST_LINE,
+    "part of a log that is searched": raw_log.MOST_SEARCHED,
+    "part of a log where words of a report stand": report_log.MOST_BLOCKS * report_log.BLOCK,
+    "an answer of the server": smoke_test._LARGEST_ANSWER,
+    "a server's list of models": serving._LARGEST_ANSWER,
+}
+
+
+def test_each_limit_is_as_the_page_says() -> None:
+    rows = re.findall(
+        r"^\| (?P<what>[^|]+) \| (?P<limit>[\d,]+)(?: (\w+))? \|", PAGE.read_text(), re.M
+    )
+    told = {what: int(limit.replace(",", "")) * UNITS.get(unit, 1) for what, limit, unit in rows}
+    assert len(told) == len(LIMITS)
+    for name, limit in LIMITS.items():
+        (found,) = {
+            value for what, value in told.items() if re.match(re.escape(name) + r"(\W|$)", what)
+        } or {None}
+        assert found == limit, name
+    assert f"more than {paths._MOST_DOTS} dots" in PAGE.read_text()
