@@ -5,14 +5,20 @@ it would measure something else. What does not match is made anew.
 """
 
 import hashlib
-import json
 import os
 import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_json
+from perfgate.core.durable_files import (
+    make_folder,
+    read_json,
+    sync_folder,
+    write_errors_named,
+    write_json,
+)
+from perfgate.core.errors import InputError
 
 CHECKSUMS = "checksums.json"  # in each kept folder, about the files beside it
 ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
@@ -51,9 +57,9 @@ def kept_folder(folder: Path, make: Callable[[Path], None]) -> bool:
 def is_whole(folder: Path) -> bool:
     """Whether the kept folder is there, and its files are what was put into it."""
     try:
-        sums = json.loads((folder / CHECKSUMS).read_bytes())
+        sums = read_json(folder / CHECKSUMS, what="list of checksums")
         return bool(sums) and all(_sum(folder / name) == one for name, one in sums.items())
-    except (OSError, ValueError, AttributeError):
+    except (InputError, OSError, AttributeError):
         return False
 
 
