@@ -138,3 +138,9 @@ def test_a_value_of_the_right_type_is_taken(text: str) -> None:
     for name in injection.path:
         value = getattr(value[0] if isinstance(value, tuple) else value, name)
     assert value == injection.value
+
+
+def test_what_is_recorded_of_an_injection_has_no_secret() -> None:
+    assert str(parse("environment.HF_TOKEN=opaque one")) == "environment.HF_TOKEN=***"
+    assert str(parse("engine.settings.url=https://a:b@c")) == "engine.settings.url=https://***@c"
+    assert str(parse("limits.start_s=7")) == "limits.start_s=7"

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import yaml
 
 from perfgate.core.errors import InputError
+from perfgate.core.redaction import mask_arguments, visible
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import read_value
 
@@ -24,7 +25,9 @@ class Injection:
     value: Any
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.path)}={self.value}"
+        """As it is recorded and shown, a secret masked: ``environment.HF_TOKEN=***``."""
+        (shown,) = mask_arguments([f"{'.'.join(self.path)}={self.value}"])
+        return visible(shown)
 
 
 def parse(text: str) -> Injection:
