@@ -124,6 +124,21 @@ class TestBugs:
             (KeyboardInterrupt(), 130, "\nperfgate: interrupted\n"),
             (PermissionError(13, "Permission denied", "x"), 2, "perfgate: x: Permission denied\n"),
             (RunError("disk_full", "cannot write x"), 16, "perfgate: disk_full: cannot write x\n"),
+            (
+                RunError("unwritable", "cannot write x"),
+                16,
+                "perfgate: unwritable: cannot write x\n",
+            ),
+            (
+                OSError(28, "No space left"),
+                16,
+                "perfgate: disk_full: cannot write a file: No space",
+            ),
+            (
+                OSError(30, "Read-only", "x"),
+                16,
+                "perfgate: unwritable: cannot write x: Read-only\n",
+            ),
         ],
     )
     def test_what_is_no_bug_is_told_without_a_traceback(

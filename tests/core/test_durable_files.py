@@ -61,7 +61,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     if done.returncode:
         pytest.skip(f"needs a real full disk: {done.stderr.strip()}")
     yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 @pytest.fixture

@@ -41,9 +41,14 @@ def test_a_full_disk_takes_the_place_of_nothing_that_happened(
         raise RunError("disk_full", "cannot write progress.jsonl")
 
     told = Progress(tmp_path / "progress.jsonl", "a")
-    with pytest.raises(KeyboardInterrupt), told.step("c1", "start 1"):
-        monkeypatch.setattr(progress, "append_line", full)
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with told.step("c1", "start 1"):
+            monkeypatch.setattr(progress, "append_line", full)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     with pytest.raises(RunError, match="disk_full"), told.step("c1", "start 1"):
         pass
 

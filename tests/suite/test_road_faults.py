@@ -92,7 +92,7 @@ def small_disk(suite: Suite) -> Iterator[Callable[[int], Path]]:
 
     yield mount
     if folder.is_mount():
-        subprocess.run(["umount", str(folder)], check=True)
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_small_disk_is_told_before_anything_starts(

@@ -345,7 +345,8 @@ class SuiteSession:
             if exitstatus != pytest.ExitCode.USAGE_ERROR:  # then the error that ended it says all
                 self._unwritten.append(f"the run could not be summed up: {error}")
             if counts:
-                self._status = worst([self._status or ExitStatus.ERROR, ExitStatus.UNWRITABLE])
+                known = ExitStatus.ERROR if self._status is None else self._status
+                self._status = worst([known, ExitStatus.UNWRITABLE])
         if counts:
             session.exitstatus = self._status or exitstatus
 
