@@ -10,7 +10,7 @@ from building import baseline, entry, of_commit, with_answers
 
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
 from perfgate.baselines.promotion import promote
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, RunError
 from perfgate.engines.base import EngineBuild
 from perfgate.runs.records import now
 
@@ -128,7 +128,7 @@ class TestPromote:
             raise OSError(5, "Input/output error")
 
         monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(RunError, match=r"unwritable: .*Input/output error"):
             promote(candidate, by="Ada", reason="x")
         assert kept.read_bytes() == before
         assert list(kept.parent.iterdir()) == [kept]

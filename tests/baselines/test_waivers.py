@@ -563,7 +563,7 @@ def test_every_field_is_needed(checkout: Path, field: str) -> None:
         ("last_day", "2026-02-30", "no such day"),
         ("last_day", "2026-13-01", "no such day"),
         ("last_day", "0000-01-01", "no such day"),
-        ("last_day", "2026-12-31\n", "no such day"),
+        ("last_day", "2026-12-31\n", "malformed"),
         ("last_day", "31.12.2026", "malformed"),
         ("last_day", "2026-1-5", "malformed"),
         ("last_day", "20261231", "malformed"),

@@ -221,7 +221,9 @@ def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
     disk = checkout.folder / "run"
     disk.mkdir()
     # In a mount namespace of its own, which ends with the session, however that ends.
-    script = 'mount -t tmpfs -o size=2g none run && { "$@"; s=$?; cp -r run kept; exit $s; }'
+    script = (
+        'mount -t tmpfs -o mode=0700,size=2g none run && { "$@"; s=$?; cp -r run kept; exit $s; }'
+    )
     done = subprocess.run(
         ("unshare", "-m", "sh", "-c", script, "sh", *checkout.command(*SERVING)),
         cwd=checkout.folder,

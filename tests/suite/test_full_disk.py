@@ -101,8 +101,8 @@ def rehearse(
 def mounted(folder: str, kib: int) -> str:
     """The line that makes `folder` a file system of so many KiB."""
     if kib:
-        return f"mount -t tmpfs -o size={kib}k none {folder}"
-    return f"mount -t tmpfs -o size=4k none {folder}; echo full > {folder}/.full"
+        return f"mount -t tmpfs -o mode=0700,size={kib}k none {folder}"
+    return f"mount -t tmpfs -o mode=0700,size=4k none {folder}; echo full > {folder}/.full"
 
 
 @pytest.mark.nightly
@@ -144,7 +144,7 @@ def test_a_report_that_cannot_be_written_takes_nothing_with_it(
 
 
 def test_a_read_only_run_folder(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "mount -t tmpfs -o ro none run")
+    done = rehearse(tmp_path, "mount -t tmpfs -o mode=0700,ro none run")
     done.require_told("unwritable: cannot write ")
     assert "Read-only file system" in done.output
     assert done.status == 16, done.output

@@ -85,7 +85,7 @@ def small_disk(suite: Suite) -> Iterator[Callable[[int], Path]]:
     folder.mkdir()
 
     def mount(mebibytes: int) -> Path:
-        call = ["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "tmpfs", str(folder)]
+        call = ["mount", "-t", "tmpfs", "-o", f"mode=0700,size={mebibytes}m", "tmpfs", str(folder)]
         if os.geteuid() != 0 or subprocess.run(call, check=False, capture_output=True).returncode:
             pytest.skip("needs the right to mount a small file system")
         return folder

@@ -40,8 +40,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
-    if folder.exists() and not folder.is_dir():
-        raise InputError("not a folder", field="FOLDER", found=folder, expected="a folder")
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    if not there.is_dir():
+        raise InputError("not a folder", field="FOLDER", found=there, expected="a folder")
     try:
         states = [(one.path, _put(folder, one)) for one in _files()]
     except OSError as error:
