@@ -22,6 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = frozenset(
     {"HexHighEntropyString", "Base64HighEntropyString", "TelegramBotTokenDetector"}
 )
+# Tests of masking, whose secrets are made up.
+MADE_UP = (
+    "tests/core/test_command.py",
+    "tests/core/test_raw_log.py",
+    "tests/core/test_recorded_environment.py",
+    "tests/core/test_redaction.py",
+    "tests/suite/planted.py",
+)
 
 
 def secrets_in(files: Sequence[Path]) -> Iterator[str]:
@@ -45,7 +53,8 @@ def main(names: Sequence[str]) -> int:
     if not names:
         git = ("git", "-C", str(ROOT), "ls-files", "-z")
         done = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=False)
-        names = [one for one in done.stdout.split("\0") if (ROOT / one).is_file()]
+        tracked = [one for one in done.stdout.split("\0") if (ROOT / one).is_file()]
+        names = [one for one in tracked if one not in MADE_UP]
     if not names:
         print("secret_scan: git names no file here, so nothing was searched", file=sys.stderr)
         return 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci.secret_scan import main, secrets_in
+from ci.secret_scan import MADE_UP, main, secrets_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +32,11 @@ def test_finds_a_secret(tmp_path: Path, text: str, kind: str) -> None:
     file.write_text(f"# a file\n{text}\n")
     assert list(secrets_in([file])) == [f"{file}:2: {kind}"]
     assert main([str(file)]) == 1
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_what_is_left_out_has_secrets_that_are_made_up(name: str) -> None:
+    assert list(secrets_in([ROOT / name]))
 
 
 def test_what_is_no_secret_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

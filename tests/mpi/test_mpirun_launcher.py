@@ -126,7 +126,7 @@ class TestStarted:
                 "time.sleep(3600)"
             ),
             env={
-                "API_KEY": "s3cr3t",
+                "API_KEY": "s3cr3t",  # pragma: allowlist secret
                 "MY_LICENCE": "s3cr3t too",  # by its name it is none
                 "A": "b 'c' \"d\"; $e",
                 "PERFGATE_SCENARIO": scenario.id,
@@ -142,7 +142,7 @@ class TestStarted:
             argvs = argvs_of_all()
         env, folder, host, text = json.loads((tmp_path / "told.json").read_text())
         assert env["HF_HOME"] == "value of HF_HOME"
-        assert env["API_KEY"] == "s3cr3t"
+        assert env["API_KEY"] == "s3cr3t"  # pragma: allowlist secret
         assert env["MY_LICENCE"] == "s3cr3t too"
         assert env["A"] == "b 'c' \"d\"; $e"
         assert env["PERFGATE_SCENARIO"] == scenario.id
