@@ -194,10 +194,10 @@ class _Ended:
     """An srun call that has ended."""
 
     name, mark = "server", "m"
-    folder = stdout = stderr = Path("/dev/null")
 
-    def __init__(self, status: int | None) -> None:
+    def __init__(self, status: int | None, log: Path) -> None:
         self.status = status
+        self.folder, self.stdout, self.stderr = log.parent, log, log
 
     def poll(self) -> Exit:
         return Exit(self.status, "exited", 1.0)
@@ -216,8 +216,12 @@ class _Silent:
 @pytest.mark.parametrize(
     ("told", "meant"), [(0, 0), (7, 7), (128, 128), (137, -9), (143, -15), (255, 255), (None, None)]
 )
-def test_a_tasks_signal_is_told_as_a_signal(told: int | None, meant: int | None) -> None:
-    ended = RemoteJob(_Ended(told), _Silent()).poll()  # type: ignore[arg-type]
+def test_a_tasks_signal_is_told_as_a_signal(
+    tmp_path: Path, told: int | None, meant: int | None
+) -> None:
+    log = tmp_path / "server.err"
+    log.touch()
+    ended = RemoteJob(_Ended(told, log), _Silent()).poll()  # type: ignore[arg-type]
     assert ended is not None
     assert ended.status == meant
 

@@ -74,10 +74,12 @@ def test_a_scenario_goes_to_the_node_as_it_is_started(
 
 
 def test_no_secret_goes_to_the_node_in_a_file(suite: tuple[Scenario, ...]) -> None:
-    scenario = replace(suite[0], environment={"HF_TOKEN": "hf_secret", "A": "b"})
+    environment = {"HF_TOKEN": "hf_secret", "MY_SIGNING": "k3y", "TRTLLM_DG_ENABLED": "1"}
+    scenario = replace(suite[0], environment=environment)
     text = scenario_text(scenario)
     assert "hf_secret" not in text
-    assert json.loads(text)["scenarios"][0]["environment"] == {"A": "b"}
+    assert "k3y" not in text
+    assert json.loads(text)["scenarios"][0]["environment"] == {"TRTLLM_DG_ENABLED": "1"}
 
 
 @pytest.mark.slow
