@@ -44,24 +44,16 @@ def read_stored(
     plain = _finite_json(path, what, hint)
     version = plain.get("schema_version") if isinstance(plain, dict) else None
     if version not in versions:
-        is_newer = isinstance(version, int) and version > max(versions)
-        was_read = dropped or {}
-        if type(version) is int and version in was_read:
-            raise InputError(
-                f"{what} of a schema version that is not read any more",
-                file=path,
-                field="schema_version",
-                found=version,
-                expected=" or ".join(map(str, versions)),
-                hint=was_read[version],
-            )
+        number = version if type(version) is int else 0
+        was_read = (dropped or {}).get(number)
+        kind = "a schema version that is not read any more"
         raise InputError(
-            f"{what} of an unknown schema version",
+            f"{what} of {kind if was_read else 'an unknown schema version'}",
             file=path,
             field="schema_version",
             found=version,
             expected=" or ".join(map(str, versions)),
-            hint="update perfgate" if is_newer else hint,
+            hint=was_read or ("update perfgate" if number > max(versions) else hint),
         )
     read_schema(Path(__file__).with_name(schema)).require(path, plain, hint)
     return dict(plain)
