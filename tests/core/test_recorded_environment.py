@@ -17,6 +17,8 @@ def test_only_listed_variables_are_recorded() -> None:
         "HF_TOKEN": "a",
         "SLURM_JWT": "a",
         "NVIDIA_API_KEY": "a",
+        "VLLM_API_KEY": "a",
+        "VLLM_ATTENTION_BACKEND": "FLASHMLA",
         "HOME": "/root",
     }
     assert sorted(recorded(environment)) == [
@@ -26,6 +28,7 @@ def test_only_listed_variables_are_recorded() -> None:
         "NCCL_DEBUG",
         "PERFGATE_MODELS",
         "SLURM_JOB_ID",
+        "VLLM_ATTENTION_BACKEND",
     ]
 
 

@@ -7,20 +7,14 @@ address of a hub or a program's call may have a password in it.
 
 from collections.abc import Mapping
 
+from perfgate.core.engine_variables import FAMILIES
 from perfgate.core.environment_variables import PREFIX
 from perfgate.core.redaction import mask_environment
-
-# All of a family: settings of libraries, none of which identifies anybody.
-_FAMILIES = (PREFIX, "NCCL_", "OMP_", "UCX_")
+from perfgate.core.secrets import is_secret
 
 _SHAPE_NUMBERS = """
-    CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER CUDA_DEVICE_MAX_CONNECTIONS CUDA_LAUNCH_BLOCKING
-    CUDA_MODULE_LOADING CUDA_HOME CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_VERSION
-    NVIDIA_VISIBLE_DEVICES NVIDIA_TF32_OVERRIDE NVIDIA_DRIVER_CAPABILITIES NVIDIA_PYTORCH_VERSION
-    PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF TRTLLM_ENABLE_PDL TRTLLM_LOG_LEVEL TLLM_LOG_LEVEL
-    TRTLLM_DG_ENABLED TRTLLM_SERVER_DISABLE_GC TRTLLM_WORKER_DISABLE_GC
     HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE HF_ENDPOINT TRANSFORMERS_OFFLINE TOKENIZERS_PARALLELISM
-    MKL_NUM_THREADS OPENBLAS_NUM_THREADS KMP_AFFINITY LD_PRELOAD MALLOC_ARENA_MAX PYTHONHASHSEED
+    LD_PRELOAD PYTHONHASHSEED
 """
 _SCHEDULER = """
     SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_JOB_PARTITION
@@ -42,9 +36,10 @@ _NAMES = frozenset(f"{_SHAPE_NUMBERS} {_SCHEDULER} {_CI}".split())
 def recorded(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that a run writes down, by name, with secrets masked."""
     return mask_environment(
-        {
-            name: environment[name]
-            for name in sorted(environment)
-            if name in _NAMES or name.startswith(_FAMILIES)
-        }
+        {name: environment[name] for name in sorted(environment) if _is_recorded(name)}
     )
+
+
+def _is_recorded(name: str) -> bool:
+    of_engines = name.startswith(FAMILIES) and not is_secret(name)
+    return name in _NAMES or name.startswith(PREFIX) or of_engines

@@ -8,14 +8,11 @@ set; any other has to be in the environment of whoever runs it.
 import re
 import shlex
 
+from perfgate.core.engine_variables import FAMILIES
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import holds_secret
 
-# Settings of engines and of what is below them, and what perfgate marks its own processes with.
-_FAMILIES = (
-    *("CUDA_", "CUDNN_", "GGML_", "LLAMA_", "MKL_", "NCCL_", "NVIDIA_", "NVSHMEM_", "OMP_"),
-    *("OPENBLAS_", "PYTORCH_", "SGLANG_", "TLLM_", "TORCH_", "TRTLLM_", "UCX_", "VLLM_"),
-)
+# What perfgate marks its own processes with, and settings of no family.
 _NAMES = {
     *("PERFGATE_SCENARIO", "PERFGATE_PROBE", "PERFGATE_START", "PERFGATE_PLACE"),
     *("DO_NOT_TRACK", "HF_HOME", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM"),
@@ -28,7 +25,7 @@ ASKED = "its value is not written down, set it yourself"
 
 def is_written(name: str, value: str) -> bool:
     """Whether the variable stands in scripts with its value."""
-    known = name in _NAMES or name.startswith(_FAMILIES) or not value
+    known = name in _NAMES or name.startswith(FAMILIES) or not value
     return known and not holds_secret(name, value)
 
 
