@@ -102,19 +102,6 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
 
 
 @pytest.mark.slow
-def test_in_ci_the_short_summary_has_one_line_for_a_test(tmp_path: Path) -> None:
-    """pytest repeats whole messages there when CI is set, and a table of numbers is long."""
-    suite = make_suite(tmp_path)
-    suite.environment["CI"] = "true"
-    done = suite.run("perf_tests/test_accuracy.py", fault="no-result")
-    assert done.status == 11, done.output
-    summary = done.output.partition("short test summary info")[2]
-    assert "FAILED perf_tests/test_accuracy.py::test_accuracy[standin-serve-sums]" in summary
-    assert "rerun: " not in summary
-    assert done.output.count("rerun: ") == 1
-
-
-@pytest.mark.slow
 def test_from_another_folder_the_line_names_the_test_from_there(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     elsewhere = suite.folder / "perf_tests"

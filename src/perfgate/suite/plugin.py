@@ -43,6 +43,7 @@ from perfgate.verdicts.outcome import Outcome
 pytest_plugins = (
     "perfgate.suite.fixtures",
     "perfgate.suite.benchmark_entries",
+    "perfgate.suite.failure_line",
     "perfgate.suite.junit",
     "perfgate.suite.session_guard",
 )
@@ -289,16 +290,10 @@ class SuiteSession:
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Mark the report of a test that ended in a bug of perfgate; tell a verdict in one line.
-
-        In CI (``CI=true``) pytest's short summary repeats a failure's whole message.
-        """
+        """Mark the report of a test that ended in a bug of perfgate."""
         report = yield
         if report.failed and call.excinfo is not None and is_ours(call.excinfo.value):
             setattr(report, _BUG, True)
-        crash = getattr(report.longrepr, "reprcrash", None)
-        if crash is not None and any(name == "verdict" for name, _ in report.user_properties):
-            crash.message = crash.message.partition("\n")[0]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
