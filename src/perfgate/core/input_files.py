@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from perfgate.core.errors import InputError
-from perfgate.core.untrusted_files import FileTooLarge
-
-_KINDS = {
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+from perfgate.core.untrusted_files import FileTooLarge, kind_of
 
 
 def open_input(path: Path) -> BinaryIO:
@@ -80,7 +73,7 @@ def _require_regular(path: Path, status: os.stat_result) -> None:
         raise InputError(
             "not a regular file",
             file=path,
-            found=_KINDS.get(stat.S_IFMT(status.st_mode), "something else"),
+            found=kind_of(status),
             expected="a regular file, or a link to one",
             hint="write what it gives into a file, and name that",
         )

@@ -168,6 +168,11 @@ def opened_folder(path: Path) -> int:
         return os.open(path.name, flags, dir_fd=folder)
 
 
+def kind_of(status: os.stat_result) -> str:
+    """What kind of file it is, in words."""
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a regular file")
+
+
 def refuse_links(path: Path) -> None:
     """Check that no part of a path is a link, nor what is there already a special file.
 
@@ -225,9 +230,8 @@ def _require_folder(path: Path, status: os.stat_result) -> None:
 
 
 def _untrusted(path: Path, status: os.stat_result, expected: str) -> UntrustedFile:
-    kind = stat.S_IFMT(status.st_mode)
-    found = _KINDS.get(kind, "a regular file")
-    if kind == stat.S_IFLNK:
+    found = kind_of(status)
+    if stat.S_ISLNK(status.st_mode):
         with suppress(OSError):
             found += f" to {str(path.readlink())!a}"
     return UntrustedFile(
