@@ -1,0 +1,101 @@
+"""Definitions: what the programs of one build of an engine accept, whoever told it.
+
+An option page that was recorded, an installed program that was asked and a source tree that was
+read all end as the same value, so that one check serves them all. What perfgate's own release
+tables say is not among them: those are what is checked.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+Kind = Literal["flag", "integer", "number", "text", "boolean", "argument"]
+"""What an option takes: nothing; a whole number; a number; any text; true or false. An argument
+has no name before it."""
+
+
+class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One option, or positional argument, of one program.
+
+    Attributes:
+        options: every spelling; of an argument, its name.
+        kind: what it takes.
+        off: spellings of the flag that says the opposite.
+        choices: the only values it takes; empty: any of its kind.
+        default: what it is when it is not given; UNSET: not told.
+        required: the program ends without it.
+        many: it takes several words, up to the next option.
+        repeated: it may be given several times.
+    """
+
+    options: tuple[str, ...]
+    kind: Kind = "text"
+    off: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    default: Any = UNSET
+    required: bool = False
+    many: bool = False
+    repeated: bool = False
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every word that the program takes for it or its opposite."""
+        return (*self.options, *self.off)
+
+
+class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One key of the engine's YAML file.
+
+    Attributes:
+        types: what it takes, as the engine's source names it: ``int``, ``str``, a class; empty: not
+            told.
+        choices: the only texts it takes, beside its types; empty: not told, or any.
+        default: its default; UNSET: not told.
+        alias: another spelling of the key.
+        models: class name → the keys below, for each mapping that it takes; empty: none, or not
+            told what is below.
+        unknown: what becomes of a key below that no model has; UNSET: as at the top.
+    """
+
+    types: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    default: Any = UNSET
+    alias: str | None = None
+    models: Mapping[str, Mapping[str, "KeyDefinition"]] = {}
+    unknown: Literal["refused", "ignored"] | UnsetType = UNSET
+
+
+Options = Mapping[str, OptionDefinition]
+Keys = Mapping[str, KeyDefinition]
+
+
+class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the programs of one build accept.
+
+    Attributes:
+        engine: name of the engine.
+        version: the release.
+        source: who told it, for people: a file of the engine's repository, an installed program.
+        whole: every option of each program listed is there; False: one that is missing was not
+            seen, which is weaker than absent.
+        programs: program, with its subcommands → its options by name, e.g.
+            ``trtllm-bench throughput``.
+        keys: keys of the LLM-API YAML file; None: not told.
+        unknown_keys: what becomes of a key that `keys` lacks; None: not told.
+    """
+
+    engine: str
+    version: str
+    source: str
+    whole: bool
+    programs: Mapping[str, Options]
+    keys: Keys | None = None
+    unknown_keys: Literal["refused", "ignored"] | None = None
+
+    def option(self, program: str, spelling: str) -> OptionDefinition | None:
+        """The option of `program` that `spelling` is a spelling of; None: there is none."""
+        for option in self.programs.get(program, {}).values():
+            if spelling in option.spellings:
+                return option
+        return None
