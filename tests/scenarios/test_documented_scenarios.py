@@ -295,6 +295,12 @@ def test_environments_beyond_deepgemms_switch() -> None:
     }
 
 
+NEW_YORK = (
+    "/ by Megan Stine ; illustrated by John Hinderliter. Book | Gross",
+    "New York is a state located in the northeastern United States. It is bordered by",
+)
+
+
 def test_the_recipes_container_and_first_request() -> None:
     for scenario in SCENARIOS.values():
         if scenario.source.document == RECIPE:
@@ -307,6 +313,12 @@ def test_the_recipes_container_and_first_request() -> None:
             assert scenario.smoke.client == "completion"
             assert scenario.smoke.prompts == ("Where is New York?",)
             assert scenario.smoke.max_tokens == 16
+            (answer,) = scenario.smoke.answers
+            assert (answer.finish_reason, answer.prompt_tokens) == ("length", 6)
+            assert (answer.completion_tokens, answer.contains) == (16, ())
+            # What is printed is the answer of this one model.
+            printed = scenario.model.name == "deepseek-ai/DeepSeek-R1-0528"
+            assert answer.texts == (NEW_YORK if printed else ())
 
 
 @pytest.mark.parametrize(
@@ -344,6 +356,9 @@ def test_the_quick_starts_prompts() -> None:
             "The capital of France is",
             "The future of AI is",
         )
+        assert [(one.prompt, one.contains, one.texts) for one in scenario.smoke.answers] == [
+            ("The capital of France is", ("Paris",), ())
+        ]
         assert scenario.gate.metrics == ()
 
 
