@@ -54,6 +54,7 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
         "scores": {task: _scores(documented, task) for task in tasks},
         "questions": {task: _QUESTIONS.get(task, 200) for task in tasks},
         "common_score": _common_score(scenario),
+        "replies": _replies(scenario),
     }
 
 
@@ -88,6 +89,17 @@ def _common_score(scenario: Scenario) -> float:
     score = _SCORES.get(task, 0.9) + (_SCORE_WITH_8_BIT_KV if _has_8_bit_kv(scenario) else 0.0)
     with_bos = any(one.add_special_tokens for one in scenario.accuracy)
     return score + (_SCORE_WITH_BOS if with_bos else 0.0)
+
+
+def _replies(scenario: Scenario) -> dict[str, str]:
+    """Documented answers, of several the first; where only parts are known, words around them."""
+    found = {}
+    for answer in scenario.smoke.answers if scenario.smoke else ():
+        if answer.texts:
+            found[answer.prompt] = answer.texts[0]
+        elif answer.contains:
+            found[answer.prompt] = f"{', '.join(answer.contains)}, says a stand-in of perfgate"
+    return found
 
 
 def _guess(scenario: Scenario) -> Guess:
