@@ -12,8 +12,7 @@ from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
-
-SERVED_SMOKE = "completion"  # the smoke client that asks the running server
+from perfgate.scenarios.smoke_rules import SERVED_SMOKE
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,28 @@ class AccuracyTask:
 
 
 @dataclass(frozen=True)
+class DocumentedAnswer:
+    """What is known of the answer to one prompt of a first answer; what is None is not looked at.
+
+    Attributes:
+        prompt: the prompt, one of the smoke test's.
+        contains: texts that the answer holds, all of them, at every release.
+        texts: whole answers as documented, white space counted as one blank. At the release of
+            the scenario's source the answer is one of them; elsewhere a difference is reported.
+        finish_reason: why the answer ends, of a server.
+        prompt_tokens: tokens of the prompt as the server counts them, its BOS among them.
+        completion_tokens: tokens of the answer as the server counts them.
+    """
+
+    prompt: str
+    contains: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    finish_reason: Literal["length", "stop"] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True)
 class Smoke:
     """One first answer: does the engine answer at all, before anything is measured?
 
@@ -235,11 +257,13 @@ class Smoke:
         client: ``completion`` asks the running server; any other name is an offline program.
         prompts: what is asked.
         max_tokens: most tokens of each answer; None: the program's own default.
+        answers: what is known of the answers, at most once for each prompt.
     """
 
     client: str
     prompts: tuple[str, ...]
     max_tokens: int | None = None
+    answers: tuple[DocumentedAnswer, ...] = ()
 
     @property
     def label(self) -> str:
@@ -370,6 +394,8 @@ class Claim:
         versus: id of the scenario it is compared with …
         value: … or the number it must reach (higher is better: at least, else at most).
         margin: loss that still counts as not worse, as a fraction (accuracy: absolute).
+        minimum_effect: gain that ``better`` must show at least, as a fraction (accuracy: absolute):
+            ours, where the document says "significant" or "meaningful" and gives no number.
     """
 
     id: str
@@ -382,6 +408,7 @@ class Claim:
     versus: str | None = None
     value: float | None = None
     margin: float = 0.0
+    minimum_effect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -447,8 +474,8 @@ class Scenario:
         return self._hash(load, point)
 
     def smoke_hash(self) -> str:
-        """What shapes the first answer."""
-        return self._hash(self.smoke)
+        """What shapes the first answer; what is known of it does not."""
+        return self._hash(self.smoke and replace(self.smoke, answers=()))
 
     def task_hash(self, task: AccuracyTask) -> str:
         """What shapes the measurement of one accuracy task; the machine and the load do not."""
