@@ -27,7 +27,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES, TELLING, diagnose_log
 from perfgate.core.input_files import open_input
 from perfgate.core.measurement import Json, Measurement
-from perfgate.evaluators import lm_eval_tables, trtllm_gpqa
+from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
 
 Lines = tuple[Line, ...]
 Fields = Mapping[str, Any]
@@ -102,6 +102,8 @@ _FORMATS: dict[str, _Format] = {
     "vllm-bench": _serving("vllm-bench"),
     # Its printed table is an ornament of the terminal; the export is the result.
     "aiperf": _Format(known_json=aiperf_file.is_report, read_json=aiperf_file.parse),
+    # Before lm_eval, whose table it prints in percent.
+    "trtllm-eval": _Format(trtllm_eval_results.is_report, trtllm_eval_results.parse),
     "lm_eval": _Format(
         lm_eval_tables.is_table,
         lm_eval_tables.parse,
@@ -116,6 +118,7 @@ _WORDS = (
     *trtllm_bench_text.WORDS,
     *serving_text.WORDS,
     *lm_eval_tables.WORDS,
+    *trtllm_eval_results.WORDS,
     *trtllm_gpqa.WORDS,
     *trtllm_quickstart.WORDS,
 )
