@@ -94,9 +94,7 @@ def _taken(option: OptionDefinition, left: list[str]) -> list[str]:
     return taken
 
 
-def _of_value(
-    program: str, name: str, option: OptionDefinition, value: str
-) -> Iterator[Mismatch]:
+def _of_value(program: str, name: str, option: OptionDefinition, value: str) -> Iterator[Mismatch]:
     if option.choices and value not in option.choices:
         yield Mismatch(program, name, "no such choice", value, ", ".join(option.choices))
     elif not _is_of(option.kind, value):
@@ -129,9 +127,7 @@ def _of_keys(
         elif isinstance(value, Mapping) and key.models:
             yield from _of_models(value, key, definitions, here)
         elif isinstance(value, str) and key.choices and not key.types and value not in key.choices:
-            yield Mismatch(
-                "LLM-API YAML", dotted, "no such choice", value, ", ".join(key.choices)
-            )
+            yield Mismatch("LLM-API YAML", dotted, "no such choice", value, ", ".join(key.choices))
 
 
 def _of_models(
