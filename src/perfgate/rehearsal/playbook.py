@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.rehearsal.faults import Fault, Place
-from perfgate.rehearsal.release_tables import Tables, from_plain
+from perfgate.rehearsal.faults import Fault, Place, Scale
 from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
 
 SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
-FORMAT = 2
+FORMAT = 3
 
 _COMMON_SCORE = 0.9  # where no score is documented
 
@@ -63,7 +62,7 @@ class Playbook:
         folder: where playbook.json is.
         version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
-            first; else only that one.
+            first; else only that one. Of each: program → name of its recorded page.
         fault: what is to go wrong.
         seed: of all made-up numbers.
         scenario: id; empty when nobody said.
@@ -74,18 +73,13 @@ class Playbook:
 
     folder: Path
     version: str
-    releases: Mapping[str, Tables]
+    releases: Mapping[str, Mapping[str, str]]
     fault: Fault | None
     seed: int
     scenario: str
     scenario_part: ScenarioPart
     probe: str
     start: int
-
-    @property
-    def release(self) -> Tables:
-        """What the imitated release knows."""
-        return self.releases[self.version]
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -102,7 +96,9 @@ class Playbook:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
         documented = self.scenario_part.points.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        return performance(documented, load, self.scenario_part.guess, chance, self._lost("slow"))
+        loss = self._lost("slow")
+        values = performance(documented, load, self.scenario_part.guess, chance, loss)
+        return {name: value * self._factor(label, name) for name, value in values.items()}
 
     def answers(self, task: str, name: str, questions: int) -> list[bool]:
         """Which questions of `task` are answered right by the measure of accuracy called `name`.
@@ -111,10 +107,14 @@ class Playbook:
         chance.
         """
         score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
-        lower = min(1.0, max(0.0, score - self._lost("accuracy")))
+        scaled = score * self._factor(task, name)
+        lower = min(1.0, max(0.0, scaled - self._lost("accuracy")))
         stable = dice(self.seed, task)
         chance = dice(self.seed, self.scenario, task, self.start)
         return right_answers(lower, questions, stable, chance)
+
+    def _factor(self, label: str, metric: str) -> float:
+        return self.fault.factor(self.scenario, label, metric) if self.fault else 1.0
 
     def _lost(self, fault: str) -> float:
         if self.fault is None or self.fault.name != fault:
@@ -145,14 +145,19 @@ def here() -> Playbook:
     return Playbook(
         folder=path.parent,
         version=versions[-1],
-        releases={version: from_plain(plain["releases"][version]) for version in versions},
-        fault=None if fault is None else Fault(fault["name"], fault["value"]),
+        releases={version: plain["releases"][version] for version in versions},
+        fault=None if fault is None else _fault(fault),
         seed=plain["seed"],
         scenario=scenario,
         scenario_part=ScenarioPart(versions[-1]) if known is None else _scenario_part(known),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
+
+
+def _fault(plain: Mapping[str, Any]) -> Fault:
+    scales = tuple(Scale(**scale) for scale in plain["scales"])
+    return Fault(plain["name"], plain["value"], scales)
 
 
 def _scenario_part(plain: Mapping[str, Any]) -> ScenarioPart:

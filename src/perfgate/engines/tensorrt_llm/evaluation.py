@@ -13,19 +13,19 @@ from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE
+from perfgate.engines.tensorrt_llm.releases.table import EVAL
 from perfgate.scenarios.scenario import AccuracyTask, EngineSettings, Scenario
 
-_SETTINGS = {
-    "--max_batch_size": "max_batch_size",
-    "--max_num_tokens": "max_num_tokens",
-    "--max_seq_len": "max_seq_len",
-    "--kv_cache_free_gpu_memory_fraction": "kv_cache_fraction",
-    "--tp_size": "tp",
-    "--ep_size": "ep",
-    "--pp_size": "pp",
-    "--trust_remote_code": "trust_remote_code",
-}
+_SETTINGS = (
+    "max_batch_size",
+    "max_num_tokens",
+    "max_seq_len",
+    "kv_cache_fraction",
+    "tp",
+    "ep",
+    "pp",
+    "trust_remote_code",
+)
 
 
 class EvalTask(NamedTuple):
@@ -75,19 +75,19 @@ def evaluate(
     settings = pinned(scenario, build, EVAL)
     program = f"{EVAL} {task.task}"
     _refuse(scenario, settings, known, task)
-    file = llm_api_yaml.document(scenario, settings, known, SERVE)
+    file = llm_api_yaml.document(scenario, settings, known, EVAL)
     top = [
-        Argument("--model", reference(scenario, locations).where, "model.name"),
-        Argument("--backend", settings.backend, "engine.settings.backend"),
-        *of_settings(settings, _SETTINGS),
-        Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        Argument("model", reference(scenario, locations).where, "model.name"),
+        Argument("backend", settings.backend, "engine.settings.backend"),
+        *of_settings(settings, *_SETTINGS),
+        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
     ]
-    has_samples = "--output_path" in known.options(program)
+    has_samples = "samples" in known.options(program)
     own = [
-        Argument("--dataset_path", dataset, "accuracy.task"),
-        Argument("--num_samples", task.limit, "accuracy.limit"),
-        Argument("--log_samples", True if has_samples else None, "accuracy.evaluator"),
-        Argument("--output_path", "." if has_samples else None, "accuracy.evaluator"),
+        Argument("dataset", dataset, "accuracy.task"),
+        Argument("limit", task.limit, "accuracy.limit"),
+        Argument("samples", True if has_samples else None, "accuracy.evaluator"),
+        Argument("results", "." if has_samples else None, "accuracy.evaluator"),
     ]
     return Command(
         (
