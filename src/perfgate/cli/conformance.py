@@ -118,11 +118,8 @@ def _print(reading: Reading, found: Conformance, moved: tuple[MovedDefault, ...]
             ("program", "option or key", "sources", "release table", "declared at"),
             [tuple(one) for one in _in_columns(moved)],
         )
-    print(
-        f"\n{len(found.drifts)} of what the scenarios need does not fit, {len(moved)} defaults moved"
-        if found.drifts or moved
-        else "\nall that was checked fits"
-    )
+    told = f"{len(found.drifts)} mismatches, {len(moved)} defaults moved"
+    print(f"\n{told if found.drifts or moved else 'all that was checked fits'}")
 
 
 def _in_columns(moved: tuple[MovedDefault, ...]) -> list[tuple[str, str, str, str, str]]:

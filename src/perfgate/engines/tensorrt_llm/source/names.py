@@ -13,7 +13,7 @@ from perfgate.engines.tensorrt_llm.source.tree import SourceTree, dotted_name, m
 _DEEPEST = 24  # names behind names
 
 
-class Unread(Exception):  # noqa: N818  not an error: what cannot be known without running it
+class Unread(Exception):
     """Something that only running the code would tell.
 
     Args:
@@ -103,16 +103,21 @@ class Names:
                 return node.value
             case ast.List() | ast.Tuple() | ast.Set():
                 return [self.value(file, one, depth - 1) for one in node.elts]
-            case ast.Dict():
-                return self._mapping(file, node, depth)
             case ast.UnaryOp(op=ast.USub()):
                 return -self._number(file, node.operand, unread, depth)
-            case ast.BinOp():
-                return self._computed(file, node, unread, depth)
             case ast.Name():
                 found = self.find(file, node.id)
                 if found is not None and isinstance(found.node, ast.expr):
                     return self.value(found.file, found.node, depth - 1)
+                raise unread
+        return self._of_parts(file, node, unread, depth)
+
+    def _of_parts(self, file: str, node: ast.AST, unread: Unread, depth: int) -> Any:
+        match node:
+            case ast.Dict():
+                return self._mapping(file, node, depth)
+            case ast.BinOp():
+                return self._computed(file, node, unread, depth)
             case ast.Attribute():
                 return self._attribute(file, node, unread, depth)
             case ast.Call():
