@@ -6,7 +6,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES, classify
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_lines import engine_lines
-from perfgate.rehearsal.faults import FAULTS, Fault, parse_fault
+from perfgate.rehearsal.faults import FAULTS, Fault, Scale, parse_fault, require_hits
 
 RELEASES = [(0, 19), (1, 0), (1, 3)]
 PRINTED = [
@@ -24,17 +24,58 @@ class TestParse:
         assert parse_fault("slow:8%") == Fault("slow", 0.08)
         assert parse_fault("accuracy:2pp") == Fault("accuracy", 0.02)
 
+    def test_factors_of_single_metrics(self) -> None:
+        fault = parse_fault("scale:b200-*:output_throughput=0.5,one-c4:accuracy:gsm8k:a:b=1.1")
+        assert fault.scales == (
+            Scale("b200-*", "output_throughput", 0.5),
+            Scale("one-c4", "accuracy:gsm8k:a:b", 1.1),
+        )
+
     @pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
     def test_every_example_can_be_asked_for(self, kind) -> None:
         assert str(parse_fault(kind.example)) == kind.example
 
     @pytest.mark.parametrize(
-        "text", ["", "melt", "oom:8%", "slow", "slow:8", "slow:8pp", "slow:0%", "slow:100%"]
+        "text",
+        [
+            "",
+            "melt",
+            "oom:8%",
+            "slow",
+            "slow:8",
+            "slow:8pp",
+            "slow:0%",
+            "slow:100%",
+            "scale",
+            "scale:one",
+            "scale:one:ttft_mean_ms",
+            "scale:one:ttft_mean_ms=0",
+            "scale::a=1",
+        ],
     )
     def test_refuses_anything_else_and_lists_all_faults(self, text: str) -> None:
         with pytest.raises(InputError) as caught:
             parse_fault(text)
         assert all(kind.example in str(caught.value) for kind in FAULTS.values())
+
+
+class TestScale:
+    fault = parse_fault("scale:one:*throughput*=0.5,one-c4:duration_s=2")
+
+    def test_hits_the_metrics_and_probes_that_it_names(self) -> None:
+        assert self.fault.factor("one", "c4", "output_throughput_per_gpu") == 0.5
+        assert self.fault.factor("one", "c4", "duration_s") == 2
+        assert self.fault.factor("one", "c1", "duration_s") == 1
+        assert self.fault.factor("another", "c4", "output_throughput") == 1
+
+    def test_refuses_a_scenario_or_probe_that_is_not_rehearsed(self) -> None:
+        require_hits(self.fault, [("one", "c1"), ("one", "c4")])
+        with pytest.raises(InputError, match="one-c4"):
+            require_hits(self.fault, [("one", "c1")])
+
+    def test_refuses_a_metric_that_does_not_exist(self) -> None:
+        with pytest.raises(InputError, match="throughputt"):
+            require_hits(parse_fault("scale:one:throughputt=2"), [("one", "c1")])
 
 
 def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:

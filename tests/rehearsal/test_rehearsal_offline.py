@@ -179,6 +179,21 @@ def test_slower_means_slower_by_as_much(tmp_path: Path, env: pytest.MonkeyPatch)
         assert slow.metrics[name] == pytest.approx(0.92 * well.metrics[name])
 
 
+def test_one_metric_of_one_scenario_can_come_out_otherwise(
+    tmp_path: Path, env: pytest.MonkeyPatch
+) -> None:
+    fault = f"scale:{MIN_LATENCY}:output_throughput_per_user=0.5"
+    for name, factor in ((MIN_LATENCY, 0.5), (STREAMED, 1.0)):
+        _, well = play(staged(tmp_path / f"well-{name}"), name, tmp_path / name, env)
+        stage = staged(tmp_path / f"ill-{name}", fault=fault)
+        _, scaled = play(stage, name, tmp_path / f"{name}-scaled", env)
+        assert isinstance(well, Measurement)
+        assert isinstance(scaled, Measurement)
+        for metric, value in well.metrics.items():
+            hit = factor if metric == "output_throughput_per_user" else 1.0
+            assert scaled.metrics[metric] == pytest.approx(hit * value)
+
+
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path) -> None:
     stage = staged(tmp_path / "stage")
     argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "nowhere"]

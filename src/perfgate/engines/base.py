@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -39,17 +38,19 @@ class Endpoint:
 
 
 class Engine(ABC):
-    """One engine. Stateless: every method takes what it needs.
-
-    Attributes:
-        words: settings whose value is one of a few words → all that any release takes; what a
-            single release takes is for `check` to say.
-    """
+    """One engine. Stateless: every method takes what it needs."""
 
     name: str
-    words: ClassVar[Mapping[str, frozenset[str]]] = {}
     health_path = "/health"
     models_path = "/v1/models"
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """Settings whose value is one of a few words → all that any release takes.
+
+        What a single release takes is for `check` to say.
+        """
+        return {}
 
     @abstractmethod
     def check(self, scenario: Scenario, build: EngineBuild) -> None:

@@ -3,10 +3,13 @@
 The lines that the programs then print are in `fault_lines`.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from perfgate.core.errors import InputError
+from perfgate.core.metrics import lookup
 
 Place = Literal["engine", "client", "answers", "numbers"]
 
@@ -21,22 +24,23 @@ class FaultKind:
         place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
             server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
-        unit: of the value behind the colon, ``%`` or ``pp`` (percentage points); None: no value.
+        unit: of the value behind the colon: ``%``, ``pp`` (percentage points), ``factor`` (of
+            single metrics); None: no value.
     """
 
     name: str
     meaning: str
     place: Place
     failure: str | None
-    unit: Literal["%", "pp"] | None = None
+    unit: Literal["%", "pp", "factor"] | None = None
 
     @property
     def example(self) -> str:
         """How it is asked for."""
-        return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}{self.unit}"
+        return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}"
 
 
-_EXAMPLES = {"%": "8", "pp": "2"}
+_EXAMPLES = {"%": "8%", "pp": "2pp", "factor": "SCENARIO:METRIC=0.5"}
 
 FAULTS: dict[str, FaultKind] = {
     kind.name: kind
@@ -46,6 +50,7 @@ FAULTS: dict[str, FaultKind] = {
         FaultKind("partial", "not every request is completed", "client", "incomplete"),
         FaultKind("slow", "everything is slower by so much", "numbers", None, "%"),
         FaultKind("accuracy", "scores are lower by so much", "numbers", None, "pp"),
+        FaultKind("scale", "metrics of scenarios are multiplied", "numbers", None, "factor"),
         FaultKind(
             "kv_cache_too_small",
             "the KV cache cannot hold one sequence",
@@ -87,22 +92,56 @@ FAULTS: dict[str, FaultKind] = {
 
 
 @dataclass(frozen=True)
+class Scale:
+    """What multiplies one metric, so that one statement about it comes out otherwise.
+
+    Attributes:
+        where: a scenario's id, or that and the probe's label as in a test's name; may have ``*``.
+        metric: canonical name; may have ``*``.
+        factor: above 0.
+    """
+
+    where: str
+    metric: str
+    factor: float
+
+    def hits(self, scenario: str, probe: str) -> bool:
+        """Whether it is for this probe."""
+        return any(fnmatchcase(name, self.where) for name in (scenario, f"{scenario}-{probe}"))
+
+    def __str__(self) -> str:
+        return f"{self.where}:{self.metric}={self.factor:g}"
+
+
+@dataclass(frozen=True)
 class Fault:
     """A fault as asked for.
 
     Attributes:
         name: one of `FAULTS`.
         value: loss as a fraction (0.08 for 8 %, 0.02 for 2 pp); None where the fault has none.
+        scales: of the fault ``scale``.
     """
 
     name: str
     value: float | None = None
+    scales: tuple[Scale, ...] = ()
 
     @property
     def kind(self) -> FaultKind:
         return FAULTS[self.name]
 
+    def factor(self, scenario: str, probe: str, metric: str) -> float:
+        """What a metric of a probe is multiplied with; 1: it stays."""
+        found = 1.0
+        for scale in self.scales:
+            if scale.hits(scenario, probe) and fnmatchcase(metric, scale.metric):
+                found *= scale.factor
+        return found
+
     def __str__(self) -> str:
+        if self.scales:
+            return f"{self.name}:{','.join(map(str, self.scales))}"
         if self.value is None:
             return self.name
         return f"{self.name}:{100 * self.value:g}{self.kind.unit}"
@@ -122,6 +161,8 @@ def parse_fault(text: str) -> Fault:
         if colon:
             raise _refused(f"{name} has no value", text)
         return Fault(name)
+    if kind.unit == "factor":
+        return Fault(name, scales=tuple(_scale(one, text) for one in written.split(",")))
     number = written.removesuffix(kind.unit).strip()
     try:
         value = float(number) / 100
@@ -130,6 +171,41 @@ def parse_fault(text: str) -> Fault:
     if not written.endswith(kind.unit) or not 0 < value < 1:
         raise _refused(f"{name} needs a number above 0 and below 100, and {kind.unit}", text)
     return Fault(name, value)
+
+
+def require_hits(fault: Fault, scenarios: Collection[tuple[str, str]]) -> None:
+    """Refuse a scale that would multiply nothing.
+
+    Args:
+        fault: as asked for.
+        scenarios: (scenario, probe) of all that can be rehearsed.
+
+    Raises:
+        InputError: no probe is meant, or no metric has that name.
+    """
+    for scale in fault.scales:
+        if "*" not in scale.metric:
+            lookup(scale.metric)
+        if not any(scale.hits(*one) for one in scenarios):
+            raise InputError(
+                "no scenario that is rehearsed has this name",
+                field="--rehearse-fault",
+                found=repr(scale.where),
+                expected="a scenario's id, or SCENARIO-PROBE as in a test's name; * for any text",
+                hint="`perfgate scenarios list` shows the ids",
+            )
+
+
+def _scale(written: str, text: str) -> Scale:
+    left, _, factor = written.rpartition("=")
+    where, _, metric = left.strip().partition(":")
+    try:
+        value = float(factor)
+    except ValueError:
+        value = 0.0
+    if not where or not metric or not 0 < value < float("inf"):
+        raise _refused("scale needs SCENARIO:METRIC=FACTOR, the factor above 0", text)
+    return Scale(where, metric, value)
 
 
 def _refused(problem: str, text: str) -> InputError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.rehearsal.faults import Fault, Place
+from perfgate.rehearsal.faults import Fault, Place, Scale
 from perfgate.rehearsal.release_tables import Tables, from_plain
 from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
 
@@ -102,7 +102,9 @@ class Playbook:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
         documented = self.scenario_part.points.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        return performance(documented, load, self.scenario_part.guess, chance, self._lost("slow"))
+        loss = self._lost("slow")
+        values = performance(documented, load, self.scenario_part.guess, chance, loss)
+        return {name: value * self._factor(label, name) for name, value in values.items()}
 
     def answers(self, task: str, name: str, questions: int) -> list[bool]:
         """Which questions of `task` are answered right by the measure of accuracy called `name`.
@@ -111,10 +113,14 @@ class Playbook:
         chance.
         """
         score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
-        lower = min(1.0, max(0.0, score - self._lost("accuracy")))
+        scaled = score * self._factor(task, name)
+        lower = min(1.0, max(0.0, scaled - self._lost("accuracy")))
         stable = dice(self.seed, task)
         chance = dice(self.seed, self.scenario, task, self.start)
         return right_answers(lower, questions, stable, chance)
+
+    def _factor(self, label: str, metric: str) -> float:
+        return self.fault.factor(self.scenario, label, metric) if self.fault else 1.0
 
     def _lost(self, fault: str) -> float:
         if self.fault is None or self.fault.name != fault:
@@ -146,13 +152,18 @@ def here() -> Playbook:
         folder=path.parent,
         version=versions[-1],
         releases={version: from_plain(plain["releases"][version]) for version in versions},
-        fault=None if fault is None else Fault(fault["name"], fault["value"]),
+        fault=None if fault is None else _fault(fault),
         seed=plain["seed"],
         scenario=scenario,
         scenario_part=ScenarioPart(versions[-1]) if known is None else _scenario_part(known),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
+
+
+def _fault(plain: Mapping[str, Any]) -> Fault:
+    scales = tuple(Scale(**scale) for scale in plain["scales"])
+    return Fault(plain["name"], plain["value"], scales)
 
 
 def _scenario_part(plain: Mapping[str, Any]) -> ScenarioPart:

@@ -33,7 +33,7 @@ from perfgate.core.programs import (
 from perfgate.engines.tensorrt_llm.releases import parse, release
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
-from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault
+from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
 from perfgate.rehearsal.playbook import FORMAT, SYNTHETIC
 from perfgate.rehearsal.release_tables import as_plain
 from perfgate.scenarios.scenario import Limits, Scenario
@@ -83,10 +83,12 @@ def set_up(
         Environment variables in which the session finds the stand-ins.
 
     Raises:
-        InputError: no release table for a version.
+        InputError: no release table for a version, or a fault that would hit nothing.
         SeveralInputErrors: documented values are not as they should be.
     """
     rehearsed = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
+    if fault is not None:
+        require_hits(fault, [(one.id, label) for one in rehearsed for label in _labels(one)])
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "playbook.json"
@@ -127,6 +129,11 @@ def _scenarios_and_releases(
         versions = {engine_version}
     tables = {version: as_plain(release(version)) for version in sorted(versions, key=parse)}
     return {"releases": tables, "scenarios": known}
+
+
+def _labels(scenario: Scenario) -> list[str]:
+    tasks = [task.task for task in scenario.accuracy]
+    return [point.label for point in scenario.points()] + tasks
 
 
 def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook: Path) -> None:

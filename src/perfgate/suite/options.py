@@ -128,7 +128,7 @@ _HELP = {
     "--rehearse": "run stand-ins for the engine's programs: checks everything but the engine, in "
     "minutes",
     "--rehearse-fault": "the stand-ins fail in this way: oom, hang, partial, slow:8%%, "
-    "accuracy:2pp, …",
+    "accuracy:2pp, scale:SCENARIO:METRIC=0.5, …",
 }
 
 

@@ -10,7 +10,7 @@ from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import uncovered
-from perfgate.engines.tensorrt_llm.words import WORDS
+from perfgate.engines.tensorrt_llm.words import words
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -19,7 +19,11 @@ class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
-    words = WORDS
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """See `Engine.words`."""
+        return words()
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""
