@@ -390,6 +390,8 @@ class Claim:
         versus: id of the scenario it is compared with …
         value: … or the number it must reach (higher is better: at least, else at most).
         margin: loss that still counts as not worse, as a fraction (accuracy: absolute).
+        minimum_effect: gain that ``better`` must show at least, as a fraction (accuracy: absolute):
+            ours, where the document says "significant" or "meaningful" and gives no number.
     """
 
     id: str
@@ -402,6 +404,7 @@ class Claim:
     versus: str | None = None
     value: float | None = None
     margin: float = 0.0
+    minimum_effect: float = 0.0
 
 
 @dataclass(frozen=True)
