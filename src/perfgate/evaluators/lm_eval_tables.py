@@ -123,6 +123,14 @@ def _name(task: str, metric: str, filter_name: str, evidence: str) -> str:
 
 
 def _fraction(value: object, evidence: str) -> float:
+    if isinstance(value, int | float) and 1 < value <= 100:
+        raise RunError(
+            "no_metrics",
+            f"a score is {value:g}: a percentage, where lm_eval writes fractions up to 1",
+            evidence=(evidence,),
+            hint="this is a table of trtllm-eval, or made by hand; of 1 and below nobody can tell "
+            "whether it is a percentage, so none of its scores is read as one",
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise RunError("no_metrics", "a score is no fraction above 0", evidence=(evidence,))
     return float(value)
