@@ -153,10 +153,10 @@ def _fraction(value: object, evidence: str) -> float:
     if isinstance(value, int | float) and 1 < value <= 100:
         raise RunError(
             "no_metrics",
-            "a score is no fraction; percent, as trtllm-eval prints them, are read with the line "
-            "above the table that says so",
+            f"a score is {value:g}: a percentage, where lm_eval writes fractions up to 1",
             evidence=(evidence,),
-            hint="give the whole log, not the table alone",
+            hint="trtllm-eval says in the line above its table that it is one: give the whole log. "
+            "Without that line none is read, as of 1 and below nobody can tell whether it is one",
         )
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise RunError("no_metrics", "a score is no fraction above 0", evidence=(evidence,))

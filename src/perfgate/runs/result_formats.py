@@ -186,9 +186,14 @@ def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Me
         file.seek(0)
         content = file.read(min(size, json_text.LARGEST_DOCUMENT) + 1)
         return _from_json(decoded(content, "the file", last_line(lines)), client)
-    if client is None:
-        raise _NoReport("unknown", "no report of a known program", evidence=last_line(lines))
-    raise _NoReport("no_metrics", f"no report of {client}", evidence=last_line(lines))
+    if trtllm_bench_text.is_piece(lines) or serving_text.is_piece(lines):
+        raise RunError(
+            "truncated_output",
+            "the report is truncated: its beginning is missing",
+            evidence=last_line(lines),
+        )
+    program = client or "a known program"
+    raise _NoReport("no_metrics", f"no report of {program}", evidence=last_line(lines))
 
 
 def _client_of_text(lines: Lines) -> str | None:
@@ -230,8 +235,9 @@ def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
                 evidence=(cause.line, cause.text),
                 hint=cause.next_step,
             )
-        if cause is not None and error.failure == "unknown":
-            error = RunError(error.failure, error.message, evidence=(cause.text,))
+        if cause is not None and isinstance(error, _NoReport):
+            # Something went wrong, and no line says what: more than that there is no report.
+            error = RunError("unknown", error.message, evidence=(cause.text,))
     return Parsed(
         failure=error.failure,
         message=error.message,
