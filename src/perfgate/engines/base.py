@@ -87,17 +87,24 @@ class Engine(ABC):
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it."""
 
-    def verify(  # noqa: B027
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> None:
-        """Ask the installed programs whether they know every option of `commands`.
+    def verify(
+        self,
+        build: EngineBuild,  # noqa: ARG002
+        commands: Sequence[Command],  # noqa: ARG002
+        locations: Locations,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Ask the installed build whether it takes all that `commands` give it.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
 
+        Returns:
+            What could not be asked, and why, for the record; empty: all was asked.
+
         Raises:
-            InputError: an option that the installed program lacks.
+            InputError: an option, choice or key that the installed build lacks.
             RunError: the container that it is in cannot be had.
         """
+        return ()
 
     @abstractmethod
     def serve(

@@ -45,9 +45,11 @@ class TensorRTLLM(Engine):
         model = reference(scenario, locations)
         return model.name if model.path is None else model.path.name
 
-    def verify(self, build: EngineBuild, commands: Sequence[Command], locations: Locations) -> None:
+    def verify(
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+    ) -> tuple[str, ...]:
         """See `Engine.verify`."""
-        installed_options.verify(build, commands, locations)
+        return installed_options.verify(build, commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

@@ -150,10 +150,11 @@ def _model(tools: Toolchain) -> Finding:
     return Finding("ok", ", ".join(parts))
 
 
-def _options(tools: Toolchain) -> str:
+def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    tools.engine.verify(tools.build, commands, tools.locations)
-    return f"those of {len(commands)} commands"
+    unasked = tools.engine.verify(tools.build, commands, tools.locations)
+    found = f"those of {len(commands)} commands"
+    return Finding("unknown", f"{found}; {_line('; '.join(unasked))}") if unasked else found
 
 
 _LAUNCH = "launch"
@@ -167,7 +168,11 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck("model", "the weights as the scenario says", _model),
     SoftwareCheck("dataset", "a dataset of the right kind and size", _dataset),
     SoftwareCheck(
-        "options", "every option known to the program", _options, of_build=True, of_engine=True
+        "options",
+        "every option, choice and key known to the build",
+        _options,
+        of_build=True,
+        of_engine=True,
     ),
     SoftwareCheck(_LAUNCH, "the programs that start it on its nodes", _launch),
 )
