@@ -140,6 +140,23 @@ def margin(metric: Metric, band: float) -> float:
     return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
 
 
+def gain(metric: Metric, share: float) -> float:
+    """A gain of the value itself on the scale, as a positive number: the mirror of `margin`.
+
+    ln(1 + share) where larger is better, else -ln(1 - share).
+
+    Raises:
+        InputError: the share is not a fraction between 0 and 1.
+    """
+    if not 0 < as_number(share) < 1:
+        raise InputError(
+            f"the gain of {metric.name} cannot be used",
+            found=share,
+            expected="a fraction between 0 and 1, e.g. 0.05 for a gain of 5 %",
+        )
+    return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
+
+
 def band(metric: Metric, margin: float) -> float:
     """The inverse of `margin`: the loss, as a fraction of the value."""
     return -math.expm1(-margin) if metric.direction == "higher" else math.expm1(margin)
