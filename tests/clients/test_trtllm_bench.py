@@ -170,10 +170,34 @@ class TestWhatWasAsked:
         assert parse(tmp_path, changed("engine", "kv_cache_dtype", shown), scenario)
         assert refused(tmp_path, as_json(Run()), scenario).failure == "config_error"
 
-    def test_what_is_not_shown_is_not_checked(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("version", "shown"), [("0.20.0", 85.0), ("1.0.0", 85.0), ("1.1.0rc6", 0.85)]
+    )
+    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(
+        self, tmp_path: Path, version: str, shown: float
+    ) -> None:
+        report = changed("world_info", "kv_cache_percentage", shown)
+        report["engine"]["version"] = version
+        assert parse(tmp_path, report).facts["kv_cache_fraction"] == 0.85
+
+    @pytest.mark.parametrize("shown", [90.0, 0.9, 1.0, 0.0])
+    def test_another_share_of_the_kv_cache_is_another_in_both_formats(
+        self, tmp_path: Path, shown: float
+    ) -> None:
+        error = refused(tmp_path, changed("world_info", "kv_cache_percentage", shown))
+        assert error.failure == "config_error"
+        share = shown / 100 if shown > 1 else shown
+        assert f"kv_cache_fraction did not take effect: found {share}, expected 0.85" in str(error)
+
+    def test_what_was_asked_and_is_not_shown_is_told(self, tmp_path: Path) -> None:
         report = changed("world_info", "ep_size", None)
         report["world_info"]["kv_cache_percentage"] = None
-        assert parse(tmp_path, report)
+        facts = parse(tmp_path, report).facts
+        assert facts["asked_not_reported"] == ["ep", "kv_cache_fraction"]
+        assert "kv_cache_fraction" not in facts
+
+    def test_a_report_that_shows_all_that_was_asked_lacks_nothing(self, tmp_path: Path) -> None:
+        assert "asked_not_reported" not in parse(tmp_path, as_json(Run())).facts
 
     def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
         scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)

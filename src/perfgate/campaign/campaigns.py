@@ -13,6 +13,7 @@ from perfgate.campaign.injection import inject
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import Locations
+from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.rule import rule_for
 from perfgate.plan.calls import commands_to_verify
@@ -233,16 +234,24 @@ class Campaigns:
         return self._tools(scenario).build
 
     def toolchain(self, scenario: Scenario) -> Toolchain:
-        """The scenario's programs, asked for every option of the plan before any GPU time.
+        """The scenario's programs, asked for all that the plan gives them before any GPU time.
+
+        What the build could not be asked becomes a record: ``unasked``.
 
         Raises:
             MissingProgram: one is not installed.
-            InputError: one lacks an option, or the scenario names something unknown.
+            InputError: the build lacks an option, choice or key, or the scenario names something
+                unknown.
         """
         tools = self._tools(scenario)
         tools.require()
         commands = commands_to_verify(scenario, tools.build, tools.locations)
-        tools.engine.verify(tools.build, commands, tools.locations)
+        unasked = tools.engine.verify(tools.build, commands, tools.locations)
+        if unasked:
+            self.session.run.record(
+                "unasked",
+                {"scenario": scenario.id, "build": to_plain(tools.build), "why": list(unasked)},
+            )
         return tools
 
     def _tools(self, scenario: Scenario) -> Toolchain:

@@ -59,8 +59,7 @@ class TrtllmBench(Offline):
         if not isinstance(what, LoadPoint):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
         measured = _report(folder).measurement()
-        require_asked(measured, scenario, what)
-        return with_asked(measured, what)
+        return with_asked(require_asked(measured, scenario, what), what)
 
 
 def _report(folder: Path) -> BenchReport:

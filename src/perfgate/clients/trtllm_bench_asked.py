@@ -5,7 +5,7 @@ engine is held against the scenario; what it does not show cannot be checked.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from perfgate.core.errors import RunError
@@ -30,8 +30,11 @@ class _Knob:
     tolerance: float = 0.0
 
 
-def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> None:
-    """The report shows what `scenario` asks for at `point`.
+def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:
+    """`measured`, whose report shows nothing but what `scenario` asks for at `point`.
+
+    What was asked and is null or missing there is no proof of anything: the fact
+    ``asked_not_reported`` names it.
 
     Raises:
         RunError: ``incomplete`` (other number of requests), ``config_error`` (a setting or a
@@ -48,6 +51,12 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
     for name in scenario.gate.metrics:
         if name in METRICS and name not in _DERIVED and name not in measured.metrics:
             raise RunError("no_metrics", f"the report has no {name}, which the scenario gates on")
+    silent: list[Json] = [
+        knob.fact for knob in _knobs(scenario) if knob.asked is not None and knob.fact not in facts
+    ]
+    if not silent:
+        return measured
+    return replace(measured, facts={**facts, "asked_not_reported": silent})
 
 
 def _knobs(scenario: Scenario) -> tuple[_Knob, ...]:
@@ -58,7 +67,7 @@ def _knobs(scenario: Scenario) -> tuple[_Knob, ...]:
         _Knob("osl", load.osl if load and synthetic else None, LENGTH_TOLERANCE),
         _Knob("backend", _BACKENDS.get(settings.backend or "")),
         _Knob("tp", settings.tp),
-        _Knob("pp", settings.pp),
+        _Knob("pp", settings.stages),
         _Knob("ep", settings.ep),
         _Knob("max_batch_size", settings.max_batch_size),
         _Knob("max_num_tokens", settings.max_num_tokens),

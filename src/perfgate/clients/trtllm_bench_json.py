@@ -67,6 +67,7 @@ def parse(fields: Mapping[str, Any]) -> BenchReport:
         for name, (section, key) in _FACTS.items()
         if (value := plain_fact(_optional(fields, section).get(key))) is not None
     }
+    facts |= _share(facts)
     if "requests_completed" not in facts:
         raise RunError("no_metrics", "the report has no request_info.num_requests")
     spread, extremes = _spread(_optional(performance, "request_latency_percentiles_ms"), "e2el")
@@ -89,6 +90,17 @@ def parse(fields: Mapping[str, Any]) -> BenchReport:
     unknown = [*_unknown(performance, PERFORMANCE), *_unknown(streaming, STREAMING)]
     facts |= {"unknown_labels": list(unknown)} if unknown else {}
     return BenchReport(metrics, facts)
+
+
+def _share(facts: Mapping[str, Json]) -> dict[str, Json]:
+    """The KV cache's share as a fraction: up to 1.0 the report has it in percent (#7102).
+
+    More than the whole is percent; a share below one percent was never asked of an engine.
+    """
+    shown = facts.get("kv_cache_fraction")
+    if isinstance(shown, bool) or not isinstance(shown, int | float) or shown <= 1:
+        return {}
+    return {"kv_cache_fraction": round(shown / 100, 6)}
 
 
 def _section(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -40,17 +39,19 @@ class Endpoint:
 
 
 class Engine(ABC):
-    """One engine. Stateless: every method takes what it needs.
-
-    Attributes:
-        words: settings whose value is one of a few words → all that any release takes; what a
-            single release takes is for `check` to say.
-    """
+    """One engine. Stateless: every method takes what it needs."""
 
     name: str
-    words: ClassVar[Mapping[str, frozenset[str]]] = {}
     health_path = "/health"
     models_path = "/v1/models"
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """Settings whose value is one of a few words → all that any release takes.
+
+        What a single release takes is for `check` to say.
+        """
+        return {}
 
     @abstractmethod
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
@@ -108,17 +109,24 @@ class Engine(ABC):
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it."""
 
-    def verify(  # noqa: B027
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> None:
-        """Ask the installed programs whether they know every option of `commands`.
+    def verify(
+        self,
+        build: EngineBuild,  # noqa: ARG002
+        commands: Sequence[Command],  # noqa: ARG002
+        locations: Locations,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Ask the installed build whether it takes all that `commands` give it.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
 
+        Returns:
+            What could not be asked, and why, for the record; empty: all was asked.
+
         Raises:
-            InputError: an option that the installed program lacks.
+            InputError: an option, choice or key that the installed build lacks.
             RunError: the container that it is in cannot be had.
         """
+        return ()
 
     @abstractmethod
     def serve(

@@ -27,6 +27,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
         required: the program ends without it.
         many: it takes several words, up to the next option.
         repeated: it may be given several times.
+        place: file and line that declare it; empty: not told.
     """
 
     options: tuple[str, ...]
@@ -37,6 +38,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     required: bool = False
     many: bool = False
     repeated: bool = False
+    place: str = ""
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -48,14 +50,15 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """One key of the engine's YAML file.
 
     Attributes:
-        types: what it takes, as the engine's source names it: ``int``, ``str``, a class; empty: not
-            told.
+        types: what it takes: ``int``, ``str``, ``null``, a class, and what else the engine's source
+            names; empty: not told.
         choices: the only texts it takes, beside its types; empty: not told, or any.
         default: its default; UNSET: not told.
         alias: another spelling of the key.
         models: class name → the keys below, for each mapping that it takes; empty: none, or not
             told what is below.
         unknown: what becomes of a key below that no model has; UNSET: as at the top.
+        place: file and line that declare it; empty: not told.
     """
 
     types: tuple[str, ...] = ()
@@ -64,6 +67,7 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     alias: str | None = None
     models: Mapping[str, Mapping[str, "KeyDefinition"]] = {}
     unknown: Literal["refused", "ignored"] | UnsetType = UNSET
+    place: str = ""
 
 
 Options = Mapping[str, OptionDefinition]
@@ -83,6 +87,11 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
             ``trtllm-bench throughput``.
         keys: keys of the LLM-API YAML file; None: not told.
         unknown_keys: what becomes of a key that `keys` lacks; None: not told.
+        exact_types: the keys' types tell lists (``list``) and mappings (``dict``) from single
+            values.
+        partial: programs, and ``LLM-API YAML``, of which some declarations could not be read: what
+            is missing there was not seen, which is weaker than absent.
+        notes: what could not be asked or read, and why, for people.
     """
 
     engine: str
@@ -92,6 +101,9 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     programs: Mapping[str, Options]
     keys: Keys | None = None
     unknown_keys: Literal["refused", "ignored"] | None = None
+    exact_types: bool = False
+    partial: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def option(self, program: str, spelling: str) -> OptionDefinition | None:
         """The option of `program` that `spelling` is a spelling of; None: there is none."""

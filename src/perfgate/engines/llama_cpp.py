@@ -56,7 +56,7 @@ class LlamaCpp(Engine):
             if field not in _HONOURED and value != getattr(default, field):
                 raise _refused(scenario, f"settings.{field}", value, "not to be set")
         for field in ("tp", "pp"):
-            if getattr(settings, field) != 1:
+            if getattr(settings, field) not in (None, 1):
                 raise _refused(scenario, f"settings.{field}", getattr(settings, field), "1")
         if settings.kv_cache_dtype not in (None, *CACHE_TYPES):
             known = "one of " + ", ".join(CACHE_TYPES)

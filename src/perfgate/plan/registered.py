@@ -13,7 +13,7 @@ from perfgate.scenarios.vocabulary import Vocabulary
 def registered() -> Vocabulary:
     """What the registries hold at this moment."""
     return Vocabulary(
-        {name: cls.words for name, cls in engine.items()},
+        {name: cls.words() for name, cls in engine.items()},
         tuple(client),
         (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
         {name: cls.scores() for name, cls in evaluator.items()},

@@ -29,7 +29,7 @@ _TOTALS_SHOWN_FROM = (1, 2)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line, ask the server, report."""
-    playbook, given = started(_PROGRAM, argv, "--model")
+    playbook, given = started(_PROGRAM, argv)
     endpoint = given.text("--endpoint", "/v1/completions")
     if given.text("--backend") == "openai-chat":
         endpoint = "/v1/chat/completions"
@@ -99,7 +99,7 @@ def _lines(playbook: Playbook, served: Served) -> list[str]:
 
 
 def _result(given: GivenOptions, served: Served) -> dict[str, Any]:
-    said = (item.partition("=") for item in given.values.get("--metadata", ()))
+    said = (item.partition("=") for item in given.all("--metadata"))
     tokens = served.values.get("acceptance_length", 1.0)
     decoded = dict.fromkeys(("mean", "min", "max", "median"), tokens)
     percentiles = {f"p{p}": tokens for p in served.percentiles}

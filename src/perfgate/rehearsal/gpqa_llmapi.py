@@ -17,7 +17,7 @@ _TASK = "gpqa_diamond"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Answer the questions of the file."""
-    playbook, given = started(_PROGRAM, argv, "--hf_model_dir", "--data_dir", engine=True)
+    playbook, given = started(_PROGRAM, argv, engine=True)
     path = Path(given.text("--data_dir"))
     if path.suffix != ".csv" or not path.is_file():
         crash("AssertionError: The provided file is not a CSV file.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from perfgate.rehearsal.options import read_known
+from perfgate.rehearsal.argparse_options import given_of
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _JOB = "4711"
@@ -211,12 +211,12 @@ def _split(
     program: str, argv: Sequence[str], known: tuple[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """The options in front of the command, by name (the last one of each), and the command."""
-    takes, flags = (names.split() for names in known)
+    takes, flags = known
     count = 0
     while count < len(argv) and argv[count].startswith("-"):
         name = argv[count]
-        count += 2 if "=" not in name and name in takes else 1
-    given = read_known(program, takes, flags, argv[:count])
+        count += 2 if "=" not in name and name in takes.split() else 1
+    given = given_of(program, takes, flags, argv[:count])
     return {name: given.text(name) for name in given.values}, list(argv[count:])
 
 

@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from perfgate.core.metrics import accuracy_name
+from perfgate.rehearsal.argparse_options import given_of
 from perfgate.rehearsal.fault_injection import inject_client_fault
 from perfgate.rehearsal.http_requests import complete
-from perfgate.rehearsal.options import read_known
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
 
 VERSION = "0.4.9.1"
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     announce(_PROGRAM)
     if words[:1] == ["run"]:
         words = words[1:]
-    given = read_known(_PROGRAM, _OPTIONS.split(), _FLAGS.split(), words)
+    given = given_of(_PROGRAM, _OPTIONS, _FLAGS, words)
     task = given.text("--tasks")
     questions = playbook.scenario_part.questions.get(task)
     if questions is None:

@@ -1,18 +1,34 @@
-"""Options: read a command line as the imitated release would, and refuse what it would refuse."""
+"""Options: a command line, read as the real program of the played release reads it.
+
+What is known comes from a recorded page (`recorded_pages`); the help page, the checks of kinds,
+choices and what is required, the messages and the status 2 are those of the library that the real
+program uses: argparse itself, or click as `click_options` imitates it.
+
+A stand-in for another program takes three steps:
+
+1. the program's options in a page of ``recorded/`` (without one it has no options to play);
+2. a module with `main`, which begins with `started`, and reads values by any spelling of an option:
+   ``playbook, given = started("trtllm-eval gpqa_diamond", argv, argparse=False)``. A program with
+   subcommands reads its own options first, then `read` reads those of `GivenOptions.command` from
+   `GivenOptions.rest`;
+3. a line in `setup`, which puts it in place (or in `fake_files`, where it is a script).
+"""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NoReturn
+from dataclasses import dataclass
+from typing import NoReturn
 
+from msgspec.structs import replace
+
+from perfgate.engines.definitions import OptionDefinition, Options
 from perfgate.rehearsal.healthy_log import banner
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
-from perfgate.rehearsal.release_tables import Option
-
-Style = Literal["click", "argparse"]
+from perfgate.rehearsal.recorded_pages import label
+from perfgate.rehearsal.recorded_pages import read as read_page
 
 # What --help and the command line lose with the fault cli_drift_help: options always in use.
-_GONE = ("--dataset", "--tp_size", "--model_dir", "--data_dir")
+_GONE = {"--dataset", "--tp_size", "--model_dir", "--data_dir"}
 
 
 @dataclass(frozen=True)
@@ -20,224 +36,158 @@ class GivenOptions:
     """What stood on the command line.
 
     Attributes:
-        values: option name → its values; ``()`` for a flag that was given, by its own name.
+        options: what the program knows.
+        values: name of an option → its words; ``()`` for a flag that was given.
         words: arguments that belong to no option.
-        rest: what follows the first word, where that names a subcommand.
+        command: the subcommand; empty: the program has none.
+        rest: what follows it.
     """
 
+    options: Options
     values: Mapping[str, tuple[str, ...]]
     words: tuple[str, ...] = ()
+    command: str = ""
     rest: tuple[str, ...] = ()
 
-    def has(self, name: str) -> bool:
-        return name in self.values
+    def has(self, spelling: str) -> bool:
+        """Whether the option was given."""
+        return bool(self._names(spelling) & self.values.keys())
 
-    def text(self, name: str, default: str = "") -> str:
-        """The value of an option."""
-        found = self.values.get(name)
-        return found[-1] if found else default
+    def all(self, spelling: str) -> tuple[str, ...]:
+        """The words of an option; none where it was not given."""
+        return next((self.values[name] for name in self._names(spelling) & self.values.keys()), ())
 
-    def integer(self, name: str, default: int) -> int:
-        return int(self.text(name, str(default)))
+    def text(self, spelling: str, default: str = "") -> str:
+        """The value of an option, or its default as the page tells it, or `default`."""
+        found = self.all(spelling)
+        if found:
+            return found[-1]
+        told = [self.options[name].default for name in self._names(spelling)]
+        return str(told[0]) if told and isinstance(told[0], str | int | float) else default
 
-    def number(self, name: str, default: float) -> float:
-        return float(self.text(name, str(default)))
+    def integer(self, spelling: str, default: int) -> int:
+        return int(self.text(spelling, str(default)))
+
+    def number(self, spelling: str, default: float) -> float:
+        return float(self.text(spelling, str(default)))
+
+    def _names(self, spelling: str) -> set[str]:
+        return {name for name, option in self.options.items() if spelling in option.options}
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """The options of one program.
+    """What one program accepts.
 
     Attributes:
         program: its name, with its subcommands.
-        style: the library that the real program reads its options with.
-        options: what it knows, by name.
-        subcommands: names of subcommands; the first of them takes all that follows.
+        options: by name.
+        subcommands: names of its subcommands.
         drifted: it refuses the last option it is given, although its help page lists it.
     """
 
     program: str
-    style: Style
-    options: Mapping[str, Option]
+    options: Options
     subcommands: tuple[str, ...] = ()
     drifted: bool = False
-    _spelled: Mapping[str, Option] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        spelled = {word: option for option in self.options.values() for word in option.spellings}
-        object.__setattr__(self, "_spelled", spelled)
-
-    def read(self, argv: Sequence[str]) -> GivenOptions:
-        """Read `argv`; prints the help page, or what is wrong with it, and ends the program.
-
-        Args:
-            argv: without the program's name.
-        """
-        values: dict[str, tuple[str, ...]] = {}
-        words: list[str] = []
-        left = list(argv)
-        while left:
-            word = left.pop(0)
-            if word == "--help" or (word == "-h" and self.style == "argparse"):
-                self._show_help()
-            if not word.startswith("-") or word == "-":
-                words.append(word)
-                if self.subcommands:
-                    break
-                continue
-            name, equals, value = word.partition("=")
-            option = self._spelled.get(name)
-            if option is None:
-                self.refuse(name)
-            if option.flag:
-                values[name if name == option.negation else option.name] = ()
-                continue
-            taken = [value] if equals else self._taken(left)
-            if not taken:
-                self._lacks_argument(name)
-            values[option.name] = tuple(taken)
-        if self.drifted and values:
-            self.refuse(next(reversed(values)))
-        return GivenOptions(values, tuple(words), tuple(left))
-
-    def refuse(self, name: str) -> NoReturn:
-        """End with what the real program prints for an option it does not know."""
-        if self.style == "click":
-            self._wrong(f"No such option: {name}")
-        self._wrong(f"unrecognized arguments: {name}")
-
-    def require(self, given: GivenOptions, *names: str) -> None:
-        """End as the real program does where an option that it needs was not given."""
-        for name in names:
-            if given.has(name):
-                continue
-            if self.style == "click":
-                self._wrong(f"Missing option '{name}'.")
-            self._wrong(f"the following arguments are required: {name}")
-
-    def no_command(self, name: str) -> NoReturn:
-        """End as the real program does for a subcommand that the release has not."""
-        self._wrong(f"No such command '{name}'.")
-
-    def _taken(self, left: list[str]) -> list[str]:
-        """The value of an option: one word; argparse's lists run to the next option."""
-        taken = [left.pop(0)] if left else []
-        if self.style == "argparse":
-            while left and not left[0].startswith("-"):
-                taken.append(left.pop(0))
-        return taken
-
-    def _lacks_argument(self, name: str) -> NoReturn:
-        if self.style == "click":
-            self._wrong(f"Option '{name}' requires an argument.")
-        self._wrong(f"argument {name}: expected one argument")
-
-    def _wrong(self, message: str) -> NoReturn:
-        if self.style == "click":
-            print(
-                f"Usage: {self.program} [OPTIONS]\nTry '{self.program} --help' for help.\n\n"
-                f"Error: {message}",
-                file=sys.stderr,
-            )
-        else:
-            name = self.program.split()[0]
-            print(f"usage: {name} [-h] [options]\n{name}: error: {message}", file=sys.stderr)
-        raise SystemExit(2)
-
-    def _show_help(self) -> NoReturn:
-        lines = [f"  {_helped(option)}" for option in self.options.values()]
-        if self.style == "click":
-            lines = [
-                f"Usage: {self.program} [OPTIONS] [ARGS]...",
-                "",
-                "Options:",
-                *lines,
-                "  --help  Show this message and exit.",
-            ]
-        else:
-            lines = [
-                f"usage: {self.program.split()[0]} [-h] [options]",
-                "",
-                "options:",
-                "  -h, --help  show this help message and exit",
-                *lines,
-            ]
-        if self.subcommands:
-            lines += ["", "Commands:", *(f"  {name}" for name in self.subcommands)]
-        print("\n".join(lines))
-        raise SystemExit(0)
-
-
-def _helped(option: Option) -> str:
-    names = ", ".join(sorted((option.name, *option.aliases), key=len))
-    if option.negation:
-        names += f" / {option.negation}"
-    meta = "" if option.flag else f" {option.name.strip('-').upper().replace('-', '_')}"
-    return names + meta
-
-
-def released(
-    playbook: Playbook,
-    program: str,
-    style: Style,
-    *,
-    subcommands: tuple[str, ...] = (),
-    engine: bool = False,
-) -> Syntax:
-    """The syntax of a program of the imitated release; ends the program if that has none such.
-
-    While nobody says which scenario it is for, what any of the releases knows is known.
-
-    Args:
-        playbook: of this program.
-        program: as the release tables name it, e.g. ``trtllm-bench throughput``.
-        style: see `Syntax`.
-        subcommands: see `Syntax`.
-        engine: whether the fault of an option that drifted belongs to this program.
-    """
-    found: dict[str, Option] = {}
-    for tables in playbook.releases.values():
-        for option in tables.options(program).values():
-            found.setdefault(option.name, option)
-    if not found:
-        end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")
-    fault = playbook.fault_at("engine") if engine else None
-    if fault == "cli_drift_help":
-        found = {name: option for name, option in found.items() if name not in _GONE}
-    return Syntax(program, style, found, subcommands, drifted=fault == "cli_drift")
 
 
 def started(
-    program: str, argv: Sequence[str] | None, *required: str, engine: bool = False
+    program: str,
+    argv: Sequence[str] | None,
+    *,
+    argparse: bool = True,
+    engine: bool = False,
 ) -> tuple[Playbook, GivenOptions]:
-    """What every program of TensorRT-LLM that argparse reads does first.
+    """What every program of TensorRT-LLM does first: say who plays, greet, read its options.
 
     Args:
-        program: as the release tables name it.
+        program: as a recorded page names it.
         argv: without the program's name; None: this process's own.
-        required: options that it does not go without.
+        argparse: whether the real one reads its options with argparse; else with click.
         engine: whether the fault of an option that drifted belongs to this program.
     """
     playbook = here()
     announce(program)
     banner(playbook.version)
-    syntax = released(playbook, program, "argparse", engine=engine)
-    given = syntax.read(sys.argv[1:] if argv is None else argv)
-    syntax.require(given, *required)
-    return playbook, given
+    words = sys.argv[1:] if argv is None else argv
+    return playbook, read(playbook, program, words, argparse=argparse, engine=engine)
 
 
-def read_known(
-    program: str, options: Iterable[str], flags: Iterable[str], argv: Sequence[str]
+def read(
+    playbook: Playbook,
+    program: str,
+    argv: Sequence[str],
+    *,
+    argparse: bool = False,
+    engine: bool = False,
 ) -> GivenOptions:
-    """Read the command line of a program that is not TensorRT-LLM's and reads it with argparse.
+    """Read a command line; shows the help page, or what is wrong with it, and ends the program.
 
     Args:
-        program: its name, for messages.
-        options: the options that it knows and that take values.
-        flags: those that take none.
-        argv: without the program's name.
+        playbook: of this program.
+        program: as a recorded page names it.
+        argv: its arguments.
+        argparse: see `started`.
+        engine: see `started`.
     """
-    known = {name: Option(name) for name in options}
-    known |= {name: Option(name, flag=True) for name in flags}
-    return Syntax(program, "argparse", known).read(argv)
+    syntax = played(playbook, program, engine=engine)
+    if argparse:
+        from perfgate.rehearsal.argparse_options import given
+    else:
+        from perfgate.rehearsal.click_options import given
+    return given(syntax, argv)
+
+
+def played(playbook: Playbook, program: str, *, engine: bool = False) -> Syntax:
+    """What `program` accepts at the played release; ends the program if that has none such.
+
+    While nobody says which scenario it is for, what any of the releases knows is known.
+    """
+    pages: dict[str, Options] = {}
+    commands: dict[str, None] = {}
+    for version, programs in reversed(list(playbook.releases.items())):
+        name = programs.get(program)
+        if name is not None and name not in pages:
+            pages[name] = read_page(name).options(program)
+            announce_page(program, version, name)
+        begins = f"{program} "
+        commands |= dict.fromkeys(
+            one.removeprefix(begins) for one in programs if one.startswith(begins)
+        )
+    if not pages:
+        _absent(playbook, program)
+    options = next(iter(pages.values())) if len(pages) == 1 else _any_of(pages.values())
+    fault = playbook.fault_at("engine") if engine else None
+    if fault == "cli_drift_help":
+        options = {name: one for name, one in options.items() if not _GONE & set(one.options)}
+    subcommands = tuple(sorted(name for name in commands if " " not in name))
+    return Syntax(program, options, subcommands, drifted=fault == "cli_drift")
+
+
+def announce_page(program: str, version: str, name: str) -> None:
+    """Say on standard error that a release is played from the page of another."""
+    if label(name) != version:
+        print(
+            f"perfgate rehearsal: no option page of {version} is recorded: {program} has the "
+            f"options of {label(name)}",
+            file=sys.stderr,
+        )
+
+
+def _any_of(pages: Iterable[Options]) -> Options:
+    """What any of the pages knows; choices and what is required are those of no release."""
+    found: dict[str, OptionDefinition] = {}
+    spelled: set[str] = set()
+    for page in pages:
+        for name, option in page.items():
+            if not spelled.intersection(option.spellings):
+                spelled.update(option.spellings)
+                found[name if name not in found else option.options[0]] = replace(
+                    option, choices=(), required=False
+                )
+    return found
+
+
+def _absent(playbook: Playbook, program: str) -> NoReturn:
+    end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")

@@ -14,14 +14,13 @@ from typing import Any, NoReturn
 
 from perfgate.core.programs import REHEARSAL_VARIABLE
 from perfgate.rehearsal.faults import Fault, Place, Scale
-from perfgate.rehearsal.release_tables import Tables, from_plain
 from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
 
 SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
-FORMAT = 2
+FORMAT = 3
 
 _COMMON_SCORE = 0.9  # where no score is documented
 
@@ -65,7 +64,7 @@ class Playbook:
         folder: where playbook.json is.
         version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
-            first; else only that one.
+            first; else only that one. Of each: program → name of its recorded page.
         fault: what is to go wrong.
         seed: of all made-up numbers.
         scenario: id; empty when nobody said.
@@ -76,18 +75,13 @@ class Playbook:
 
     folder: Path
     version: str
-    releases: Mapping[str, Tables]
+    releases: Mapping[str, Mapping[str, str]]
     fault: Fault | None
     seed: int
     scenario: str
     scenario_part: ScenarioPart
     probe: str
     start: int
-
-    @property
-    def release(self) -> Tables:
-        """What the imitated release knows."""
-        return self.releases[self.version]
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -153,7 +147,7 @@ def here() -> Playbook:
     return Playbook(
         folder=path.parent,
         version=versions[-1],
-        releases={version: from_plain(plain["releases"][version]) for version in versions},
+        releases={version: plain["releases"][version] for version in versions},
         fault=None if fault is None else _fault(fault),
         seed=plain["seed"],
         scenario=scenario,

@@ -8,36 +8,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.rehearsal.dataset_file import write_synthetic
-from perfgate.rehearsal.options import GivenOptions, released
+from perfgate.rehearsal.options import GivenOptions, read
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _PROGRAM = "prepare_dataset.py"
 _KIND = "token-norm-dist"
-_KINDS = (_KIND, "token-unif-dist", "dataset")
-_REQUIRED = ("--num-requests", "--input-mean", "--output-mean", "--input-stdev", "--output-stdev")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run as ``python benchmarks/cpp/prepare_dataset.py``."""
     playbook = here()
     announce(_PROGRAM)
-    generate(playbook, sys.argv[1:] if argv is None else argv, _PROGRAM)
+    words = sys.argv[1:] if argv is None else argv
+    generate(playbook, read(playbook, _PROGRAM, words), _PROGRAM)
 
 
-def generate(playbook: Playbook, argv: Sequence[str], program: str) -> None:
-    """Write the dataset that `argv` asks for.
+def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
+    """Write the dataset that the command line asks for.
 
     Args:
         playbook: of this program.
-        argv: options of the program, the kind of dataset, its options.
-        program: as the release tables name it.
+        outer: options of the program, before the kind of dataset.
+        program: as a recorded page names it.
     """
-    outer = released(playbook, program, "click", subcommands=_KINDS).read(argv)
-    if outer.words != (_KIND,):
-        end(f"{program} {' '.join(outer.words) or 'without a kind'} has no stand-in")
-    syntax = released(playbook, f"{program} {_KIND}", "click")
-    inner = syntax.read(outer.rest)
-    syntax.require(inner, *_REQUIRED)
+    if outer.command != _KIND:
+        end(f"{program} {outer.command} has no stand-in")
+    inner = read(playbook, f"{program} {_KIND}", outer.rest)
     if outer.has("--stdout"):
         _write(inner, None)
         return

@@ -21,11 +21,11 @@ _NUMBERED_FROM = (0, 20)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Answer the prompts."""
-    playbook, given = started(_PROGRAM, argv, "--model_dir", engine=True)
+    playbook, given = started(_PROGRAM, argv, engine=True)
     healthy.engine_starts(given.text("--model_dir"), given.integer("--tp_size", 1), 0.9)
     inject_engine_fault(playbook)
     fault = inject_client_fault(playbook)
-    prompts = given.values.get("--prompt") or _PROMPTS
+    prompts = given.all("--prompt") or _PROMPTS
     count = len(prompts)
     print(f"Processed requests: 100%|##########| {count}/{count}", file=sys.stderr)
     if fault == "no_metrics":

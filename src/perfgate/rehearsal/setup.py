@@ -13,6 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from packaging.version import Version
+
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.core.programs import (
@@ -25,17 +27,17 @@ from perfgate.core.programs import (
     SRUN,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
+    TRTLLM_EVAL,
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
     VLLM,
     Program,
 )
-from perfgate.engines.tensorrt_llm.releases import parse, release
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
 from perfgate.rehearsal.playbook import FORMAT, SYNTHETIC
-from perfgate.rehearsal.release_tables import as_plain
+from perfgate.rehearsal.recorded_pages import nearest
 from perfgate.scenarios.scenario import Limits, Scenario
 
 __all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
@@ -49,6 +51,7 @@ _RELEASE = "1.0.0"  # of scenarios whose document names none
 _MODULES: Mapping[Program, tuple[str, ...]] = {
     TRTLLM_BENCH: ("trtllm_bench",),
     TRTLLM_SERVE: ("trtllm_serve",),
+    TRTLLM_EVAL: ("trtllm_eval",),
     TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
     VLLM: ("vllm",),
     LM_EVAL: ("lm_eval",),
@@ -83,7 +86,7 @@ def set_up(
         Environment variables in which the session finds the stand-ins.
 
     Raises:
-        InputError: no release table for a version, or a fault that would hit nothing.
+        InputError: not a version, or a fault that would hit nothing.
         SeveralInputErrors: documented values are not as they should be.
     """
     rehearsed = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
@@ -127,8 +130,9 @@ def _scenarios_and_releases(
     versions = {str(each["engine_version"]) for each in known.values()}
     if engine_version is not None:
         versions = {engine_version}
-    tables = {version: as_plain(release(version)) for version in sorted(versions, key=parse)}
-    return {"releases": tables, "scenarios": known}
+    pages = {version: nearest(ENGINE, version) for version in versions}
+    ordered = {version: pages[version] for version in sorted(pages, key=Version)}
+    return {"releases": ordered, "scenarios": known}
 
 
 def _labels(scenario: Scenario) -> list[str]:

@@ -13,53 +13,34 @@ from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantiza
 from perfgate.rehearsal.dataset_file import DatasetFacts, look
 from perfgate.rehearsal.fault_injection import inject_client_fault, inject_engine_fault
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.options import GivenOptions, released
-from perfgate.rehearsal.playbook import Playbook, announce, crash, end, here
+from perfgate.rehearsal.options import GivenOptions, read, started
+from perfgate.rehearsal.playbook import Playbook, crash, end
 from perfgate.rehearsal.prepare_dataset import generate
 from perfgate.rehearsal.synthetic_metrics import Load
 from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
 from perfgate.rehearsal.trtllm_bench_text import text
 
 _PROGRAM = "trtllm-bench"
+_MAPPING_TOLD_FROM = (1, 1)
+_MERGED_DEEPLY_FROM = (1, 3)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and run its subcommand."""
-    playbook = here()
-    announce(_PROGRAM)
-    healthy.banner(playbook.version)
-    syntax = released(playbook, _PROGRAM, "click", subcommands=_subcommands(playbook))
-    given = syntax.read(sys.argv[1:] if argv is None else argv)
-    command = next(iter(given.words), "")
-    if command not in syntax.subcommands:
-        syntax.no_command(command)
-    if "--help" not in given.rest:
-        syntax.require(given, "--model")
-    if command == "throughput":
-        throughput(playbook, given)
-    elif command == "prepare-dataset":
-        generate(playbook, given.rest, f"{_PROGRAM} prepare-dataset")
+    playbook, outer = started(_PROGRAM, argv, argparse=False)
+    program = f"{_PROGRAM} {outer.command}"
+    if outer.command == "throughput":
+        throughput(playbook, outer)
+    elif outer.command == "prepare-dataset":
+        generate(playbook, read(playbook, program, outer.rest), program)
     else:
-        end(f"{_PROGRAM} {command} has no stand-in")
-
-
-def _subcommands(playbook: Playbook) -> tuple[str, ...]:
-    head = f"{_PROGRAM} "
-    found = {
-        name.removeprefix(head).partition(" ")[0]
-        for tables in playbook.releases.values()
-        for name in tables.programs
-        if name.startswith(head)
-    }
-    return tuple(sorted(found))
+        end(f"{program} has no stand-in")
 
 
 def throughput(playbook: Playbook, outer: GivenOptions) -> None:
     """The subcommand that measures."""
-    syntax = released(playbook, f"{_PROGRAM} throughput", "click", engine=True)
-    given = syntax.read(outer.rest)
-    syntax.require(given, "--dataset")
-    options = read_options(playbook, given.text(playbook.release.yaml_option))
+    given = read(playbook, f"{_PROGRAM} throughput", outer.rest, engine=True)
+    options = read_options(playbook, given)
     dataset = _dataset(given)
     model = outer.text("--model_path") or outer.text("--model")
     fraction = given.number("--kv_cache_free_gpu_mem_fraction", 0.9)
@@ -132,7 +113,7 @@ def _run(
         kv_cache_dtype=kv_cache_quantization(options, folder),
         quantization=weight_quantization(folder),
         sizes=sizes,
-        fraction=given.number("--kv_cache_free_gpu_mem_fraction", 0.9),
+        fraction=_told_fraction(playbook, given, options),
         streaming=given.has("--streaming"),
         draft_layers=int(layers),
         dataset=Path(given.text("--dataset")).resolve(),
@@ -140,6 +121,25 @@ def _run(
         requests=requests,
         values=values,
     )
+
+
+def _told_fraction(
+    playbook: Playbook, given: GivenOptions, options: Mapping[str, Any]
+) -> float | None:
+    """The share of the KV cache that the report tells.
+
+    Up to 1.0 what the command line says, in force or not. From 1.1 on that of the mapping in force,
+    and before 1.3.0rc3 (which candidate is not known) a mapping of the YAML file replaces the one
+    that the command line made.
+    """
+    asked = given.number("--kv_cache_free_gpu_mem_fraction", 0.9)
+    written = options.get("kv_cache_config")
+    if playbook.numbers < _MAPPING_TOLD_FROM or not isinstance(written, dict):
+        return asked
+    share = written.get("free_gpu_memory_fraction")
+    if share is None:
+        return asked if playbook.numbers >= _MERGED_DEEPLY_FROM else None
+    return float(share)
 
 
 def _report(given: GivenOptions, run: Run, *, cut: bool) -> None:

@@ -16,6 +16,7 @@ from perfgate.rehearsal.playbook import SYNTHETIC
 _MACHINES = {"H200": (139.81, 3.201), "B200": (178.35, 3.996), "GB200": (184.31, 3.996)}
 _MACHINE_FROM = (1, 1)
 _DECODING_FROM = (1, 0)
+_SHARE_AS_FRACTION_FROM = (1, 1)  # before, in percent (#7102)
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Run:
         kv_cache_dtype: as the report shows it; None: that of the model.
         quantization: algorithm of the weights.
         sizes: ``tp_size``, ``pp_size``, ``ep_size``, ``max_batch_size``, ``max_num_tokens``.
-        fraction: of the free GPU memory for the KV cache.
+        fraction: of the free GPU memory for the KV cache, as the report tells it; None: it does
+            not.
         streaming: whether answers were streamed: without, TTFT and TPOT do not exist.
         draft_layers: of multi-token prediction; 0: off.
         dataset: path of the file.
@@ -48,7 +50,7 @@ class Run:
     kv_cache_dtype: str | None
     quantization: str | None
     sizes: Mapping[str, int | None]
-    fraction: float
+    fraction: float | None
     streaming: bool
     draft_layers: int
     dataset: Path
@@ -86,7 +88,7 @@ def statistics(run: Run) -> dict[str, Any]:
         **run.sizes,
         "world_size": run.world_size,
         "scheduling_policy": "GUARANTEED_NO_EVICT",
-        "kv_cache_percentage": run.fraction,
+        "kv_cache_percentage": _share(run),
         "issue_rate": 2.3129e15,
     }
     report["request_info"] = {
@@ -119,6 +121,12 @@ def statistics(run: Run) -> dict[str, Any]:
         report["decoding_stats"] = _decoding(run)
     report["dataset"] = _dataset(run)
     return report
+
+
+def _share(run: Run) -> float | None:
+    if run.fraction is None or run.release >= _SHARE_AS_FRACTION_FROM:
+        return run.fraction
+    return run.fraction * 100.0
 
 
 def _spread(value: Mapping[str, float], short: str) -> dict[str, float]:

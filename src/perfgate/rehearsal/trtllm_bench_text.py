@@ -37,7 +37,7 @@ def text(run: Run, report: Mapping[str, Any]) -> str:
         f"Average Output Length (tokens): {request['avg_output_length']:.4f}\n"
     )
     parts += [
-        _world(report["world_info"]),
+        _world(report["world_info"], run.fraction),
         _headed("PERFORMANCE OVERVIEW "),
         _overview(run, report),
     ]
@@ -63,7 +63,7 @@ def _backend(run: Run, engine: Mapping[str, Any]) -> str:
     )
 
 
-def _world(world: Mapping[str, Any]) -> str:
+def _world(world: Mapping[str, Any], share: float | None) -> str:
     rows = [
         ("TP Size", world["tp_size"]),
         ("PP Size", world["pp_size"]),
@@ -71,7 +71,7 @@ def _world(world: Mapping[str, Any]) -> str:
         ("Max Runtime Batch Size", world["max_batch_size"]),
         ("Max Runtime Tokens", world["max_num_tokens"]),
         ("Scheduling Policy", world["scheduling_policy"]),
-        ("KV Memory Percentage", f"{100 * world['kv_cache_percentage']:.2f}%"),
+        ("KV Memory Percentage", None if share is None else f"{100 * share:.2f}%"),
         ("Issue Rate (req/sec)", f"{world['issue_rate']:.4E}"),
     ]
     lines = "".join(f"{label + ':':<23} {shown}\n" for label, shown in rows)

@@ -13,10 +13,10 @@ from perfgate.rehearsal.fault_injection import inject_engine_fault
 from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
 from perfgate.rehearsal.json_server import JsonHandler, JsonServer
 from perfgate.rehearsal.llm_api_yaml import read_options
-from perfgate.rehearsal.options import GivenOptions, released
-from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
+from perfgate.rehearsal.options import GivenOptions, started
+from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, end
 
-_PROGRAM = "trtllm-serve"
+_PROGRAM = "trtllm-serve serve"
 _ANSWER = (
     " New York is a state in the northeastern United States. It is bordered by New Jersey and"
     " Pennsylvania to the south, Connecticut, Massachusetts and Vermont to the east."
@@ -116,26 +116,20 @@ def served_name(model: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Read the command line and serve until a signal comes."""
-    playbook = here()
-    announce(_PROGRAM)
-    healthy.banner(playbook.version)
     words = list(sys.argv[1:] if argv is None else argv)
-    if words[:1] == ["serve"]:
+    if words[:1] == ["serve"]:  # the subcommand is this one where none is named
         words = words[1:]
-    given = released(playbook, _PROGRAM, "click", engine=True).read(words)
-    if len(given.words) != 1:
-        print(
-            f"Usage: {_PROGRAM} [OPTIONS] MODEL\n\nError: Missing argument 'MODEL'.",
-            file=sys.stderr,
-        )
-        raise SystemExit(2)
+    playbook, given = started(_PROGRAM, words, argparse=False, engine=True)
     _serve(playbook, given, given.words[0])
 
 
 def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
     host, port = given.text("--host", "localhost"), given.integer("--port", 8000)
-    read_options(playbook, given.text(playbook.release.yaml_option))
+    options = read_options(playbook, given)
     fraction = given.number("--kv_cache_free_gpu_memory_fraction", 0.9)
+    written = options.get("kv_cache_config")
+    if isinstance(written, dict) and playbook.numbers < (1, 3):
+        fraction = written.get("free_gpu_memory_fraction", 0.9)  # it replaces the command line's
     world_size = given.integer("--tp_size", 1) * given.integer("--pp_size", 1)
     healthy.engine_starts(model, world_size, fraction)
     inject_engine_fault(playbook, host, str(port))

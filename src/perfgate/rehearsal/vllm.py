@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.benchmark_serving import measured
 from perfgate.rehearsal.fault_injection import inject_client_fault
 from perfgate.rehearsal.http_requests import require_answer, served_models
-from perfgate.rehearsal.options import GivenOptions, read_known
+from perfgate.rehearsal.options import GivenOptions, Syntax
 from perfgate.rehearsal.playbook import announce, crash, end, here
+from perfgate.rehearsal.recorded_pages import read
 from perfgate.rehearsal.serving_report import (
     Served,
     heading,
@@ -30,23 +32,7 @@ from perfgate.rehearsal.serving_report import (
 
 VERSION = "0.11.0"
 _PROGRAM = "vllm bench serve"
-# Those of `vllm/benchmarks/serve.py` and `datasets.py` of 0.11.0 that have to do with load.
-_OPTIONS = (
-    "--backend --endpoint-type --label --base-url --host --port --endpoint --header "
-    "--max-concurrency --model --tokenizer --best-of --logprobs --request-rate --burstiness "
-    "--metadata --result-dir --result-filename --percentile-metrics --metric-percentiles "
-    "--goodput --request-id-prefix --served-model-name --lora-modules --ramp-up-strategy "
-    "--ramp-up-start-rps --ramp-up-end-rps --ready-check-timeout-sec --seed --num-prompts "
-    "--dataset-name --dataset-path --sharegpt-output-len --random-input-len --random-output-len "
-    "--random-range-ratio --random-prefix-len --sonnet-input-len --sonnet-output-len "
-    "--sonnet-prefix-len --custom-output-len --hf-subset --hf-split --hf-output-len --top-p "
-    "--top-k --min-p --temperature --frequency-penalty --presence-penalty "
-    "--repetition-penalty --tokenizer-mode"
-)
-_FLAGS = (
-    "--use-beam-search --trust-remote-code --disable-tqdm --profile --save-result "
-    "--save-detailed --append-result --ignore-eos --no-oversample --skip-chat-template"
-)
+_PAGE = f"vllm_{VERSION}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -59,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     if words[:2] != ["bench", "serve"]:
         end(f"vllm {' '.join(words[:2])} has no stand-in")
-    given = read_known(_PROGRAM, _OPTIONS.split(), _FLAGS.split(), words[2:])
+    given = given_options(Syntax(_PROGRAM, read(_PAGE).options(_PROGRAM)), words[2:])
     url = server_url(given)
     model = given.text("--model") or next(iter(served_models(url)), "")
     _require_dataset(given)

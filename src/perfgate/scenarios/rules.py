@@ -61,14 +61,14 @@ def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
 
 def _parallelism_fills_the_gpus(scenario: Scenario) -> Iterator[Problem]:
     settings, gpus = scenario.engine.settings, scenario.hardware.gpus
-    product = settings.tp * settings.pp
+    product = settings.tp * settings.stages
     if product != (gpus or 1):
         expected = f"tp × pp = {gpus}, the GPUs" if gpus else "tp = pp = 1 without GPUs"
-        at = "tp" if settings.tp > 1 or settings.pp == 1 else "pp"
+        at = "tp" if settings.tp > 1 or settings.stages == 1 else "pp"
         yield Problem(
             ("engine", "settings", at),
             "parallelism does not fit the hardware",
-            f"tp {settings.tp} × pp {settings.pp} = {product}",
+            f"tp {settings.tp} × pp {settings.stages} = {product}",
             expected,
         )
 

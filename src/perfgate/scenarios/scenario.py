@@ -102,7 +102,7 @@ class EngineSettings:
     """
 
     tp: int = 1
-    pp: int = 1
+    pp: int | None = None
     ep: int | None = None
     attention_dp: bool | None = None
     max_batch_size: int | None = None
@@ -125,6 +125,11 @@ class EngineSettings:
     trust_remote_code: bool | None = None
     cpu_threads: int | None = None
     backend: str | None = None
+
+    @property
+    def stages(self) -> int:
+        """Pipeline stages: one where the scenario leaves `pp` to the engine."""
+        return self.pp or 1
 
 
 @dataclass(frozen=True)
@@ -482,4 +487,6 @@ class Scenario:
         return self._hash(replace(task, concurrency=1))
 
     def _hash(self, *parts: object) -> str:
-        return content_hash(self.hardware, self.model, self.engine, self.environment, *parts)
+        settings = self.engine.settings  # one stage measures the same, said or not
+        engine = replace(self.engine, settings=replace(settings, pp=settings.stages))
+        return content_hash(self.hardware, self.model, engine, self.environment, *parts)

@@ -42,8 +42,8 @@ class Made(Engine):
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    def verify(self, build, commands, locations) -> None:
-        self._say("options", None)
+    def verify(self, build, commands, locations) -> tuple[str, ...]:
+        return self._say("options", ())
 
 
 class Client:

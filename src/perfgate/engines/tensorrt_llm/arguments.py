@@ -1,10 +1,14 @@
-"""Command-line arguments that a release knows: what its table lacks is refused, never dropped."""
+"""Command-line arguments: settings under the options that a release's table has for them.
 
-from collections.abc import Iterable, Mapping
+What the table lacks is refused, never dropped. No option is named here.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.engines.tensorrt_llm.releases.table import Option
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 Value = bool | int | float | str | tuple[int | str, ...] | None
@@ -12,37 +16,25 @@ Value = bool | int | float | str | tuple[int | str, ...] | None
 
 @dataclass(frozen=True)
 class Argument:
-    """One option with its value, and the scenario's field that asks for it.
+    """One setting with its value, and the scenario's field that asks for it.
 
     Attributes:
-        option: the option's name in the release's table.
-        value: True: the flag; False: its negation, or nothing where its absence says the same;
+        setting: the setting's name in the release's table of a program.
+        value: True: the flag; False: its opposite, or nothing where its absence says the same;
             several words for a tuple; None: left to the program.
         field: the scenario's field, for messages.
     """
 
-    option: str
+    setting: str
     value: Value
     field: str
 
 
-def of_settings(settings: EngineSettings, options: Mapping[str, str]) -> tuple[Argument, ...]:
-    """The arguments that are settings as they stand.
-
-    Args:
-        settings: of the scenario, pinned or not.
-        options: option name → field of `settings`, in the order of the command.
-    """
+def of_settings(settings: EngineSettings, *names: str) -> tuple[Argument, ...]:
+    """The arguments that are settings as they stand, in this order."""
     return tuple(
-        Argument(option, _value(settings, field), f"engine.settings.{field}")
-        for option, field in options.items()
+        Argument(name, getattr(settings, name), f"engine.settings.{name}") for name in names
     )
-
-
-def _value(settings: EngineSettings, field: str) -> Value:
-    """A setting; a single pipeline stage is left to the program, as in the documents."""
-    value: Value = getattr(settings, field)
-    return None if field == "pp" and value == 1 else value
 
 
 def spelled(
@@ -51,33 +43,37 @@ def spelled(
     """The words of `arguments`, in their order.
 
     Raises:
-        InputError: the release's program has no such option.
+        InputError: the release's program has no option for one, or not this value of it.
     """
     words: list[str] = []
     for argument in arguments:
-        if argument.value is None:
+        value = argument.value
+        if value is None:
             continue
-        option = release.options(program).get(argument.option)
-        if option is None and argument.value is False:
+        option = release.options(program).get(argument.setting)
+        if option is None and value is False:
             continue  # what has no switch is off
         if option is None:
             raise refusal(
                 scenario,
                 argument.field,
-                argument.value,
+                value,
                 release,
-                f"an option of {program}; this release has no {argument.option}",
+                f"not to be set: {program} has no option for it",
             )
-        if argument.value is True:
-            words.append(option.name)
-        elif argument.value is False:
-            words += [option.negation] if option.negation else []
-        elif isinstance(argument.value, tuple):
-            words += [option.name, *(str(word) for word in argument.value)]
-        else:
-            words += [option.name, _text(argument.value)]
+        if option.choices and value not in option.choices:
+            expected = "one of " + ", ".join(sorted(option.choices))
+            raise refusal(scenario, argument.field, value, release, expected)
+        words += _words(option, value)
     return tuple(words)
 
 
-def _text(value: int | float | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _words(option: Option, value: bool | int | float | str | tuple[int | str, ...]) -> list[str]:
+    if isinstance(value, bool):
+        word = option.name if value else option.opposite
+        return [] if word is None else [word]
+    if option.name is None:
+        raise TypeError(f"{option.opposite} takes no value")
+    if isinstance(value, tuple):
+        return [option.name, *(str(word) for word in value)]
+    return [option.name, f"{value:g}" if isinstance(value, float) else str(value)]

@@ -17,16 +17,15 @@ from perfgate.scenarios.scenario import EngineSettings, LoadPoint, Scenario
 REPORT = "report.json"
 _CPP, _CPP_SHORT = "tensorrt", "trt"
 _BACKEND = "engine.settings.backend"
-_SETTINGS = {
-    "--max_batch_size": "max_batch_size",
-    "--max_num_tokens": "max_num_tokens",
-    "--max_seq_len": "max_seq_len",
-    "--tp": "tp",
-    "--ep": "ep",
-    "--pp": "pp",
-    "--kv_cache_free_gpu_mem_fraction": "kv_cache_fraction",
-    "--enable_chunked_context": "chunked_context",
-}
+_SETTINGS = (
+    "max_batch_size",
+    "max_num_tokens",
+    "max_seq_len",
+    "tp",
+    "ep",
+    "pp",
+    "kv_cache_fraction",
+)
 
 
 def throughput(
@@ -51,15 +50,15 @@ def throughput(
     file = extra_options.merged(scenario, known, THROUGHPUT, file)
     model = reference(scenario, locations)
     top = [
-        Argument("--model", model.name, "model.name"),
-        Argument("--model_path", None if model.path is None else str(model.path), "model.folder"),
+        Argument("model", model.name, "model.name"),
+        Argument("model_path", None if model.path is None else str(model.path), "model.folder"),
     ]
     own = [
-        Argument("--backend", backend(scenario, settings, known, THROUGHPUT), _BACKEND),
+        Argument("backend", backend(scenario, settings, known, THROUGHPUT), _BACKEND),
         *_load(scenario, point, dataset, known),
-        *of_settings(settings, _SETTINGS),
-        Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
-        Argument("--report_json", REPORT, "workload.client"),
+        *of_settings(settings, *_SETTINGS, *_chunked(known)),
+        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        Argument("report", REPORT, "workload.client"),
     ]
     return Command(
         (
@@ -85,7 +84,7 @@ def backend(
     Raises:
         InputError: the program has no such backend.
     """
-    choices = known.bench_backends if program == THROUGHPUT else known.serve_backends
+    choices = known.choices(program, "backend")
     asked = settings.backend
     if asked is None or asked in choices:
         return asked
@@ -97,6 +96,11 @@ def backend(
     raise refusal(scenario, _BACKEND, asked, known, expected)
 
 
+def _chunked(known: Release) -> tuple[str, ...]:
+    """Chunked context, unless this release has it in the YAML file alone."""
+    return () if known.spelling.bench_chunked_prefill else ("chunked_context",)
+
+
 def _load(
     scenario: Scenario, point: LoadPoint, dataset: str, known: Release
 ) -> tuple[Argument, ...]:
@@ -104,9 +108,9 @@ def _load(
     streaming = scenario.workload is not None and scenario.workload.streaming
     warmup = None if point.warmup_requests == known.bench_warmup else point.warmup_requests
     return (
-        Argument("--dataset", dataset, "workload.dataset"),
-        Argument("--num_requests", point.requests, "workload.requests"),
-        Argument("--concurrency", point.concurrency if point.capped else -1, "workload"),
-        Argument("--warmup", warmup, "workload.warmup_requests"),
-        Argument("--streaming", streaming, "workload.streaming"),
+        Argument("dataset", dataset, "workload.dataset"),
+        Argument("requests", point.requests, "workload.requests"),
+        Argument("concurrency", point.concurrency if point.capped else -1, "workload"),
+        Argument("warmup_requests", warmup, "workload.warmup_requests"),
+        Argument("streaming", streaming, "workload.streaming"),
     )

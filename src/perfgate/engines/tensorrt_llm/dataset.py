@@ -13,11 +13,10 @@ from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import BENCH
+from perfgate.engines.tensorrt_llm.releases.table import BENCH, GENERATOR
 from perfgate.scenarios.scenario import Scenario, Workload
 
 FILE = "dataset.txt"
-_GENERATOR = "token-norm-dist"
 
 
 def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Locations) -> Step:
@@ -33,7 +32,7 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
     lengths = spelled(
         scenario,
         known,
-        f"{tool.program} {_GENERATOR}",
+        f"{tool.program} {GENERATOR}",
         _lengths(scenario, _workload(scenario), requests),
     )
     head, stdout = (
@@ -41,15 +40,15 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
         if tool.script is None
         else (_script(scenario, known, tool.script, locations), FILE)
     )
-    command = Command((*head, _GENERATOR, *lengths), stdout=stdout)
+    command = Command((*head, GENERATOR, *lengths), stdout=stdout)
     return Step("prepare_dataset", command, produces=FILE)
 
 
 def _script(scenario: Scenario, known: Release, path: str, locations: Locations) -> tuple[str, ...]:
     arguments = [
-        Argument("--stdout", True, "workload.dataset"),
-        Argument("--tokenizer", reference(scenario, locations).where, "model.name"),
-        Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
+        Argument("to_stdout", True, "workload.dataset"),
+        Argument("tokenizer", reference(scenario, locations).where, "model.name"),
+        Argument("seed", _workload(scenario).seed or None, "workload.seed"),
     ]
     program = known.dataset_tool.program
     return (*script(locations, path), *spelled(scenario, known, program, arguments))
@@ -57,10 +56,10 @@ def _script(scenario: Scenario, known: Release, path: str, locations: Locations)
 
 def _subcommand(scenario: Scenario, known: Release, locations: Locations) -> tuple[str, ...]:
     """The subcommand takes the tokenizer from `--model`, not from `--model_path`."""
-    model = [Argument("--model", reference(scenario, locations).where, "model.name")]
+    model = [Argument("model", reference(scenario, locations).where, "model.name")]
     own = [
-        Argument("--output", FILE, "workload.dataset"),
-        Argument("--random-seed", _workload(scenario).seed or None, "workload.seed"),
+        Argument("output", FILE, "workload.dataset"),
+        Argument("seed", _workload(scenario).seed or None, "workload.seed"),
     ]
     return (
         *locations.find(TRTLLM_BENCH),
@@ -80,11 +79,11 @@ def _lengths(scenario: Scenario, load: Workload, requests: int) -> list[Argument
             expected="both, in tokens",
         )
     return [
-        Argument("--input-mean", load.isl, "workload.isl"),
-        Argument("--output-mean", load.osl, "workload.osl"),
-        Argument("--input-stdev", 0, "workload.isl"),
-        Argument("--output-stdev", 0, "workload.osl"),
-        Argument("--num-requests", requests, "workload.requests"),
+        Argument("isl", load.isl, "workload.isl"),
+        Argument("osl", load.osl, "workload.osl"),
+        Argument("isl_spread", 0, "workload.isl"),
+        Argument("osl_spread", 0, "workload.osl"),
+        Argument("requests", requests, "workload.requests"),
     ]
 
 

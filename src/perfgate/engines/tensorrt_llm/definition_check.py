@@ -1,21 +1,28 @@
 """Does a rendered command fit what a build of TensorRT-LLM accepts? Options, choices, YAML keys.
 
-Pure: the definitions can come from a recorded page, an installed program or a source tree.
+Pure: the definitions can come from a recorded page, an installed program or a source tree. What the
+definitions do not tell is not judged, so that whatever is told is sure, or says that it is not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
+from msgspec import UNSET
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.suggestion import nearest
 from perfgate.engines.definitions import Definitions, KeyDefinition, Keys, OptionDefinition
-from perfgate.engines.tensorrt_llm.installed_options import Call, calls
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
+from perfgate.engines.tensorrt_llm.program_calls import Call, calls
 
+YAML = "LLM-API YAML"  # stands for a program in what is told of the file
 _HERE = Locations()
+_TAGS = ("decoding_type", "algorithm")  # keys whose value chooses the model of its mapping
+_SCALARS = frozenset({"int", "float", "bool", "str"})
+_NUMBERS = frozenset({"int", "float", "bool"})
+_TRUTH = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})
 
 
 class Mismatch(NamedTuple):
@@ -27,6 +34,8 @@ class Mismatch(NamedTuple):
         problem: what is wrong, for people.
         found: what the command gives.
         expected: what the build knows there.
+        known_at: file and line that declare the option or key, or the nearest; empty: not told.
+        is_sure: False: the definitions are not whole there, so that it may only have been unseen.
     """
 
     program: str
@@ -34,6 +43,8 @@ class Mismatch(NamedTuple):
     problem: str
     found: str
     expected: str
+    known_at: str = ""
+    is_sure: bool = True
 
 
 def mismatches(
@@ -49,90 +60,248 @@ def mismatches(
     found = [
         mismatch
         for call in calls(command.argv, locations)
-        if call.program in definitions.programs
+        if call.page in definitions.programs
         for mismatch in _of_call(call, definitions)
     ]
     text = command.files.get(FILE)
     if text is not None and definitions.keys is not None:
-        found += _of_keys(yaml.safe_load(text) or {}, definitions.keys, definitions, ())
+        tree = yaml.safe_load(text) or {}
+        found += _of_keys(tree, definitions.keys, definitions, ())
     return tuple(found)
 
 
+# Options. -----------------------------------------------------------------------------------
+
+
 def _of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
-    options = definitions.programs[call.program]
+    options = definitions.programs[call.page]
+    is_sure = definitions.whole and call.page not in definitions.partial
     given: set[str] = set()
+    positional = 0
     left = list(call.arguments)
     while left:
         word = left.pop(0)
         if not word.startswith("--") and not (word.startswith("-") and word[1:2].isalpha()):
-            continue  # a positional argument
+            positional += 1
+            continue
         name, equals, value = word.partition("=")
-        option = definitions.option(call.program, name)
+        option = definitions.option(call.page, name)
         if option is None:
-            known = [spelling for one in options.values() for spelling in one.spellings]
-            near = nearest(name, known)
-            expected = f"{near}?" if near else f"one of its {len(known)} options"
-            yield Mismatch(call.program, name, "no such option", name, expected)
+            yield _unknown_option(call, name, options, is_sure=is_sure)
+            if left and not left[0].startswith("-"):
+                left.pop(0)  # its value, as far as can be told
             continue
         given.update(option.options)
         if option.kind == "flag":
+            if equals:
+                yield _wrong(call, name, option, "takes no value", value)
             continue
         values = [value] if equals else _taken(option, left)
         if not values:
-            yield Mismatch(call.program, name, "no value", name, option.kind)
-        for value in values:
-            yield from _of_value(call.program, name, option, value)
-    for option in options.values():
-        if option.required and option.kind != "argument" and not given & set(option.options):
-            yield Mismatch(call.program, option.options[0], "missing", "nothing", option.kind)
+            yield _wrong(call, name, option, "is given no value", name)
+        for one in values:
+            yield from _of_value(call, name, option, one)
+    if definitions.whole:
+        yield from _missing(call, options.values(), given, positional)
+
+
+def _unknown_option(
+    call: Call, name: str, options: Mapping[str, OptionDefinition], *, is_sure: bool
+) -> Mismatch:
+    known = {spelling: option for option in options.values() for spelling in option.spellings}
+    near = nearest(name, [spelling for spelling in known if spelling.startswith("-")])
+    expected = f"{near}?" if near else f"one of its {len(known)} options"
+    problem = "no such option" if is_sure else "not among the options that were read"
+    place = known[near].place if near else ""
+    return Mismatch(call.page, name, problem, name, expected, place, is_sure)
+
+
+def _wrong(call: Call, name: str, option: OptionDefinition, problem: str, found: str) -> Mismatch:
+    expected = ", ".join(option.choices) or option.kind
+    return Mismatch(call.page, name, problem, found, expected, option.place)
 
 
 def _taken(option: OptionDefinition, left: list[str]) -> list[str]:
+    """The words that a program takes for the option's value: the next one, whatever it begins with.
+
+    Of an option that takes several, a word that could be the next option ends them; ``-1`` is none.
+    """
     taken = [left.pop(0)] if left else []
-    while option.many and left and not left[0].startswith("-"):
+    while option.many and left and not (left[0].startswith("-") and not _is_number(left[0])):
         taken.append(left.pop(0))
     return taken
 
 
-def _of_value(program: str, name: str, option: OptionDefinition, value: str) -> Iterator[Mismatch]:
-    if option.choices and value not in option.choices:
-        yield Mismatch(program, name, "no such choice", value, ", ".join(option.choices))
+def _of_value(call: Call, name: str, option: OptionDefinition, value: str) -> Iterator[Mismatch]:
+    if option.choices:
+        if value not in option.choices:
+            yield _wrong(call, name, option, "no such choice", value)
     elif not _is_of(option.kind, value):
-        yield Mismatch(program, name, f"not a value of kind {option.kind}", value, option.kind)
+        yield _wrong(call, name, option, f"not a value of kind {option.kind}", value)
+
+
+def _missing(call: Call, options: Any, given: set[str], positional: int) -> Iterator[Mismatch]:
+    for option in options:
+        if not option.required:
+            continue
+        if option.kind == "argument":
+            is_given = positional > 0
+            positional -= 1
+        else:
+            is_given = bool(given & set(option.options))
+        if not is_given:
+            yield _wrong(call, option.options[0], option, "is required and not given", "nothing")
 
 
 def _is_of(kind: str, value: str) -> bool:
+    if kind == "integer":
+        return _is_number(value, int)
+    if kind == "number":
+        return _is_number(value)
+    return kind != "boolean" or value.lower() in _TRUTH
+
+
+def _is_number(value: str, of: type[int] | type[float] = float) -> bool:
     try:
-        if kind == "integer":
-            int(value)
-        elif kind == "number":
-            float(value)
+        of(value)
     except ValueError:
         return False
-    return kind != "boolean" or value.lower() in ("true", "false", "1", "0", "yes", "no")
+    return True
+
+
+# YAML keys. ---------------------------------------------------------------------------------
 
 
 def _of_keys(
-    tree: Mapping[str, Any], keys: Keys, definitions: Definitions, place: Sequence[str]
+    tree: Mapping[str, Any],
+    keys: Keys,
+    definitions: Definitions,
+    place: Sequence[str],
+    unknown: str | None = None,
 ) -> Iterator[Mismatch]:
+    unknown = unknown or definitions.unknown_keys
     for name, value in tree.items():
         here = (*place, str(name))
-        dotted = ".".join(here)
-        key = keys.get(name) or next((k for k in keys.values() if k.alias == name), None)
+        key = _key(keys, str(name))
         if key is None:
-            near = nearest(str(name), list(keys))
-            yield Mismatch(
-                "LLM-API YAML", dotted, "no such key", repr(value), f"{near}?" if near else "none"
-            )
+            yield _unknown_key(here, value, keys, definitions, unknown)
         elif isinstance(value, Mapping) and key.models:
-            yield from _of_models(value, key, definitions, here)
-        elif isinstance(value, str) and key.choices and not key.types and value not in key.choices:
-            yield Mismatch("LLM-API YAML", dotted, "no such choice", value, ", ".join(key.choices))
+            below = definitions.unknown_keys if key.unknown is UNSET else key.unknown
+            yield from _of_models(value, key, definitions, here, below)
+        else:
+            yield from _of_key_value(value, key, definitions, ".".join(here))
+
+
+def _key(keys: Keys, name: str) -> KeyDefinition | None:
+    return keys.get(name) or next((key for key in keys.values() if key.alias == name), None)
+
+
+def _unknown_key(
+    place: Sequence[str],
+    value: object,
+    keys: Keys,
+    definitions: Definitions,
+    unknown: str | None,
+) -> Mismatch:
+    near = nearest(place[-1], list(keys))
+    is_sure = YAML not in definitions.partial
+    problem = "no such key" if is_sure else "not among the keys that were read"
+    if unknown == "ignored":
+        problem += ": it would be ignored without a word"
+    expected = f"{near}?" if near else ", ".join(list(keys)[:_FEW]) or "no keys"
+    known_at = keys[near].place if near else ""
+    return Mismatch(YAML, ".".join(place), problem, repr(value), expected, known_at, is_sure)
+
+
+_FEW = 12  # keys that are named where none is near
+
+
+def _of_key_value(
+    value: object, key: KeyDefinition, definitions: Definitions, dotted: str
+) -> Iterator[Mismatch]:
+    kinds = frozenset(key.types) - {"null"}
+    if isinstance(value, str) and key.choices and not kinds and value not in key.choices:
+        problem = "no such choice"
+    elif not definitions.exact_types or not (key.types or key.choices):
+        return  # nothing is known for certain
+    elif isinstance(value, str):
+        problem = _problem_of_text(value, kinds, key)
+    else:
+        problem = _problem_of(value, kinds, key)
+    if problem:
+        told = ", ".join((*key.choices, *key.types))
+        yield Mismatch(YAML, dotted, problem, repr(value), told, key.place)
+
+
+def _problem_of_text(value: str, kinds: frozenset[str], key: KeyDefinition) -> str:
+    """What is wrong with a text; a number or a truth value may be written as one."""
+    if value in key.choices or not kinds:
+        return ""
+    if kinds <= {"list", "dict"}:
+        return "a text where it takes none"
+    is_value = _is_number(value) or ("bool" in kinds and value.lower() in _TRUTH)
+    return "not a value of its type" if kinds <= _NUMBERS and not is_value else ""
+
+
+def _problem_of(value: object, kinds: frozenset[str], key: KeyDefinition) -> str:
+    """What is wrong with a value that is no text; nothing where a type is not understood."""
+    if not kinds <= {*_SCALARS, "list", "dict", *key.models}:
+        return ""
+    if value is None:
+        return "" if "null" in key.types else "null where it takes none"
+    if isinstance(value, list):
+        return "" if "list" in kinds else "a list where it takes none"
+    if isinstance(value, Mapping):
+        return "" if kinds & {"dict", *key.models} else "a mapping where it takes none"
+    return "" if kinds & _SCALARS or key.choices else "a single value where it takes none"
 
 
 def _of_models(
-    value: Mapping[str, Any], key: KeyDefinition, definitions: Definitions, place: Sequence[str]
+    value: Mapping[str, Any],
+    key: KeyDefinition,
+    definitions: Definitions,
+    place: Sequence[str],
+    unknown: str | None,
 ) -> Iterator[Mismatch]:
-    """The mismatches with the model that fits best: which one is meant is the engine's choice."""
-    tried = [tuple(_of_keys(value, model, definitions, place)) for model in key.models.values()]
+    """The mismatches with the model that the mapping's tag chooses, else with the best fitting."""
+    tag = next((name for name in _TAGS if isinstance(value.get(name), str)), None)
+    meant = dict(key.models)
+    if tag is not None and len(meant) > 1:
+        meant = _tagged(tag, value[tag], key.models)
+        if not meant:
+            known = sorted(_tag_values(tag, key.models))
+            dotted = ".".join((*place, tag))
+            yield Mismatch(
+                YAML, dotted, "no such choice", repr(value[tag]), ", ".join(known), key.place
+            )
+            return
+    tried = []
+    for name, model in meant.items():
+        rest = {k: v for k, v in value.items() if k != tag or k in model}
+        found = _of_keys(rest, model, definitions, place, unknown)
+        suffix = f" in {name}" if len(key.models) > 1 else ""
+        tried.append(tuple(one._replace(problem=one.problem + suffix) for one in found))
     yield from min(tried, key=len)
+
+
+def _tagged(tag: str, value: str, models: Mapping[str, Keys]) -> dict[str, Keys]:
+    """The models that the tag's value chooses: by what they say of the tag, else by their names."""
+    said = {name: model for name, model in models.items() if tag in model and model[tag].choices}
+    chosen = {name: model for name, model in said.items() if value in model[tag].choices}
+    if chosen:
+        return chosen
+    word = _plain(value)
+    unsaid = {name: model for name, model in models.items() if name not in said}
+    return {name: model for name, model in unsaid.items() if _plain(name).startswith(word)}
+
+
+def _tag_values(tag: str, models: Mapping[str, Keys]) -> Iterator[str]:
+    for name, model in models.items():
+        if tag in model and model[tag].choices:
+            yield from model[tag].choices
+        else:
+            yield name
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()

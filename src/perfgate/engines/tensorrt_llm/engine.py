@@ -10,7 +10,7 @@ from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import uncovered
-from perfgate.engines.tensorrt_llm.words import WORDS
+from perfgate.engines.tensorrt_llm.words import words
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -20,7 +20,11 @@ class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
-    words = WORDS
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """See `Engine.words`."""
+        return words()
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""
@@ -47,9 +51,11 @@ class TensorRTLLM(Engine):
         model = reference(scenario, locations)
         return model.name if model.path is None else model.path.name
 
-    def verify(self, build: EngineBuild, commands: Sequence[Command], locations: Locations) -> None:
+    def verify(
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+    ) -> tuple[str, ...]:
         """See `Engine.verify`."""
-        installed_options.verify(build, commands, locations)
+        return installed_options.verify(build, commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

@@ -23,37 +23,10 @@ from perfgate.scenarios.scenario import (
 GPQA_FILE = "gpqa_diamond.csv"
 GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
 
-# Settings that a program has neither an option nor a file for.
-_QUICKSTART_LACKS = ("moe_max_num_tokens", "moe_load_balancer", "stream_interval")
-_GPQA_LACKS = (
-    *_QUICKSTART_LACKS,
-    "max_seq_len",
-    "moe_backend",
-    "chunked_context",
-    "trust_remote_code",
-)
-
-
-_QUICKSTART_SIZES = {
-    "--tp_size": "tp",
-    "--pp_size": "pp",
-    "--moe_ep_size": "ep",
-    "--max_batch_size": "max_batch_size",
-    "--max_num_tokens": "max_num_tokens",
-    "--max_seq_len": "max_seq_len",
-}
-_QUICKSTART_SWITCHES = {
-    "--enable_chunked_prefill": "chunked_context",
-    "--use_torch_compile": "torch_compile",
-    "--trust_remote_code": "trust_remote_code",
-}
-# Options that both programs spell alike.
-_SHARED = {
-    "--enable_attention_dp": "attention_dp",
-    "--kv_cache_dtype": "kv_cache_dtype",
-    "--kv_cache_fraction": "kv_cache_fraction",
-    "--print_iter_log": "iteration_log",
-}
+# In the order of the commands. A setting that the release's table has no option for is refused.
+_SIZES = ("tp", "pp", "ep", "max_batch_size", "max_num_tokens", "max_seq_len")
+_SHARED = ("attention_dp", "kv_cache_dtype", "kv_cache_fraction", "iteration_log")
+_MOE = ("moe_max_num_tokens", "moe_load_balancer")
 
 
 def quickstart(
@@ -69,28 +42,17 @@ def quickstart(
     """
     known = release(build.version)
     settings = pinned(scenario, build, QUICKSTART)
-    _refuse(scenario, settings, known, QUICKSTART, _QUICKSTART_LACKS)
+    _refuse_other_backends(scenario, settings, known, QUICKSTART)
     prompts = None if smoke.prompts == known.example_prompts else smoke.prompts
-    graphs = settings.cuda_graphs or CudaGraphs(enabled=False)
     arguments = [
-        Argument("--model_dir", reference(scenario, locations).where, "model.name"),
-        *of_settings(settings, _QUICKSTART_SIZES),
-        *of_settings(settings, {"--attention_backend": "attention_backend", **_SHARED}),
-        *of_settings(settings, {"--moe_backend": "moe_backend"}),
-        Argument("--use_cuda_graph", graphs.enabled, "engine.settings.cuda_graphs"),
-        Argument(
-            "--cuda_graph_padding_enabled", graphs.padding, "engine.settings.cuda_graphs.padding"
-        ),
-        Argument(
-            "--cuda_graph_batch_sizes",
-            graphs.batch_sizes or None,
-            "engine.settings.cuda_graphs.batch_sizes",
-        ),
-        _overlap(settings, known),
-        *of_settings(settings, _QUICKSTART_SWITCHES),
+        Argument("model", reference(scenario, locations).where, "model.name"),
+        *of_settings(settings, *_SIZES, "attention_backend", *_SHARED, "moe_backend", *_MOE),
+        *_graphs(settings),
+        *of_settings(settings, "overlap_scheduler", "chunked_context", "torch_compile"),
+        *of_settings(settings, "trust_remote_code", "stream_interval"),
         *_draft(settings.mtp, known),
-        Argument("--max_tokens", smoke.max_tokens, "smoke.max_tokens"),
-        Argument("--prompt", prompts, "smoke.prompts"),
+        Argument("max_tokens", smoke.max_tokens, "smoke.max_tokens"),
+        Argument("prompts", prompts, "smoke.prompts"),
     ]
     return Command(
         (
@@ -123,29 +85,25 @@ def gpqa(
     """
     known = release(build.version)
     settings = pinned(scenario, build, GPQA)
-    graphs = settings.cuda_graphs or CudaGraphs(enabled=False)
-    _refuse_gpqa(scenario, settings, known, task)
-    _refuse(scenario, settings, known, GPQA, _GPQA_LACKS)
+    _refuse_gpqa(scenario, known, task)
+    _refuse_other_backends(scenario, settings, known, GPQA)
+    batch_size = settings.max_batch_size or (task.batch_size if task.batch_size > 1 else None)
+    draft = settings.mtp.layers if settings.mtp else None
     arguments = [
-        Argument("--hf_model_dir", reference(scenario, locations).where, "model.name"),
-        Argument("--data_dir", questions, "accuracy.task"),
-        *of_settings(settings, {"--tp_size": "tp", "--ep_size": "ep"}),
-        Argument("--use_cuda_graph", graphs.enabled, "engine.settings.cuda_graphs"),
-        _overlap(settings, known),
-        Argument("--concurrency", task.concurrency, "accuracy.concurrency"),
-        Argument(
-            "--batch_size",
-            settings.max_batch_size or (task.batch_size if task.batch_size > 1 else None),
-            "engine.settings.max_batch_size",
-        ),
-        *of_settings(settings, {"--max_num_tokens": "max_num_tokens"}),
-        *of_settings(settings, {"--attn_backend": "attention_backend", **_SHARED}),
-        *of_settings(settings, {"--torch_compile": "torch_compile"}),
-        Argument(
-            "--mtp_nextn", settings.mtp.layers if settings.mtp else None, "engine.settings.mtp"
-        ),
-        Argument("--limit", _share(task.limit), "accuracy.limit"),
-        Argument("--temperature", task.temperature or None, "accuracy.temperature"),
+        Argument("model", reference(scenario, locations).where, "model.name"),
+        Argument("questions", questions, "accuracy.task"),
+        *of_settings(settings, "tp", "ep"),
+        Argument("pp", settings.pp if settings.stages > 1 else None, "engine.settings.pp"),
+        *_graphs(settings),
+        *of_settings(settings, "overlap_scheduler"),
+        Argument("concurrency", task.concurrency, "accuracy.concurrency"),
+        Argument("max_batch_size", batch_size, "engine.settings.max_batch_size"),
+        *of_settings(settings, "max_num_tokens", "max_seq_len", "attention_backend", *_SHARED),
+        *of_settings(settings, "moe_backend", *_MOE, "torch_compile", "chunked_context"),
+        *of_settings(settings, "trust_remote_code", "stream_interval"),
+        Argument("mtp.layers", draft, "engine.settings.mtp"),
+        Argument("limit", _share(task.limit), "accuracy.limit"),
+        Argument("temperature", task.temperature or None, "accuracy.temperature"),
     ]
     return Command(
         (
@@ -156,9 +114,7 @@ def gpqa(
     )
 
 
-def _refuse_gpqa(
-    scenario: Scenario, settings: EngineSettings, known: Release, task: AccuracyTask
-) -> None:
+def _refuse_gpqa(scenario: Scenario, known: Release, task: AccuracyTask) -> None:
     """Refuse releases without ``gpqa_llmapi.py``, and values that it cannot be given."""
     if GPQA not in known.programs:
         raise refusal(
@@ -167,33 +123,44 @@ def _refuse_gpqa(
             task.evaluator,
             known,
             f"0.19: later releases have no examples/{GPQA} (#3483)",
-            "evaluate GPQA with lm_eval on the served model instead",
+            "evaluate GPQA with trtllm-eval, whose score is another: it shuffles the choices",
         )
     if task.fewshot:
         raise refusal(scenario, "accuracy.fewshot", task.fewshot, known, "0: it shows no examples")
-    graphs = settings.cuda_graphs
-    if graphs is not None and (graphs.padding or graphs.batch_sizes):
-        expected = f"graphs on or off with {GPQA}"
-        raise refusal(scenario, "engine.settings.cuda_graphs", graphs, known, expected)
-    if settings.pp > 1:
-        raise refusal(scenario, "engine.settings.pp", settings.pp, known, f"1 with {GPQA}")
 
 
-def _overlap(settings: EngineSettings, known: Release) -> Argument:
-    """The flag says what the YAML key of the same release says: enable, later disable."""
-    asked, field = settings.overlap_scheduler, "engine.settings.overlap_scheduler"
-    if known.spelling.overlap_inverted:
-        return Argument("--disable_overlap_scheduler", None if asked is None else not asked, field)
-    return Argument("--enable_overlap_scheduler", asked, field)
+def _refuse_other_backends(
+    scenario: Scenario, settings: EngineSettings, known: Release, program: str
+) -> None:
+    """Refuse what neither example has an option for, because it is the PyTorch backend's own."""
+    if settings.backend not in (None, "pytorch"):
+        expected = f"pytorch: {program} knows no other"
+        raise refusal(scenario, "engine.settings.backend", settings.backend, known, expected)
+
+
+def _graphs(settings: EngineSettings) -> tuple[Argument, ...]:
+    graphs, field = settings.cuda_graphs or CudaGraphs(enabled=False), "engine.settings.cuda_graphs"
+    return (
+        Argument("cuda_graphs", graphs.enabled, field),
+        Argument("cuda_graphs.padding", graphs.padding, f"{field}.padding"),
+        Argument("cuda_graphs.batch_sizes", graphs.batch_sizes or None, f"{field}.batch_sizes"),
+        Argument("cuda_graphs.max_batch_size", graphs.max_batch_size, f"{field}.max_batch_size"),
+    )
 
 
 def _draft(mtp: Mtp | None, known: Release) -> tuple[Argument, ...]:
-    """MTP; zero layers are spelled out where the example takes them for "off" (the README)."""
+    """MTP; zero layers are spelled out where the example takes them for "off" (the README).
+
+    Where one model must be asked for, two would run without it, which no document measures.
+    """
     if mtp is None or (mtp.layers == 0 and not known.mtp_zero):
         return ()
+    field = "engine.settings.mtp"
+    one_model = "mtp.one_model" in known.options(QUICKSTART)
     return (
-        Argument("--spec_decode_algo", "MTP", "engine.settings.mtp"),
-        Argument("--spec_decode_nextn", mtp.layers, "engine.settings.mtp"),
+        Argument("mtp", "MTP", field),
+        Argument("mtp.layers", mtp.layers, field),
+        Argument("mtp.one_model", True if one_model else None, field),
     )
 
 
@@ -203,26 +170,3 @@ def _share(limit: int | None) -> float | None:
     It takes ``int(198 × share) + 1`` of them.
     """
     return None if limit is None else round((limit - 0.5) / GPQA_QUESTIONS, 6)
-
-
-def _refuse(
-    scenario: Scenario,
-    settings: EngineSettings,
-    known: Release,
-    program: str,
-    fields: tuple[str, ...],
-) -> None:
-    """Refuse settings that `program` cannot be given: `fields`, and what neither example takes."""
-    for field in fields:
-        value = getattr(settings, field)
-        if value not in (None, False):
-            expected = f"not to be set: {program} has no option for it"
-            raise refusal(scenario, f"engine.settings.{field}", value, known, expected)
-    largest = settings.cuda_graphs and settings.cuda_graphs.max_batch_size
-    if largest is not None:
-        field = "engine.settings.cuda_graphs.max_batch_size"
-        expected = f"batch_sizes, or nothing: {program} has no option for it"
-        raise refusal(scenario, field, largest, known, expected)
-    if settings.backend not in (None, "pytorch"):
-        expected = f"pytorch: {program} knows no other"
-        raise refusal(scenario, "engine.settings.backend", settings.backend, known, expected)

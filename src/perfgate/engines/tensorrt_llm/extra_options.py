@@ -110,8 +110,8 @@ def words(
     keys = _owners(scenario, known, program).items()
     taken = {f"--{key[0]}": owner for key, owner in keys if len(key) == 1}
     for argument in arguments:
-        listed = known.options(program).get(argument.option)
-        spellings = (argument.option, *(() if listed is None else listed.spellings))
+        listed = known.options(program).get(argument.setting)
+        spellings = () if listed is None else listed.spellings
         taken |= dict.fromkeys(map(_as_declared, spellings), argument.field)
     taken |= _NEVER
     found: list[str] = []

@@ -1,196 +1,201 @@
-"""Do the installed programs know the options that perfgate gives them? Asked with `--help`.
+"""Does what perfgate renders fit the installed build? Its programs and its model are asked.
 
 A release table can be wrong, or a build can stand between two releases: that is found out here,
 before any GPU time, not by a program that ends with status 2 after the others were started.
+
+Each program is asked with ``--help``; one short call of the engine's own Python tells the keys of
+the YAML file and what no help page shows. Each is asked once a session.
 """
 
+import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
-from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
-from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
-from perfgate.core.suggestion import nearest
+from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.program_output import answer
-from perfgate.engines.tensorrt_llm.releases.table import (
-    BENCH,
-    BENCHMARK_SERVING,
-    GPQA,
-    PREPARE,
-    PREPARE_SCRIPT,
-    QUICKSTART,
-    SERVE,
-    THROUGHPUT,
+from perfgate.engines.definitions import (
+    Definitions,
+    KeyDefinition,
+    Keys,
+    Kind,
+    OptionDefinition,
+    Options,
 )
+from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
+from perfgate.engines.tensorrt_llm.help_page import options_in
+from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
+from perfgate.engines.tensorrt_llm.program_calls import Call, calls
+from perfgate.engines.tensorrt_llm.program_output import answer
+from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
-_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-_DECLARATION = re.compile(r"^\s*(-.*?)(?:\s{2,}|$)")
-_SUBCOMMANDS = {"throughput": THROUGHPUT, "prepare-dataset": PREPARE}
-_SCRIPTS = (PREPARE_SCRIPT, QUICKSTART, GPQA)
-_GENERATOR = "token-norm-dist"
-_HERE = Locations()
-
-
-@dataclass(frozen=True)
-class Call:
-    """One program call inside a command: the program, how it tells its options, what it is given.
-
-    Attributes:
-        program: name as in the release tables.
-        help: the argv that prints the program's options.
-        arguments: what the command gives to it.
-    """
-
-    program: str
-    help: tuple[str, ...]
-    arguments: tuple[str, ...]
+_ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
+_MOST_TOLD = 4  # mismatches in one message; the rest is counted
+_KINDS: Mapping[str, Kind] = {
+    "integer": "integer",
+    "integer range": "integer",
+    "float": "number",
+    "float range": "number",
+    "boolean": "boolean",
+}
 
 
-def verify(build: EngineBuild, commands: Iterable[Command], locations: Locations) -> None:
-    """Ask each program once whether it knows all options that `commands` give it.
+def verify(
+    build: EngineBuild, commands: Iterable[Command], locations: Locations
+) -> tuple[str, ...]:
+    """Ask the installed build whether it takes all that `commands` give it.
+
+    Returns:
+        What could not be asked, and why, for the record; empty: all was asked.
 
     Raises:
-        InputError: an option that the installed program lacks, or a program that tells none.
+        InputError: an option, choice or key that the build lacks, or a program that lists no
+            options.
         RunError: the container that the programs are in cannot be had.
     """
-    for command in commands:
-        for call in calls(command.argv, locations):
-            said = answer(call.help, locations)
-            known = options_in_help(said)
-            if not known:
-                raise InputError(
-                    f"{call.program} does not list its options",
-                    field=shlex.join(call.help),
-                    found=_last_line(said),
-                    expected="a list of options",
-                    hint="run it by hand: the installation may be broken",
-                )
-            for option in missing_options(call.arguments, known):
-                raise _drift(build, call.program, option, known)
+    asked = tuple(commands)
+    definitions = installed_definitions(build, asked, locations)
+    found = dict.fromkeys(
+        mismatch for command in asked for mismatch in mismatches(command, definitions, locations)
+    )
+    if found:
+        raise _drift(build, tuple(found))
+    return definitions.notes
 
 
-def calls(argv: Sequence[str], locations: Locations = _HERE) -> tuple[Call, ...]:
-    """The calls of known programs in `argv`, whatever launcher stands before them.
+def installed_definitions(
+    build: EngineBuild, commands: Iterable[Command], locations: Locations
+) -> Definitions:
+    """What the installed build says that it takes, of all that `commands` need.
 
-    Args:
-        argv: a command's words.
-        locations: where programs are, which says how they are spelled.
+    Raises:
+        InputError: a program that lists no options.
+        RunError: the container that the programs are in cannot be had.
     """
-    for position, word in enumerate(argv):
-        if " " in word and any(name in word for name in _executables()):
-            return calls(_words(word), locations)
-        found = _call(argv, position, locations)
-        if found:
-            return tuple(found)
-    return ()
+    pages: dict[str, Options] = {}
+    unasked: list[str] = []
+    notes: list[str] = []
+    has_file = False
+    for command in commands:
+        found = calls(command.argv, locations)
+        has_file |= bool(found) and FILE in command.files
+        for call in found:
+            if call.help and call.page not in pages:
+                pages[call.page] = _page(call, locations)
+            elif not call.help and call.page not in unasked:
+                unasked.append(call.page)
+    told = _told(locations) if has_file or unasked else {}
+    why: Mapping[str, str] = told.get("not_told", {})
+    programs = told.get("programs", {})
+    for page in unasked:
+        if page in programs:
+            pages[page] = {
+                str(one["options"][0]).lstrip("-"): _option(one) for one in programs[page]
+            }
+        else:
+            reason = why.get("programs") or "only a model, or its tokenizer, makes it show them"
+            notes.append(f"options of {page}: not asked: {reason}")
+    model: Mapping[str, Any] | None = told.get("model")
+    if has_file and model is None:
+        notes.append(f"keys of the {YAML}: not asked: {why.get('model', 'no answer')}")
+    elif has_file and model is not None and model["by"] != "model_json_schema":
+        notes.append(f"types of the keys of the {YAML}: not asked: {model['by']}")
+    return Definitions(
+        engine=build.name,
+        version=build.version,
+        source="the installed build",
+        whole=True,
+        programs=pages,
+        keys=None if model is None else {**keys_of(model), **_older(model)},
+        unknown_keys=None
+        if model is None
+        else ("refused" if refuses_unknown(model["schema"]) else "ignored"),
+        exact_types=True,
+        notes=tuple(redact(note) for note in notes),
+    )
 
 
 def options_in_help(text: str) -> frozenset[str]:
     """All spellings of all options that a help text declares (of click or argparse)."""
-    found: set[str] = set()
-    for line in text.splitlines():
-        declared = _DECLARATION.match(line)
-        if declared is not None:
-            found.update(_OPTION.findall(declared[1]))
-    return frozenset(found)
-
-
-def missing_options(arguments: Sequence[str], known: frozenset[str]) -> tuple[str, ...]:
-    """The options among `arguments` that are not `known`, in their order; ``-1`` is a value."""
-    given = (word.partition("=")[0] for word in arguments)
-    return tuple(
-        dict.fromkeys(word for word in given if _OPTION.fullmatch(word) and word not in known)
+    return frozenset(
+        spelling for option in options_in(text).values() for spelling in option.spellings
     )
 
 
-def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call]:
-    word = Path(argv[position]).name
-    if word in _SCRIPTS:
-        interpreter = _interpreter(argv, position, locations)
-        arguments = _until(argv[position + 1 :], _GENERATOR)
-        return [Call(word, (*interpreter, argv[position], "--help"), arguments)]
-    for name, program in _PROGRAMS:
-        prefix = _prefix(argv, position, program, locations)
-        if prefix is not None:
-            rest = tuple(argv[position + len(prefix) :])
-            return list(_split(name, prefix, rest))
-    return []
+def _page(call: Call, locations: Locations) -> Options:
+    said = answer(call.help, locations)
+    options = options_in(said)
+    if not options:
+        raise InputError(
+            f"{call.program} does not list its options",
+            field=shlex.join(call.help),
+            found=_last_line(said),
+            expected="a list of options",
+            hint="run it by hand: the installation may be broken",
+        )
+    return options
 
 
-def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[Call]:
-    """`trtllm-bench` has options before and behind its subcommand."""
-    if name == SERVE:
-        yield Call(SERVE, (*prefix, "serve", "--help"), rest)
-        return
-    if name == BENCHMARK_SERVING:
-        yield Call(name, (*prefix, "--help"), rest)
-        return
-    at = next((at for at, word in enumerate(rest) if word in _SUBCOMMANDS), len(rest))
-    yield Call(BENCH, (*prefix, "--help"), rest[:at])
-    if at < len(rest):
-        # click wants --model before it shows the help of a subcommand.
-        asked = (*prefix, "--model", "any", rest[at], "--help")
-        yield Call(_SUBCOMMANDS[rest[at]], asked, _until(rest[at + 1 :], _GENERATOR))
+def _told(locations: Locations) -> Mapping[str, Any]:
+    """What `build_answer` says in the engine's Python; only ``not_told`` where it says nothing."""
 
+    def nothing(why: str) -> Mapping[str, Any]:
+        return {"not_told": {"model": why, "programs": why}}
 
-def _prefix(
-    argv: Sequence[str], position: int, program: Program, locations: Locations
-) -> tuple[str, ...] | None:
-    """The words of `program` at `position`: as typed, or as found where it is."""
     try:
-        spellings = [locations.find(program), program.bare()]
-    except (MissingProgram, InputError):
-        spellings = [program.bare()]
-    for words in spellings:
-        there = tuple(argv[position : position + len(words)])
-        if there == words or (
-            len(there) == len(words) and Path(there[0]).name == words[0] and there[1:] == words[1:]
-        ):
-            return there
-    return None
-
-
-def _interpreter(argv: Sequence[str], position: int, locations: Locations) -> tuple[str, ...]:
-    """The words before a script that run it: as found where it is, else the one before it."""
-    for before in range(position):
-        found = _prefix(argv, before, TENSORRT_LLM_PYTHON, locations)
-        if found is not None and before + len(found) == position:
-            return found
-    return tuple(argv[max(0, position - 1) : position])
-
-
-def _until(words: Sequence[str], end: str) -> tuple[str, ...]:
-    """What stands before `end`: options behind it belong to another program's help."""
-    return tuple(words[: words.index(end)] if end in words else words)
-
-
-_PROGRAMS: tuple[tuple[str, Program], ...] = (
-    (BENCH, TRTLLM_BENCH),
-    (SERVE, TRTLLM_SERVE),
-    (BENCHMARK_SERVING, BENCHMARK_SERVING_PROGRAM),
-)
-
-
-def _executables() -> tuple[str, ...]:
-    return (
-        TRTLLM_BENCH.executable,
-        TRTLLM_SERVE.executable,
-        BENCHMARK_SERVING_PROGRAM.arguments[-1],
-        *_SCRIPTS,
-    )
-
-
-def _words(line: str) -> list[str]:
+        python = locations.find(TENSORRT_LLM_PYTHON)
+    except (MissingProgram, InputError) as error:
+        return nothing(" ".join(str(error).split()))
+    said = answer((*python, "-c", question()), locations)
+    found = _ANSWER.search(said)
+    if found is None:
+        return nothing(f"no answer: it printed {_last_line(said)}")
     try:
-        return shlex.split(line)
+        told = json.loads(found["json"])
     except ValueError:
-        return []
+        return nothing("its answer is no JSON")
+    return told if isinstance(told, dict) else nothing("its answer is no mapping")
+
+
+@cache
+def question() -> str:
+    """The program that the engine's Python is given."""
+    return Path(__file__).with_name("build_answer.py").read_text(encoding="utf-8")
+
+
+def _option(told: Mapping[str, Any]) -> OptionDefinition:
+    kind: Kind = _KINDS.get(told["type"], "text")
+    if told["argument"]:
+        kind = "argument"
+    elif told["flag"]:
+        kind = "flag"
+    return OptionDefinition(
+        options=tuple(told["options"]),
+        kind=kind,
+        off=tuple(told["off"]),
+        choices=tuple(told["choices"]),
+        required=told["required"],
+        many=told["many"],
+        repeated=told["repeated"],
+    )
+
+
+def _older(model: Mapping[str, Any]) -> Keys:
+    """Mappings that older releases take outside of the model, with the names of their keys."""
+    return {
+        name: KeyDefinition(
+            models={name: {key: KeyDefinition() for key in keys}}, unknown="refused"
+        )
+        for name, keys in model.get("older", {}).items()
+    }
 
 
 def _last_line(text: str) -> str:
@@ -198,14 +203,28 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def _drift(build: EngineBuild, program: str, option: str, known: frozenset[str]) -> CliDrift:
-    near = nearest(option, sorted(known))
+def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
+    first, *others = found
+    more = "".join(
+        f"; {one.program} {one.place}: {one.problem}, {one.found}" for one in others[:_MOST_TOLD]
+    )
+    left = len(others) - _MOST_TOLD
+    more += f"; and {left} more" if left > 0 else ""
+    kind = "key" if first.program == YAML else "option"
+    if first.problem.startswith("no such option"):
+        problem = f"the installed {first.program} has no option {first.place}"
+    elif first.problem.startswith("no such key"):
+        problem = f"the installed build has no key {first.place} in its YAML file"
+    else:
+        problem = f"the installed {first.program} does not take {first.place}: {first.problem}"
+    near = first.expected.removesuffix("?") if first.expected.endswith("?") else ""
     hint = f"the installed program has {near}; " if near else ""
+    line = told_by(build.version, first)
     return CliDrift(
-        f"the installed {program} has no option {option}",
+        problem + more,
         field=f"TensorRT-LLM {build.version}",
-        found=option,
-        expected="an option of the installed program: perfgate's table of this release names it",
-        hint=f"{hint}give the true release with --engine-version, or report that the table in "
-        "perfgate.engines.tensorrt_llm.releases is wrong",
+        found=first.found,
+        expected=first.expected if not near else f"a {kind} of the installed build",
+        hint=f"{hint}{line or 'the release table'} makes perfgate write it: give the true release "
+        "with --engine-version, or report that the table is wrong",
     )

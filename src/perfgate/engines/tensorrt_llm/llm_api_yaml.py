@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 
 from perfgate.engines.tensorrt_llm.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Keys
+from perfgate.engines.tensorrt_llm.releases import Release, same_release
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
 
 FILE = "extra-llm-api-config.yml"
@@ -38,7 +38,42 @@ def document(
             continue
         for keys, entry in spell(value, scenario, release, program):
             _put(tree, keys, entry)
+    _keep_kv_cache(tree, scenario, settings, release, program)
     return tree
+
+
+def _keep_kv_cache(
+    tree: dict[str, Any],
+    scenario: Scenario,
+    settings: EngineSettings,
+    release: Release,
+    program: str,
+) -> None:
+    """Say again what the command line says of the KV cache, where the file has a mapping for it.
+
+    The mapping takes the place of the command line's own before 1.3, share and block reuse with
+    it, so that one call would measure different things at two releases. At the document's own
+    release the command stays the document's; a scenario of no release keeps what it asks for.
+    """
+    documented, keys = scenario.source.engine_version, release.spelling.kv_cache_fraction
+    if documented is None:
+        moved = release.yaml_merge == "shallow"
+    else:
+        moved = not same_release(documented, release.version)
+    there = _at(tree, keys[:-1])
+    if not moved or there is None:
+        return
+    if settings.kv_cache_fraction is not None:
+        there.setdefault(keys[-1], settings.kv_cache_fraction)
+    there.setdefault(release.spelling.kv_cache_reuse[-1], release.defaults[program].kv_cache_reuse)
+
+
+def _at(tree: dict[str, Any], keys: Keys) -> dict[str, Any] | None:
+    """The mapping at a place of the file; None: there is none."""
+    found: Any = tree
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def text(tree: dict[str, Any]) -> str:
@@ -115,13 +150,19 @@ def _torch_compile(
 
 def _mtp(mtp: Mtp, _scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
     if mtp.layers:  # without the mapping, MTP is off in every release
-        yield ("speculative_config", "decoding_type"), "MTP"
-        yield ("speculative_config", release.spelling.mtp_layers), mtp.layers
+        spelling = release.spelling
+        yield (*spelling.mtp, spelling.mtp_algorithm), "MTP"
+        yield (*spelling.mtp, spelling.mtp_layers), mtp.layers
 
 
 def _chunked(value: bool, _scenario: Scenario, release: Release, program: str) -> Iterator[Entry]:
-    if program == SERVE:  # trtllm-bench has an option
-        yield release.spelling.chunked_prefill, value
+    spelling = release.spelling
+    if program in (SERVE, EVAL):
+        yield spelling.chunked_prefill, value
+    elif (
+        spelling.bench_chunked_prefill and value
+    ):  # off by itself; later trtllm-bench has an option
+        yield spelling.bench_chunked_prefill, value
 
 
 def _remote_code(

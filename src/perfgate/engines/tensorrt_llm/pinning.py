@@ -28,7 +28,13 @@ def pinned(scenario: Scenario, build: EngineBuild, program: str) -> EngineSettin
     if documented is None or same_release(documented, build.version):
         return settings
     defaults = release(documented).defaults.get(program)
-    return settings if defaults is None else _filled(settings, defaults, scenario)
+    if defaults is None:
+        return settings
+    filled = _filled(settings, defaults, scenario)
+    now = release(build.version).defaults.get(program)
+    if filled.moe_backend is None and now and now.moe_backend != defaults.moe_backend:
+        return replace(filled, moe_backend=defaults.moe_backend)
+    return filled
 
 
 def _filled(settings: EngineSettings, defaults: Defaults, scenario: Scenario) -> EngineSettings:

@@ -14,16 +14,16 @@ from perfgate.engines.tensorrt_llm.releases import release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
 
-_SETTINGS = {
-    "--max_batch_size": "max_batch_size",
-    "--max_num_tokens": "max_num_tokens",
-    "--max_seq_len": "max_seq_len",
-    "--kv_cache_free_gpu_memory_fraction": "kv_cache_fraction",
-    "--tp_size": "tp",
-    "--ep_size": "ep",
-    "--pp_size": "pp",
-    "--trust_remote_code": "trust_remote_code",
-}
+_SETTINGS = (
+    "max_batch_size",
+    "max_num_tokens",
+    "max_seq_len",
+    "kv_cache_fraction",
+    "tp",
+    "ep",
+    "pp",
+    "trust_remote_code",
+)
 
 
 def serve(
@@ -40,11 +40,11 @@ def serve(
     file = llm_api_yaml.document(scenario, settings, known, SERVE)
     file = extra_options.merged(scenario, known, SERVE, file)
     arguments = [
-        Argument("--host", endpoint.host, "listen.host"),
-        Argument("--port", endpoint.port, "listen.port"),
-        Argument("--backend", backend(scenario, settings, known, SERVE), "engine.settings.backend"),
-        *of_settings(settings, _SETTINGS),
-        Argument(known.yaml_option, f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        Argument("host", endpoint.host, "listen.host"),
+        Argument("port", endpoint.port, "listen.port"),
+        Argument("backend", backend(scenario, settings, known, SERVE), "engine.settings.backend"),
+        *of_settings(settings, *_SETTINGS),
+        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
     ]
     return Command(
         (

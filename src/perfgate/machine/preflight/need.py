@@ -56,7 +56,7 @@ def need_of(
     hardware, launch = scenario.hardware, scenario.launch
     elsewhere = not on_node and (by_slurm or (launch is not None and launch.by_slurm))
     settings = scenario.engine.settings
-    spread = max(hardware.gpus, settings.tp * settings.pp)
+    spread = max(hardware.gpus, settings.tp * settings.stages)
     found = (model_facts or {}).get("bytes")
     weights = scenario.model.weights
     if weights is not None:

@@ -2,10 +2,12 @@
 
 A range is one YAML file, named after its first release. The oldest is a whole table; each later one
 is what changed against the range before it, as a merge patch (RFC 7396): mappings are merged,
-anything else is replaced, null takes away.
+anything else is replaced, null takes away. Further files can stand in a folder of one's own.
 """
 
-from functools import cache, lru_cache
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.releases.table import Release
 
 __all__ = [
+    "TABLES",
     "Release",
     "all_releases",
     "parse",
@@ -26,32 +29,77 @@ __all__ = [
     "uncovered",
 ]
 
+TABLES = "PERFGATE_TENSORRT_LLM_TABLES"
+_OURS = Path(__file__).parent
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
 
-def read_tables(folder: Path) -> tuple[Release, ...]:
-    """The tables of all ranges, oldest first.
+def read_tables(*folders: Path) -> tuple[Release, ...]:
+    """The tables of all ranges in `folders`, oldest first.
 
     Raises:
-        msgspec.ValidationError, KeyError: a file says what no table has, or takes away what the
-            range before it lacks.
+        InputError: a file is not named after a release, two are after the same, or one says what
+            no table has, or takes away what the range before it lacks.
     """
     tables: list[Release] = []
     fields: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem)):
-        # The loader is a safe one: it makes plain values only.
-        changes = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
-        fields = _patched(fields, changes)
-        programs = {
-            program: {name: {"name": name, **option} for name, option in options.items()}
-            for program, options in fields["programs"].items()
-        }
-        table = {**fields, "since": path.stem, "programs": programs}
-        tables.append(msgspec.convert(table, Release))
+    for path in _files(folders):
+        try:
+            # The loader is a safe one: it makes plain values only.
+            changes = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+            fields = _patched(fields, _spelled_out(changes))
+            table = {**fields, "since": path.stem, "file": str(path)}
+            tables.append(msgspec.convert(table, Release))
+        except KeyError as error:
+            raise _wrong(path, f"null for {error}, which the range before it lacks") from None
+        except (yaml.YAMLError, msgspec.ValidationError, TypeError, OSError) as error:
+            raise _wrong(path, str(error)) from error
     return tuple(tables)
 
 
-def _patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def _files(folders: Iterable[Path]) -> list[Path]:
+    """The tables' files, in the order of their releases."""
+    found: dict[Version, Path] = {}
+    for path in (path for folder in folders for path in folder.glob("*.yaml")):
+        since = parse(path.stem)
+        if since in found:
+            raise _wrong(path, f"the release of {found[since]}")
+        found[since] = path
+    return [found[since] for since in sorted(found)]
+
+
+def _wrong(path: Path, found: str) -> InputError:
+    return InputError(
+        "not a table of TensorRT-LLM releases",
+        file=path,
+        found=found,
+        expected="what changed against the range before, under the names of "
+        "perfgate.engines.tensorrt_llm.releases.table",
+        hint='see "Add a release" in docs/reference/dialects.md',
+    )
+
+
+_Programs = dict[str, dict[str, str | dict[str, Any] | None] | None]
+
+
+def _spelled_out(content: object) -> dict[str, Any]:
+    """Options that are only a name, as mappings, so that they can be merged."""
+    changes = msgspec.convert(content or {}, dict[str, Any])
+    programs = msgspec.convert(changes.get("programs") or {}, _Programs)
+    return {
+        **changes,
+        "programs": {
+            program: options
+            and {
+                setting: {"name": option} if isinstance(option, str) else option
+                for setting, option in options.items()
+            }
+            for program, options in programs.items()
+        },
+    }
+
+
+def _patched(before: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """`before` with a merge patch applied; taking away what is not there is a mistake."""
     after = dict(before)
     for key, change in changes.items():
@@ -65,13 +113,29 @@ def _patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
-@cache
 def all_releases() -> tuple[Release, ...]:
     """All ranges, oldest first; the last one also stands for every later release.
 
-    Read when they are first needed: a session without TensorRT-LLM is spared a fifth of a second.
+    Raises:
+        InputError: the folder that `TABLES` names is none, or has a file that is no table.
     """
-    return read_tables(Path(__file__).parent)
+    return _tables(os.environ.get(TABLES) or None)
+
+
+@lru_cache(maxsize=8)
+def _tables(more: str | None) -> tuple[Release, ...]:
+    if more is None:
+        return read_tables(_OURS)
+    folder = Path(more)
+    if not folder.is_dir():
+        raise InputError(
+            "no such folder",
+            field=TABLES,
+            found=more,
+            expected="a folder with tables of further releases",
+            hint="set it to where they are, or unset it",
+        )
+    return read_tables(_OURS, folder)
 
 
 def parse(version: str) -> Version:
@@ -102,22 +166,26 @@ def same_release(one: str, other: str) -> bool:
     return _base(one) == _base(other)
 
 
-@lru_cache(maxsize=64)
 def release(version: str) -> Release:
     """The table of the range that `version` falls into.
 
     Raises:
         InputError: it is no version, or older than the oldest table.
     """
-    asked = _base(version)
-    for table in reversed(all_releases()):
+    return _release(version, os.environ.get(TABLES) or None)
+
+
+@lru_cache(maxsize=64)
+def _release(version: str, more: str | None) -> Release:
+    asked, tables = _base(version), _tables(more)
+    for table in reversed(tables):
         if asked >= Version(table.since):
             return msgspec.structs.replace(table, version=version)
     raise InputError(
         "this release of TensorRT-LLM is too old",
         field="engine version",
         found=version,
-        expected=f"{all_releases()[0].since} or later",
+        expected=f"{tables[0].since} or later",
         hint="use a newer container; the documents of the scenarios begin with 0.19",
     )
 

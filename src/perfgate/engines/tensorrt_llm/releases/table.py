@@ -8,17 +8,13 @@ from msgspec import Struct
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
 
-YamlKeys = Mapping[str, Any]
-"""The keys that a release knows, each with those below it; none: what is below is not listed."""
-
 BENCH = "trtllm-bench"
 THROUGHPUT = "trtllm-bench throughput"
-LATENCY = "trtllm-bench latency"
 PREPARE = "trtllm-bench prepare-dataset"
-PREPARE_NORMAL = "trtllm-bench prepare-dataset token-norm-dist"
 PREPARE_SCRIPT = "prepare_dataset.py"
-PREPARE_SCRIPT_NORMAL = "prepare_dataset.py token-norm-dist"
+GENERATOR = "token-norm-dist"
 SERVE = "trtllm-serve"
+EVAL = "trtllm-eval"
 BENCHMARK_SERVING = "benchmark_serving"
 QUICKSTART = "quickstart_advanced.py"
 GPQA = "gpqa_llmapi.py"
@@ -28,24 +24,25 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     """One command-line option.
 
     Attributes:
-        name: as it is spelled in the documents.
-        aliases: other spellings of the same.
+        name: as it is spelled; None: there is none but `opposite`.
         flag: it takes no value.
-        negation: the flag that says the opposite.
+        opposite: the flag that says the opposite.
+        choices: the only values that it takes; empty: any.
     """
 
-    name: str
-    aliases: tuple[str, ...] = ()
+    name: str | None = None
     flag: bool = False
-    negation: str | None = None
+    opposite: str | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Every word that the program takes for it."""
-        return (self.name, *self.aliases, *((self.negation,) if self.negation else ()))
+        """Every word that may be rendered for it."""
+        return tuple(word for word in (self.name, self.opposite) if word)
 
 
 Options = Mapping[str, Option]
+"""Setting → the option of one program that it becomes."""
 
 
 class GraphKeys(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +72,8 @@ class Spelling(Struct, frozen=True, forbid_unknown_fields=True):
         overlap: the overlap scheduler …
         overlap_inverted: … where the key says `disable`.
         kv_cache_dtype: data type of the KV cache.
+        kv_cache_fraction: its share of the free GPU memory, where an option says it too.
+        kv_cache_reuse: reuse of its blocks.
         moe_backend: kernels of the experts.
         moe_max_num_tokens: most tokens that the experts take at once.
         moe_load_balancer: online balancing of experts.
@@ -84,9 +83,12 @@ class Spelling(Struct, frozen=True, forbid_unknown_fields=True):
         torch_compile_off: see `torch_compile_on`.
         stream_interval: tokens between two streamed chunks.
         iteration_log: log of every iteration.
-        mtp_layers: key below ``speculative_config`` that says how many tokens MTP drafts.
+        mtp: the mapping of speculative decoding.
+        mtp_algorithm: key in `mtp` that says which kind.
+        mtp_layers: key in `mtp` that says how many tokens MTP drafts.
         attention_dp: data parallelism of the attention.
-        chunked_prefill: prefill in chunks.
+        chunked_prefill: prefill in chunks, of the server.
+        bench_chunked_prefill: the same of `trtllm-bench`, where it has no option for it.
         trust_remote_code: whether code that comes with the model may run.
     """
 
@@ -94,6 +96,8 @@ class Spelling(Struct, frozen=True, forbid_unknown_fields=True):
     overlap: Keys
     overlap_inverted: bool
     kv_cache_dtype: Keys
+    kv_cache_fraction: Keys
+    kv_cache_reuse: Keys
     moe_backend: Keys
     iteration_log: Keys
     attention_backend: Keys
@@ -103,14 +107,17 @@ class Spelling(Struct, frozen=True, forbid_unknown_fields=True):
     torch_compile_on: Any = None
     torch_compile_off: Any = None
     stream_interval: Keys | None = None
+    mtp: Keys = ("speculative_config",)
+    mtp_algorithm: str = "decoding_type"
     mtp_layers: str = "num_nextn_predict_layers"
     attention_dp: Keys = ("enable_attention_dp",)
     chunked_prefill: Keys = ("enable_chunked_prefill",)
+    bench_chunked_prefill: Keys | None = None
     trust_remote_code: Keys = ("trust_remote_code",)
 
 
 class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a program does when it is not told; each of these moved between releases.
+    """What a program does when it is not told.
 
     Attributes:
         backend: ``pytorch``, or ``tensorrt`` for the C++ engine.
@@ -119,7 +126,9 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
             them by itself.
         chunked_context: whether long prompts are prefilled in chunks.
         pdl: programmatic dependent launch of kernels.
-        sampler: ``torch`` or ``trtllm``; told here for people, no scenario sets it.
+        moe_backend: kernels of the experts.
+        kv_cache_reuse: whether blocks of the KV cache are reused.
+        sampler: ``torch`` or ``trtllm``; no scenario sets it.
     """
 
     backend: str
@@ -127,6 +136,8 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
     cuda_graphs: Literal["off", "on", "padded"]
     chunked_context: bool
     pdl: bool
+    moe_backend: str = "CUTLASS"
+    kv_cache_reuse: bool = True
     sampler: Literal["torch", "trtllm"] = "torch"
 
 
@@ -149,51 +160,45 @@ class Release(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         since: the first release (or candidate) of the range.
-        programs: option table of each program that the range has.
+        programs: for each program that the range has, the option of each setting.
         spelling: YAML keys of settings.
-        yaml_keys: every YAML key that perfgate knows the range to know.
-        unknown_yaml: what the range does with a key that it does not know.
+        yaml_merge: what becomes of the command line's settings of the KV cache when the YAML file
+            has a mapping for it: ``shallow``, the file's mapping takes their place as a whole;
+            ``deep``, they stay unless the file names them.
         defaults: what each program does when it is not told.
         dataset_tool: how synthetic prompts are made.
-        bench_backends: choices of `--backend` of `trtllm-bench`.
-        serve_backends: choices of `--backend` of `trtllm-serve`.
         examples: folder of ``quickstart_advanced.py`` in a checkout.
-        moe_backends: kernels of the experts that the range has; None: not established, the
-            program itself refuses what it lacks.
+        moe_backends: kernels of the experts that the YAML file may name; None: not established,
+            the program itself refuses what it lacks.
         example_prompts: what ``quickstart_advanced.py`` asks when it is not told; None: not
             established.
         mtp_zero: ``quickstart_advanced.py`` takes zero draft layers for "off".
-        yaml_option: option that names the YAML file.
         pdl_variable: environment variable of programmatic dependent launch.
         bench_warmup: warm-up requests of `trtllm-bench throughput` when it is not told.
+        file: the table's file.
         version: the release that was asked for; empty: the range as such.
     """
 
     since: str
     programs: Mapping[str, Options]
     spelling: Spelling
-    yaml_keys: YamlKeys
-    unknown_yaml: Literal["ignored", "refused"]
+    yaml_merge: Literal["shallow", "deep"]
     defaults: Mapping[str, Defaults]
     dataset_tool: DatasetTool
-    bench_backends: frozenset[str]
-    serve_backends: frozenset[str]
     examples: str
     moe_backends: frozenset[str] | None = None
     example_prompts: tuple[str, ...] | None = None
     mtp_zero: bool = False
-    yaml_option: str = "--extra_llm_api_options"
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
+    file: str = ""
     version: str = ""
 
     def options(self, program: str) -> Options:
-        """The options of one program; empty when the range has no such program."""
+        """The option of each setting of one program; empty when the range has no such program."""
         return self.programs.get(program, {})
 
-    def option(self, program: str, spelling: str) -> Option | None:
-        """The option of `program` that `spelling` is a spelling of; None: there is none."""
-        for option in self.options(program).values():
-            if spelling in option.spellings:
-                return option
-        return None
+    def choices(self, program: str, setting: str) -> tuple[str, ...]:
+        """The values that an option takes; empty: any, or there is no such option."""
+        option = self.options(program).get(setting)
+        return () if option is None else option.choices

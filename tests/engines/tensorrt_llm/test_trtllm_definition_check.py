@@ -1,0 +1,172 @@
+"""What a rendered command gives is held against what a build accepts; what is told is sure."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+import perfgate.rehearsal
+from perfgate.core.command import Command
+from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
+from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
+from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
+
+RECORDED = Path(perfgate.rehearsal.__file__).parent / "recorded"
+OPTIONS = {
+    "model": OptionDefinition(("model",), kind="argument", required=True),
+    "port": OptionDefinition(("--port",), kind="integer"),
+    "share": OptionDefinition(("--share", "-s"), kind="number"),
+    "backend": OptionDefinition(("--backend",), choices=("pytorch", "_autodeploy"), place="s.py:7"),
+    "trust": OptionDefinition(("--trust",), kind="flag", off=("--no-trust",)),
+    "sizes": OptionDefinition(("--sizes",), kind="integer", many=True),
+}
+CONFIG = {
+    "enable": KeyDefinition(types=("bool",)),
+    "sizes": KeyDefinition(types=("list", "null")),
+    "backend": KeyDefinition(choices=("CUTLASS", "TRTLLM"), place="args.py:3"),
+}
+MTP = {"decoding_type": KeyDefinition(choices=("MTP",)), "layers": KeyDefinition(types=("int",))}
+EAGLE = {"decoding_type": KeyDefinition(choices=("Eagle",)), "depth": KeyDefinition(types=("int",))}
+KEYS = {
+    "interval": KeyDefinition(types=("int",)),
+    "graphs": KeyDefinition(types=("Graphs", "null"), models={"Graphs": CONFIG}),
+    "moe": KeyDefinition(types=("Graphs",), models={"Graphs": CONFIG}),
+    "draft": KeyDefinition(types=("MtpConfig", "EagleConfig"), models={"M": MTP, "E": EAGLE}),
+    "free": KeyDefinition(types=("any",)),
+    "name": KeyDefinition(types=("str",), choices=("auto",)),
+}
+BUILD = Definitions(
+    "tensorrt-llm",
+    "1.3.0",
+    "a test",
+    True,
+    {"trtllm-serve serve": OPTIONS},
+    keys=KEYS,
+    unknown_keys="refused",
+    exact_types=True,
+)
+
+
+def of_options(*words: str, build: Definitions = BUILD) -> list[tuple[str, str]]:
+    found = mismatches(Command(("trtllm-serve", *words)), build)
+    return [(one.place, one.problem) for one in found]
+
+
+def of_keys(tree: Mapping[str, Any], build: Definitions = BUILD) -> list[Mismatch]:
+    text = yaml.safe_dump(tree)
+    return list(mismatches(Command(("trtllm-serve", "m"), files={FILE: text}), build))
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("m", "--port", "80", "--trust"),
+            ("m", "--port=80", "--share", "-1", "-s", "0.5"),
+            ("m", "--no-trust", "--backend", "_autodeploy"),
+            ("m", "--sizes", "1", "-2", "3", "--port", "1"),
+        ],
+    )
+    def test_what_the_program_takes_is_clean(self, words: tuple[str, ...]) -> None:
+        assert of_options(*words) == []
+
+    @pytest.mark.parametrize(
+        ("words", "place", "problem"),
+        [
+            (("m", "--prot", "80"), "--prot", "no such option"),
+            (("m", "--prot=80"), "--prot", "no such option"),
+            (("m", "--backend", "tensorrt"), "--backend", "no such choice"),
+            (("m", "--backend=tensorrt"), "--backend", "no such choice"),
+            (("m", "--port", "eighty"), "--port", "not a value of kind integer"),
+            (("m", "--port"), "--port", "is given no value"),
+            (("m", "--trust=yes"), "--trust", "takes no value"),
+            (("m", "--sizes", "1", "x"), "--sizes", "not a value of kind integer"),
+            (("--port", "80"), "model", "is required and not given"),
+        ],
+    )
+    def test_what_it_does_not_take_is_told(
+        self, words: tuple[str, ...], place: str, problem: str
+    ) -> None:
+        assert of_options(*words) == [(place, problem)]
+
+    def test_the_nearest_is_named_with_its_place(self) -> None:
+        (found,) = mismatches(Command(("trtllm-serve", "m", "--backends", "x")), BUILD)
+        assert (found.expected, found.known_at) == ("--backend?", "s.py:7")
+
+    def test_of_a_partly_read_program_it_is_only_unseen(self) -> None:
+        partial = msgspec.structs.replace(BUILD, partial=("trtllm-serve serve",))
+        (found,) = mismatches(Command(("trtllm-serve", "m", "--new", "x")), partial)
+        assert not found.is_sure
+        assert found.problem == "not among the options that were read"
+
+    def test_a_program_without_a_page_is_left_out(self) -> None:
+        assert mismatches(Command(("trtllm-bench", "--anything")), BUILD) == ()
+
+
+class TestKeys:
+    @pytest.mark.parametrize(
+        "tree",
+        [
+            {"interval": 10, "graphs": None, "free": {"a": [1]}},
+            {"interval": "10"},
+            {"graphs": {"enable": True, "sizes": [1, 2]}, "name": "anything"},
+            {"draft": {"decoding_type": "MTP", "layers": 3}},
+        ],
+    )
+    def test_what_the_model_takes_is_clean(self, tree: dict[str, Any]) -> None:
+        assert of_keys(tree) == []
+
+    @pytest.mark.parametrize(
+        ("tree", "place", "problem"),
+        [
+            ({"intervall": 1}, "intervall", "no such key"),
+            ({"graphs": {"enabled": True}}, "graphs.enabled", "no such key"),
+            ({"moe": {"backend": "DEEPGEMM"}}, "moe.backend", "no such choice"),
+            ({"moe": None}, "moe", "null where it takes none"),
+            ({"interval": [1]}, "interval", "a list where it takes none"),
+            ({"interval": {"a": 1}}, "interval", "a mapping where it takes none"),
+            ({"interval": "ten"}, "interval", "not a value of its type"),
+            ({"graphs": True}, "graphs", "a single value where it takes none"),
+            ({"graphs": {"sizes": 1}}, "graphs.sizes", "a single value where it takes none"),
+            ({"draft": {"decoding_type": "Medusa"}}, "draft.decoding_type", "no such choice"),
+        ],
+    )
+    def test_what_it_does_not_take_is_told(
+        self, tree: dict[str, Any], place: str, problem: str
+    ) -> None:
+        assert [(one.place, one.problem) for one in of_keys(tree)] == [(place, problem)]
+
+    def test_the_tag_chooses_the_model_that_is_told_of(self) -> None:
+        (found,) = of_keys({"draft": {"decoding_type": "MTP", "depth": 3}})
+        assert (found.place, found.problem) == ("draft.depth", "no such key in M")
+
+    def test_a_key_that_would_be_dropped_says_so(self) -> None:
+        (found,) = of_keys({"x": 1}, msgspec.structs.replace(BUILD, unknown_keys="ignored"))
+        assert found.problem == "no such key: it would be ignored without a word"
+
+    def test_types_that_are_not_exact_are_not_judged(self) -> None:
+        loose = msgspec.structs.replace(BUILD, exact_types=False)
+        assert of_keys({"interval": [1], "moe": None}, loose) == []
+
+
+def recorded(version: str) -> Definitions:
+    text = (RECORDED / f"tensorrt_llm_{version}.json").read_bytes()
+    return msgspec.json.decode(text, type=Definitions)
+
+
+class TestRecorded:
+    """The recorded page of 1.3.0rc3 names models alone, not how they are told apart."""
+
+    def test_a_tag_chooses_by_the_models_name(self) -> None:
+        draft = {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
+        assert of_keys({"speculative_config": draft}, recorded("1.3.0rc3")) == []
+
+    def test_a_wrong_key_is_told_of_that_model(self) -> None:
+        draft = {"decoding_type": "MTP", "num_nextn_predict_layer": 3}
+        (found,) = of_keys({"speculative_config": draft}, recorded("1.3.0rc3"))
+        assert found.problem == "no such key in MTPDecodingConfig"
+        assert found.expected == "num_nextn_predict_layers?"
+        assert found.program == YAML
