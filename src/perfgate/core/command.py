@@ -21,6 +21,8 @@ class Command:
         cwd: the working folder; the launcher's folder when None.
         stdout: name of the file in the working folder that standard output goes to, for programs
             that print their result; the launcher's own log when None.
+        on_every_rank: where ranks are launched, each runs the program itself; else one of them
+            does, and the others work for it.
     """
 
     argv: tuple[str, ...]
@@ -28,6 +30,7 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     stdout: str | None = None
+    on_every_rank: bool = False
 
     def __post_init__(self) -> None:
         remember(self.env, self.argv)  # the program may write its secrets into its log

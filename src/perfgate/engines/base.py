@@ -9,6 +9,7 @@ from typing import ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.scenarios.scenario import Scenario
 
@@ -44,9 +45,11 @@ class Engine(ABC):
     Attributes:
         words: settings whose value is one of a few words → all that any release takes; what a
             single release takes is for `check` to say.
+        interpreter: the Python that its ranks run in; None: it has no ranks.
     """
 
     name: str
+    interpreter: ClassVar[Program | None] = None
     words: ClassVar[Mapping[str, frozenset[str]]] = {}
     health_path = "/health"
     models_path = "/v1/models"
