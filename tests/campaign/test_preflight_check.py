@@ -13,6 +13,8 @@ from perfgate.campaign.preflight_check import look_at, require_alike
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
+from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.placement import LocalPlacement
@@ -21,6 +23,7 @@ from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
+from perfgate.scenarios.scenario import Launch
 
 WELL = Check("ports", "ok", "28,000 free")
 FULL = Check("run folder", "failed", "0.1 GiB free", hint="choose another folder with --run-dir")
@@ -50,10 +53,11 @@ def session(tmp_path: Path) -> Session:
 
 
 TOOLS = Toolchain(building.SCENARIO, engine=None)  # type: ignore[arg-type]
+FOLDER = Path("start-1")
 
 
 def test_what_nodes_say_of_themselves_is_taken_as_it_is(session: Session) -> None:
-    looked = look_at(Nodes(WELL), TOOLS, session, Lease())
+    looked = look_at(Nodes(WELL), TOOLS, session, Lease(), FOLDER)
     assert looked.machine == H200
     assert looked.report == PreflightReport((WELL,), {"driver": "570.1"})
     (record,) = session.run.records("preflight")
@@ -64,7 +68,7 @@ def test_what_nodes_say_of_themselves_is_taken_as_it_is(session: Session) -> Non
 
 def test_an_unfit_place_is_refused_after_it_was_written_down(session: Session) -> None:
     with pytest.raises(RunError, match="node7 is not fit for small-serve: run folder") as caught:
-        look_at(Nodes(WELL, FULL), TOOLS, session, Lease())
+        look_at(Nodes(WELL, FULL), TOOLS, session, Lease(), FOLDER)
     assert caught.value.failure == "unfit_machine"
     assert "--run-dir" in caught.value.hint
     (record,) = session.run.records("preflight")
@@ -82,7 +86,8 @@ def test_this_machine_is_looked_at_where_no_node_says_anything(
 
     monkeypatch.setattr(preflighting, "look", look)
     here = LocalPlacement(lambda *_: pytest.fail("nothing is started"))
-    assert look_at(here, TOOLS, session, Lease()).machine is building.MACHINE
+    looked = look_at(here, TOOLS, session, Lease(), FOLDER)
+    assert looked.machine is building.MACHINE
     *_, machine, where = asked
     assert machine is building.MACHINE
     assert (where.run_folder, where.leased, where.runtime) == (session.run.path, None, "none")
@@ -98,3 +103,50 @@ def test_another_kind_of_machine_is_told_by_what_differs() -> None:
         require_alike(other, H200)
     assert caught.value.failure == "unfit_machine"
     assert caught.value.message.endswith("cpu Xeon, not Grace")
+
+
+class TestRanks:
+    """They are tried last, and written down whatever becomes of them."""
+
+    @pytest.fixture
+    def tools(self) -> Toolchain:
+        scenario = replace(building.SCENARIO, launch=Launch("mpirun"))
+        return Toolchain(scenario, engine=TensorRTLLM())
+
+    def test_that_answer_are_a_check_of_the_place(
+        self, session: Session, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answered = Check("ranks", "ok", "4 of 4 ranks")
+        asked: list[Any] = []
+
+        def check(*given: Any) -> Check:
+            asked.extend(given)
+            return answered
+
+        monkeypatch.setattr(preflighting, "check_ranks", check)
+        looked = look_at(Nodes(WELL), tools, session, Lease(), FOLDER)
+        assert looked.report.checks == (WELL, answered)
+        assert asked[-2:] == [TENSORRT_LLM_PYTHON, FOLDER / "ranks"]
+        (record,) = session.run.records("preflight")
+        assert record["checks"][-1] == asdict(answered)
+
+    def test_that_do_not_are_written_down_and_refused_with_their_own_class(
+        self, session: Session, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def check(*_: Any) -> Check:
+            raise RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one")
+
+        monkeypatch.setattr(preflighting, "check_ranks", check)
+        with pytest.raises(RunError) as caught:
+            look_at(Nodes(WELL), tools, session, Lease(), FOLDER)
+        assert caught.value.failure == "pmi_mismatch"
+        (record,) = session.run.records("preflight")
+        assert record["fit"] is False
+        assert record["checks"][-1]["found"].startswith("pmi_mismatch: each of 4 ranks")
+
+    def test_are_not_started_on_a_machine_that_is_unfit(
+        self, session: Session, tools: Toolchain, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(preflighting, "check_ranks", lambda *_: pytest.fail("started"))
+        with pytest.raises(RunError, match="not fit"):
+            look_at(Nodes(WELL, FULL), tools, session, Lease(), FOLDER)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,6 +18,7 @@ from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.serving import (
     _not_ready,
     answers,
+    require_alive,
     require_serving,
     run_to_end,
     wait_until_ready,
@@ -208,6 +209,8 @@ def test_a_client_is_ended_when_its_server_dies_whatever_status_the_server_had(
         ),
         ("raise SystemExit(3)", LIMITS, "client_failed"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", LIMITS, "killed"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", LIMITS, "crash"),
+        ("raise SystemExit(139)", LIMITS, "crash"),
     ],
 )
 def test_every_bad_end_of_a_client_has_its_class(
@@ -221,6 +224,32 @@ def test_every_bad_end_of_a_client_has_its_class(
     ):
         run_to_end(client, server, limits)
     assert caught.value.failure == failure
+
+
+SHARED = (
+    "CUDA out of memory. Tried to allocate 1.00 GiB. GPU 3 has a total capacity of 100.00 GiB of "
+    "which 0.50 GiB is free. Process 7 has 39.00 GiB memory in use. Including non-PyTorch memory, "
+    "this process has 60.00 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda job: require_alive(job, "before it was ready"),
+        lambda job: run_to_end(job, None, LIMITS),
+    ],
+)
+def test_the_next_step_is_the_one_that_the_log_calls_for(
+    tmp_path: Path, told: Callable[[Job], object]
+) -> None:
+    """Somebody else has the GPU: no setting of the engine is at fault."""
+    with python(tmp_path, f"print({SHARED!r}, flush=True); raise SystemExit(1)") as job:
+        assert job.until(20) is not None
+        with pytest.raises(RunError) as caught:
+            told(job)
+    assert caught.value.failure == "oom"
+    assert caught.value.hint.startswith("GPU 3 is shared: process 7 had 39.00 GiB")
 
 
 def test_a_client_that_fails_without_a_word_where_no_room_is_left(

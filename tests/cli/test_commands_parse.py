@@ -60,7 +60,7 @@ def test_bytes_that_are_no_text(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "core"
     file.write_bytes(bytes(range(256)) * 8)
     assert main(["parse", str(file)]) == 1
-    assert json.loads(capsys.readouterr().out)["class"] == "unknown"
+    assert json.loads(capsys.readouterr().out)["class"] == "no_metrics"
 
 
 @pytest.mark.timeout(60)

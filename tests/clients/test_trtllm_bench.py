@@ -10,6 +10,7 @@ import pytest
 from bench_reports import Run, as_json, as_text
 from building import SCENARIO
 
+from perfgate.clients.logs import no_report
 from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
@@ -253,6 +254,13 @@ class TestWhatIsLeft:
 
     def test_json_of_something_else(self, tmp_path: Path) -> None:
         assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
+
+    def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
+        log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
+        (tmp_path / "benchmark.err").write_text(log.read_text())
+        error = no_report("trtllm-bench", tmp_path, "benchmark")
+        assert error.failure == "oom"
+        assert error.hint.startswith("ranks 2 and 6 are on one GPU")
 
     def test_an_interrupt_that_left_no_report(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text("[08/05/2025-10:11:12] [TRT-LLM] [I] Loading\n")

@@ -1,9 +1,14 @@
 """Launchers: their stand-ins run the command once, on this machine, and pass its end on."""
 
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from playing import Stage, staged
+
+from perfgate.launchers.nodes import rank_hello
+from perfgate.launchers.rank_check import answers_of
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +109,31 @@ def test_a_launched_program_that_is_killed(stage: Stage, tmp_path: Path) -> None
     ended = stage.run(argv, tmp_path)
     assert ended.status == 128 + 9
     assert "exited on signal 9" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [
+        ("mpirun", ["-H", "n1:2,n2:2", "-n", "4"]),
+        ("srun", ["-N", "2", "-w", "n1,n2", "--ntasks", "4", "--ntasks-per-node=2", "--mpi=pmix"]),
+        ("srun", ["-N", "2", "--ntasks", "4", "--ntasks-per-node=2"]),
+    ],
+)
+def test_every_rank_says_who_it_is(
+    program: str, options: list[str], stage: Stage, tmp_path: Path
+) -> None:
+    """As before a run on several nodes; the engine itself is run by one of them alone."""
+    hello = Path(rank_hello.__file__).read_text()
+    argv = [stage.program(program), *options, sys.executable, "-c", hello]
+    ended = stage.run(argv, tmp_path)
+    assert ended.status == 0, ended.err
+    ranks = answers_of(ended.out.splitlines()).ranks
+    assert sorted(one["rank"] for one in ranks) == [0, 1, 2, 3]
+    assert {one["size"] for one in ranks} == {4}
+    assert sorted(Counter(one["node"][0] for one in ranks).values()) == [2, 2]
+
+
+def test_a_rank_that_fails_is_the_launchers_status(stage: Stage, tmp_path: Path) -> None:
+    code = "import os; raise SystemExit(3 * (os.environ['OMPI_COMM_WORLD_RANK'] == '2'))"
+    argv = [stage.program("mpirun"), "-n", "4", sys.executable, "-c", code]
+    assert stage.run(argv, tmp_path).status == 3

@@ -18,7 +18,7 @@ from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.injection import inject
-from perfgate.campaign.preflight_check import look_at, require_alike
+from perfgate.campaign.preflight_check import look_at, require_alike, try_ranks
 from perfgate.campaign.probe_state import (
     ProbeState,
     ReadyStart,
@@ -80,6 +80,7 @@ class Campaign:
         self._spent_s = 0.0
         self._ran = False
         self._machine: Machine | None = None
+        self._ranks_were_tried = False
         self.account = Account()
 
     @property
@@ -251,7 +252,7 @@ class Campaign:
             attempt.number,
             self._progress.note,
             lease,
-            partial(self._look_at, lease),
+            partial(self._look_at, lease, attempt.folder),
         )
         watch = stack.enter_context(watch_start(scenario, self.session, lease))
         with self._progress.step("start", f"start {attempt.number} ({attempt.role})"):
@@ -336,17 +337,22 @@ class Campaign:
             "fingerprint": dict(self._references.fingerprint(probe)),
         }
 
-    def _look_at(self, lease: Lease, placement: Placement) -> None:
+    def _look_at(self, lease: Lease, folder: Path, placement: Placement) -> None:
         """Look at the place of a start: here once, on other nodes each time.
+
+        Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once.
 
         Raises:
             RunError: it is not fit, or not of the kind that this campaign was measured on so far.
         """
         if self.session.synthetic or lease.synthetic:
+            if not self._ranks_were_tried:
+                self._ranks_were_tried = True
+                try_ranks(placement, self.tools, folder)
             return
         if self._machine is not None and self.session.launcher.here:
             return
-        machine = look_at(placement, self.tools, self.session, lease).machine
+        machine = look_at(placement, self.tools, self.session, lease, folder).machine
         if self._machine is None:
             self._references.measured_on(machine)
         else:

@@ -1,16 +1,19 @@
 """Preflight check: the look at the place of a campaign's first start, before it is made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.launchers.base import Placement
+from perfgate.launchers.rank_check import NAME as RANKS
+from perfgate.launchers.rank_check import check_ranks
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
-from perfgate.machine.preflight import PreflightReport, PreflightTarget, look, refuse_unfit
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
 from perfgate.plan.toolchain import Toolchain
 
 
@@ -37,12 +40,22 @@ class PreflightResult:
 
 
 def look_at(
-    placement: Placement, tools: Toolchain, session: Session, lease: Lease
+    placement: Placement, tools: Toolchain, session: Session, lease: Lease, folder: Path
 ) -> PreflightResult:
     """Look at a place, here or on other nodes, and write down what was found.
 
+    Ranks are tried last, and only where nothing else is wrong: they start programs.
+
+    Args:
+        placement: the place.
+        tools: what will be started there.
+        session: where it is written down.
+        lease: the GPUs that it would use.
+        folder: where the files of what is started here go.
+
     Raises:
-        RunError: class ``unfit_machine``: it is not fit; or its nodes could not be asked.
+        RunError: class ``unfit_machine``: it is not fit; its nodes could not be asked; or as
+            `check_ranks`.
     """
     scenario = tools.scenario
     told = placement.doctor()
@@ -55,12 +68,36 @@ def look_at(
         looked = PreflightResult(session.machine, look(scenario, tools, session.machine, where))
     else:
         looked = _of_nodes(told)
+    failed: RunError | None = None
+    if not looked.report.of("failed"):
+        try:
+            ranks = try_ranks(placement, tools, folder)
+        except RunError as error:
+            failed = error
+            ranks = Check(RANKS, "failed", f"{error.failure}: {error.message}", hint=error.hint)
+        if ranks is not None:
+            report = replace(looked.report, checks=(*looked.report.checks, ranks))
+            looked = replace(looked, report=report)
     session.run.record(
         "preflight",
         {"scenario": scenario.id, "hardware": scenario.hardware.label, **looked.plain()},
     )
+    if failed is not None:
+        raise failed
     refuse_unfit(looked.report, scenario.id, looked.machine.host)
     return looked
+
+
+def try_ranks(placement: Placement, tools: Toolchain, folder: Path) -> Check | None:
+    """See that every rank of the engine's launch answers; None: it has no ranks.
+
+    Raises:
+        RunError: as `check_ranks`.
+    """
+    if tools.scenario.launch is None:
+        return None
+    interpreter = tools.engine.interpreter
+    return check_ranks(placement, tools.scenario, tools.locations, interpreter, folder / RANKS)
 
 
 def require_alike(machine: Machine, first: Machine) -> None:

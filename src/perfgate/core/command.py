@@ -23,6 +23,8 @@ class Command:
             that print their result; the launcher's own log when None.
         asked_by: option, or key of a file with dots → the scenario's field that gives it as it is;
             what perfgate itself spells is not among them.
+        on_every_rank: where ranks are launched, each runs the program itself; else one of them
+            does, and the others work for it.
     """
 
     argv: tuple[str, ...]
@@ -31,6 +33,7 @@ class Command:
     cwd: Path | None = None
     stdout: str | None = None
     asked_by: Mapping[str, str] = field(default_factory=dict)
+    on_every_rank: bool = False
 
     def __post_init__(self) -> None:
         remember(self.env, self.argv)  # the program may write its secrets into its log

@@ -118,8 +118,8 @@ class MemoryShortage:
             whose = ", ".join(f"process {pid}" for pid in processes)
             size = sum(processes.values()) / _BYTES["GiB"]
             return (
-                f"GPU {shared} is shared: {whose} had {size:.2f} GiB of it, and without that it would "
-                f"have fit; {_NEIGHBOUR_ADVICE}; of ranks of the same run: {BINDING_ADVICE}"
+                f"GPU {shared} is shared: {whose} had {size:.2f} GiB of it, and without that it "
+                f"would have fit; {_NEIGHBOUR_ADVICE}; of ranks of the same run: {BINDING_ADVICE}"
             )
         if self._taken_before:
             return f"something else had the GPU's memory before the engine; {_NEIGHBOUR_ADVICE}"

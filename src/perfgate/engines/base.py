@@ -4,10 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -39,9 +41,14 @@ class Endpoint:
 
 
 class Engine(ABC):
-    """One engine. Stateless: every method takes what it needs."""
+    """One engine. Stateless: every method takes what it needs.
+
+    Attributes:
+        interpreter: the Python that its ranks run in; None: it has no ranks.
+    """
 
     name: str
+    interpreter: ClassVar[Program | None] = None
     health_path = "/health"
     models_path = "/v1/models"
 

@@ -1,5 +1,6 @@
 """Launcher: how a command reaches the machine that runs it, and how it ends for certain."""
 
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from perfgate.core.registry import Registry
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.plan.container import Runtime
 from perfgate.plan.wrapping import wrapped
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Launch, Scenario
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
@@ -237,6 +238,14 @@ class Placement(ABC):
             MissingProgram: the launching program is not here.
         """
         return wrapped(command, scenario, locations)
+
+    def has_nodes_for(self, launch: Launch) -> bool:
+        """Whether ranks that are launched now run on the nodes that the engine will have.
+
+        Outside of an allocation Slurm chooses nodes anew for every srun and sbatch, and lets each
+        wait for them; a job of sbatch has nodes of its own wherever it is submitted.
+        """
+        return launch.by == "mpirun" or (launch.by == "srun" and "SLURM_JOB_ID" in os.environ)
 
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:

@@ -43,7 +43,7 @@ def ranks_of(scenario: Scenario) -> Ranks:
 def of_each_rank(
     command: Command, locations: Locations, *, in_container: bool = False
 ) -> list[str]:
-    """What every rank runs: the engine under ``trtllm-llmapi-launch``.
+    """What every rank runs: the engine under ``trtllm-llmapi-launch``, or a program of its own.
 
     It lets one rank run the program and has the others work for it (DeepSeek-V3 example,
     "Multi-node"; the GB200 recipe's job does so on a single node, too).
@@ -53,6 +53,8 @@ def of_each_rank(
         locations: where programs are.
         in_container: the program is found in the container, not here.
     """
+    if command.on_every_rank:
+        return [*command.argv]
     prefix = TRTLLM_LAUNCH.bare() if in_container else locations.find(TRTLLM_LAUNCH)
     return [*prefix, *command.argv]
 

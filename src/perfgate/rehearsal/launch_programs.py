@@ -9,11 +9,13 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
+from perfgate.core.programs import TRTLLM_LAUNCH
 from perfgate.rehearsal.argparse_options import given_of
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
@@ -79,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
     """``mpirun [options] command``."""
     env: dict[str, str] = {}
-    output = None
+    output, hosts, ranks = None, "here", "1"
     left = list(argv)
     while left and left[0].startswith("-"):
         name = left.pop(0)
@@ -92,13 +94,20 @@ def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
                 env[variable] = said
             if name == "--output-filename":
                 output = value
+            hosts = value if name in ("-H", "--host") else hosts
+            ranks = value if name in ("-n", "-np", "-c") else ranks
         elif name not in _MPIRUN[1].split() and "=" not in name:
             print(f'mpirun: Error: unknown option "{name}"', file=sys.stderr)
             return 1
     if output is not None:
         # Open MPI 4 writes there as well as to the terminal; here the folder is enough.
         Path(output, "1", "rank.0").mkdir(parents=True, exist_ok=True)
-    status = _run(playbook, Wrapped(tuple(left), env))
+    nodes = [host.partition(":")[0] for host in hosts.split(",")]
+    who = [
+        {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": ranks, "PMIX_HOSTNAME": node}
+        for rank, node in _placed(int(ranks), nodes)
+    ]
+    status = _run_ranks(playbook, Wrapped(tuple(left), env), who)
     if status:
         rule = "-" * 74
         told = f"exited on signal {-status}" if status < 0 else f"exit code {status}"
@@ -117,7 +126,15 @@ def srun(playbook: Playbook, argv: Sequence[str]) -> int:
     output = options.get("--output", options.get("-o"))
     error = options.get("--error", options.get("-e"))
     env = {"SLURM_JOB_ID": _JOB, "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-    status = _run(playbook, Wrapped(tuple(left), env, output, error or output))
+    tasks = options.get("--ntasks", options.get("-n", "1"))
+    count = int(options.get("--nodes", options.get("-N", "1")))
+    named = options.get("--nodelist", options.get("-w", ""))
+    nodes = named.split(",") if named else [f"here{number}" for number in range(1, count + 1)]
+    who = [
+        {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": tasks, "SLURMD_NODENAME": node}
+        for rank, node in _placed(int(tasks), nodes)
+    ]
+    status = _run_ranks(playbook, Wrapped(tuple(left), env, output, error or output), who)
     if status:
         told = f"Killed by signal {-status}" if status < 0 else f"Exited with exit code {status}"
         print(f"srun: error: here: task 0: {told}", file=sys.stderr)
@@ -218,6 +235,25 @@ def _split(
         count += 2 if "=" not in name and name in takes.split() else 1
     given = given_of(program, takes, flags, argv[:count])
     return {name: given.text(name) for name in given.values}, list(argv[count:])
+
+
+def _placed(ranks: int, nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """The number of each rank and its node: equally many on each, in order."""
+    return [(str(rank), nodes[rank * len(nodes) // ranks]) for rank in range(ranks)]
+
+
+def _run_ranks(playbook: Playbook, wrapped: Wrapped, who: Sequence[Mapping[str, str]]) -> int:
+    """Run a command on every rank at once; the engine once, since its other ranks work for it.
+
+    Args:
+        who: variables that tell each rank who it is.
+    """
+    program = Path(wrapped.argv[0]).name if wrapped.argv else ""
+    if len(who) == 1 or program in (TRTLLM_LAUNCH.executable, "bash", ""):
+        return _run(playbook, wrapped)
+    ranks = [replace(wrapped, env={**wrapped.env, **mine}) for mine in who]
+    with ThreadPoolExecutor(len(ranks)) as pool:
+        return next(filter(None, pool.map(lambda rank: _run(playbook, rank), ranks)), 0)
 
 
 def _run(playbook: Playbook, wrapped: Wrapped) -> int:

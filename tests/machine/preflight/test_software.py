@@ -1,5 +1,6 @@
 """Software: what the run's own functions say of engine, programs, model and dataset."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from made_tools import Asking, Client, Made, tools
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
+from perfgate.core.paths import repository
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
 from perfgate.machine.preflight.software import (
@@ -18,8 +20,9 @@ from perfgate.machine.preflight.software import (
     judge_software,
     questions_of,
 )
-from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.scenario import AccuracyTask
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 
 def of(name: str, checks: tuple[Check, ...]) -> Check:
@@ -158,3 +161,57 @@ def test_gpqa_is_looked_for() -> None:
     asking = AccuracyTask(GPQA, "gpqa_diamond", 0)
     found = judge_software(tools(Made(), accuracy=(asking,)))
     assert of("dataset", found).outcome == "failed"
+
+
+WEIGHED = [one for one in load_scenarios(repository() / "scenarios") if one.model.weights]
+
+
+@pytest.mark.parametrize("scenario", WEIGHED, ids=lambda one: one.id)
+class TestDocumentedWeights:
+    """Of every scenario whose document says how large the folder is; the files are sparse."""
+
+    def checked(self, scenario: Scenario, folder: Path, sizes: dict[int, int]) -> Check:
+        """The check of a folder as documented, but for the shards of other sizes; 0: not there."""
+        asked = scenario.model.weights
+        assert asked is not None
+        own = folder / (scenario.model.folder or scenario.model.name)
+        own.mkdir(parents=True)
+        quantization = {"quantization": dict(scenario.model.quantization or {})}
+        (own / "hf_quant_config.json").write_text(json.dumps(quantization))
+        for number in range(1, asked.shards + 1):
+            size = sizes.get(number, asked.gib * 2**30 // asked.shards)
+            if size:
+                name = f"model-{number:05d}-of-{asked.shards:05d}.safetensors"
+                with (own / name).open("wb") as file:
+                    file.truncate(size)
+        made = toolchain_for(scenario, Locations(models=folder), BuildOverride("1.0.0", "0123456"))
+        return of("model", judge_software(made, contained=True))
+
+    def test_as_it_is_documented(self, scenario: Scenario, tmp_path: Path) -> None:
+        found = self.checked(scenario, tmp_path, {})
+        assert found.outcome == "ok", found
+        assert scenario.model.weights is not None
+        assert f"{scenario.model.weights.shards} shards" in found.found
+
+    def test_with_a_shard_missing(self, scenario: Scenario, tmp_path: Path) -> None:
+        found = self.checked(scenario, tmp_path, {7: 0})
+        assert found.outcome == "failed"
+        assert "the folder of weights is incomplete" in found.found
+        assert "no model-00007-of-" in found.found
+        assert "download the weights again" in found.hint
+
+    def test_with_a_shard_that_is_a_pointer_or_was_cut(
+        self, scenario: Scenario, tmp_path: Path
+    ) -> None:
+        found = self.checked(scenario, tmp_path, {7: 135})
+        assert found.outcome == "failed"
+        assert "the folder of weights has another size" in found.found
+        assert "model-00007-of-" in found.found
+        assert "git lfs pull" in found.found
+        cut = self.checked(scenario, tmp_path / "cut", {7: 2**31})
+        assert "git lfs pull" not in cut.found
+        assert "GiB, within 1" in cut.expected
+
+
+def test_some_scenarios_have_documented_weights() -> None:
+    assert WEIGHED

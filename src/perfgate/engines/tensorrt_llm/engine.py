@@ -6,6 +6,7 @@ from pathlib import Path
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
+from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
@@ -20,6 +21,7 @@ class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
+    interpreter = TENSORRT_LLM_PYTHON
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:

@@ -20,6 +20,7 @@ from perfgate.scenarios.scenario import Scenario
 QUANTIZATION = "hf_quant_config.json"
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
+_LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
 
 
@@ -86,10 +87,19 @@ def _check_shards(scenario: Scenario, folder: Path, shards: list[Path]) -> None:
             "the folder of weights has another size",
             file=folder,
             field=f"{scenario.id}.model.weights.gib",
-            found=f"{gib:.1f} GiB",
+            found=f"{gib:.1f} GiB" + _pointer(shards),
             expected=f"{asked.gib} GiB, within {_ROUNDING_GIB}",
             hint=hint,
         )
+
+
+def _pointer(shards: list[Path]) -> str:
+    """The first shard that Git LFS left as a pointer, which has some hundred bytes."""
+    for shard in shards:
+        size = shard.stat().st_size
+        if size < _LARGEST_POINTER:
+            return f"; {shard.name} has {size} bytes: fetch it with `git lfs pull`"
+    return ""
 
 
 def _missing(shards: list[Path], count: int) -> str | None:

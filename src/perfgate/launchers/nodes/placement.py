@@ -17,6 +17,7 @@ from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_com
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.launchers.nodes.watchers import watching
 from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.scenarios.scenario import Launch
 
 # Failures that a lost node or a cancelled job cannot look like.
 NEVER_OF_A_NODE = {
@@ -65,6 +66,10 @@ class NodesPlacement(Placement):
             if cause is error:
                 raise
             raise cause from error
+
+    def has_nodes_for(self, launch: Launch) -> bool:  # noqa: ARG002
+        """As in `Placement`: whatever the document launches by, ranks run on these nodes."""
+        return True
 
     def watched(self, folder: Path) -> AbstractContextManager[NodesWatch]:
         """As in `Placement`: by a program on each node, outside of any container."""

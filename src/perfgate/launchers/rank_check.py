@@ -1,0 +1,187 @@
+"""Rank check: every rank of a launch says who it is and reaches the others, before GPU time.
+
+The ranks are started as the engine's will be: the same launcher, hosts, sizes, container and
+options, but that each runs `nodes.rank_hello` in the engine's own Python.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from perfgate.core import raw_log
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify_logs
+from perfgate.core.locations import Locations
+from perfgate.core.programs import Program
+from perfgate.core.untrusted_files import make_new_folders
+from perfgate.launchers.base import Exit, Job, Placement
+from perfgate.launchers.nodes import rank_hello
+from perfgate.machine.preflight.check import Check
+from perfgate.plan.ranks import Ranks, ranks_of
+from perfgate.scenarios.scenario import Scenario
+
+NAME = "ranks"
+ANSWER_S = 120.0  # Python and mpi4py from a file system that may be slow, on every rank at once
+IMAGE_S = 900.0  # for a container's image to arrive on the nodes
+_MARK = '{"perfgate_rank"'
+_NO_MPI = "install mpi4py in the engine's Python, which needs it for its ranks"
+_APART = (
+    "the nodes do not reach each other as MPI wants to: look for a firewall between them, and name "
+    "the network (mpirun -mca btl_tcp_if_include, or OMPI_MCA_btl_tcp_if_include under srun)"
+)
+_ALONE = (
+    "the ranks' MPI does not know its launcher: compare `srun --mpi=list` with the PMIx of the "
+    "container's Open MPI, and start with the --mpi=pmix that both have; with mpirun, let it be of "
+    "the same Open MPI as the engine's mpi4py"
+)
+
+
+@dataclass
+class RankAnswers:
+    """What the ranks have said.
+
+    Attributes:
+        ranks: who they are, in the order in which they said so.
+        reached: rank → how many ranks it has reached.
+    """
+
+    ranks: list[Mapping[str, Any]] = field(default_factory=list)
+    reached: dict[int, int] = field(default_factory=dict)
+
+
+def check_ranks(
+    placement: Placement,
+    scenario: Scenario,
+    locations: Locations,
+    interpreter: Program | None,
+    folder: Path,
+) -> Check | None:
+    """Start the ranks of a scenario's launch once, and see that all of them answer.
+
+    Args:
+        placement: where the engine will be started.
+        scenario: what is measured.
+        locations: where programs are.
+        interpreter: the Python that the engine's ranks run in; None: perfgate's own.
+        folder: where the call's files go; it must not be there yet.
+
+    Returns:
+        the answer; None where the scenario launches no ranks.
+
+    Raises:
+        RunError: class ``mpi``, ``pmi_mismatch`` or what the launcher's log shows: not every rank
+            answered, or not from where it should, or they do not reach each other.
+        InputError, MissingProgram: as `Placement.launched`.
+    """
+    launch = scenario.launch
+    if launch is None:
+        return None
+    ranks = ranks_of(scenario)
+    if not placement.has_nodes_for(launch):
+        return Check(NAME, "unknown", f"{launch.by} finds the nodes only when the engine starts")
+    python = (sys.executable,) if interpreter is None else locations.find(interpreter)
+    hello = Path(rank_hello.__file__).read_text(encoding="utf-8")
+    command = Command((*python, "-c", hello), on_every_rank=True)
+    plain = replace(scenario, launch=replace(launch, output=None))
+    limit_s = ANSWER_S + (IMAGE_S if locations.inside is not None else 0.0)
+    make_new_folders(folder)
+    launched = placement.launched(command, plain, locations)
+    with placement.start(launched, folder, NAME) as job:
+        ended = job.wait(total_s=limit_s)
+    try:
+        return judge_ranks(ranks, answers_of(raw_log.lines(job.stdout)), ended, job)
+    except RunError as error:
+        raise placement.explained(error) from error
+
+
+def answers_of(lines: Iterable[str]) -> RankAnswers:
+    """What the ranks said, among whatever else the launcher printed."""
+    found = RankAnswers()
+    for line in lines:
+        said = _said(line)
+        if said is None:
+            continue
+        if "reached" in said:
+            found.reached[said["rank"]] = said["reached"]
+        else:
+            found.ranks.append(said)
+    return found
+
+
+def judge_ranks(ranks: Ranks, answers: RankAnswers, ended: Exit, job: Job) -> Check:
+    """What the answers amount to.
+
+    Raises:
+        RunError: see `check_ranks`.
+    """
+    there = sorted(one["rank"] for one in answers.ranks)
+    told = f"{len(set(there))} of {ranks.total} ranks answered"
+    if ended.reason == "total":
+        if len(set(there)) == ranks.total:
+            why = f"all {ranks.total} ranks started and did not reach each other"
+            raise RunError(
+                "mpi", f"{why} in {ended.duration_s:.0f} s", evidence=job.tail(5), hint=_APART
+            )
+        raise _of_logs(job, f"{told} in {ended.duration_s:.0f} s{_missing(ranks, there)}")
+    if ranks.total > 1 and there and all(one["size"] == 1 for one in answers.ranks):
+        why = f"each of {len(there)} ranks takes itself for the only one of 1, not of {ranks.total}"
+        raise RunError("pmi_mismatch", why, evidence=job.tail(5), hint=_ALONE)
+    if ended.status != 0:
+        raise _of_logs(job, f"the ranks ended with status {ended.status}: {told}")
+    if there != list(range(ranks.total)) or {one["size"] for one in answers.ranks} != {ranks.total}:
+        raise _of_logs(job, f"{told}{_missing(ranks, there)}")
+    by = {one["by"] for one in answers.ranks}
+    if by != {""} and set(answers.reached.values()) != {ranks.total}:
+        raise _of_logs(job, f"all {ranks.total} ranks started and did not reach each other")
+    return _placed(ranks, answers.ranks, sorted(by))
+
+
+def _placed(ranks: Ranks, answers: Sequence[Mapping[str, Any]], by: Sequence[str]) -> Check:
+    """The answer of ranks that are all there: are they where they should be?"""
+    nodes = Counter(tuple(one["node"]) for one in answers)
+    where = ", ".join(f"{name} {count}" for (name, _), count in sorted(nodes.items()))
+    expected = f"{ranks.per_node} ranks on each of {ranks.nodes} nodes"
+    if sorted(nodes.values()) != [ranks.per_node] * ranks.nodes:
+        raise RunError(
+            "mpi",
+            f"the ranks are on other nodes than they should be: {where}; expected {expected}",
+            hint="look at what the site adds to mpirun or srun (site.yaml: options, step_options), "
+            "and whether the hosts have names of their own",
+        )
+    found = f"{ranks.total} of {ranks.total} ranks: {where}"
+    if by == [""]:
+        told = f"{found}; by the launcher's variables: no mpi4py, so MPI itself was not tried"
+        return Check(NAME, "warning", told, expected, _NO_MPI)
+    return Check(NAME, "ok", f"{found}; reached each other by {'; '.join(by)}", expected)
+
+
+def _of_logs(job: Job, message: str) -> RunError:
+    """The error with the cause that the launcher's log shows."""
+    failure, evidence, hint = classify_logs((job.stderr, job.stdout), "mpi")
+    if failure == "killed":  # by us, or by the launcher because of another rank
+        failure, evidence, hint = "mpi", (), None
+    return RunError(failure, message, evidence=evidence or job.tail(5), hint=hint)
+
+
+def _missing(ranks: Ranks, there: Sequence[int]) -> str:
+    """Which ranks did not answer, a few of them."""
+    absent = [str(one) for one in range(ranks.total) if one not in there]
+    more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
+    return f"; missing: rank {', '.join(absent[:8])}{more}" if absent else ""
+
+
+def _said(line: str) -> dict[str, Any] | None:
+    """What one rank says in a line, whatever the launcher put before it."""
+    begin = line.find(_MARK)
+    if begin < 0:
+        return None
+    try:
+        said = json.loads(line[begin:])["perfgate_rank"]
+    except ValueError:
+        return None
+    return said if isinstance(said, dict) and isinstance(said.get("rank"), int) else None
