@@ -1,4 +1,4 @@
-"""The first answer: whatever it says, there must be one, no longer than asked."""
+"""The first answer of a server: there is one, it is whole, and it is what is known of it."""
 
 import json
 import threading
@@ -12,13 +12,17 @@ import pytest
 from perfgate.clients.smoke_test import ask, request_body
 from perfgate.core.errors import RunError
 from perfgate.engines.base import Endpoint
-from perfgate.scenarios.scenario import Smoke
+from perfgate.scenarios.scenario import DocumentedAnswer, Smoke
 
 SMOKE = Smoke("completion", ("Where is New York?",), max_tokens=16)
 
 
-def completion(text: str, tokens: int = 16) -> dict[str, Any]:
-    return {"choices": [{"text": text}], "usage": {"completion_tokens": tokens}}
+def completion(text: str, tokens: int = 16, reason: str | None = "length") -> dict[str, Any]:
+    """A completion as the recipe shows it, the fields that nobody reads left out."""
+    return {
+        "choices": [{"index": 0, "text": text, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 6, "total_tokens": 6 + tokens, "completion_tokens": tokens},
+    }
 
 
 Serve = Callable[[object, int], Endpoint]
@@ -56,14 +60,25 @@ def serve() -> Iterator[Serve]:
 def test_an_answer_is_kept_and_counted(serve: Serve, tmp_path: Path) -> None:
     measured = ask(serve(completion(" / by Megan"), 200), SMOKE, tmp_path, 5)
     assert measured.metrics == {}
-    assert measured.facts == {"answers": 1, "first_answer": " / by Megan"}
+    assert measured.facts == {
+        "answers": 1,
+        "first_answer": " / by Megan",
+        "answer_texts": {SMOKE.prompts[0]: " / by Megan"},
+    }
     assert json.loads((tmp_path / "answers.json").read_text()) == {SMOKE.prompts[0]: " / by Megan"}
 
 
 @pytest.mark.parametrize(
     ("answer", "status", "failure"),
     [
-        (completion("  "), 200, "no_metrics"),
+        (completion("  "), 200, "broken_output"),
+        (completion("!!!!!!!!"), 200, "broken_output"),
+        (completion(" Paris", 1, "stop"), 200, "broken_output"),
+        (completion(" / by Megan", 7), 200, "incomplete"),
+        (completion(" / by Megan", 16, None), 200, "incomplete"),
+        ({"choices": [{"text": " / by Megan", "finish_reason": "stop"}]}, 200, "no_metrics"),
+        ({**completion(" / by Megan"), "usage": {"completion_tokens": 16}}, 200, "no_metrics"),
+        (completion(7, 16), 200, "no_metrics"),  # type: ignore[arg-type]
         (completion("a long answer", 17), 200, "incomplete"),
         ({"error": "no"}, 200, "no_metrics"),
         ({"choices": []}, 200, "no_metrics"),
@@ -77,7 +92,27 @@ def test_anything_else_is_an_error(
     with pytest.raises(RunError) as caught:
         ask(serve(answer, status), SMOKE, tmp_path, 5)
     assert caught.value.failure == failure
-    assert not (tmp_path / "answers.json").exists()
+
+
+def test_a_broken_answer_is_kept_to_be_looked_at(serve: Serve, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="repeats one character"):
+        ask(serve(completion("!!!!!!!!"), 200), SMOKE, tmp_path, 5)
+    assert json.loads((tmp_path / "answers.json").read_text()) == {SMOKE.prompts[0]: "!!!!!!!!"}
+
+
+@pytest.mark.parametrize(("tokens", "words"), [(6, None), (5, "prompt_tokens .* is 6, not 5")])
+def test_what_is_known_of_an_answer_is_held_to(
+    serve: Serve, tmp_path: Path, tokens: int, words: str | None
+) -> None:
+    known = DocumentedAnswer(SMOKE.prompts[0], ("Megan",), (), "length", tokens, 16)
+    smoke = Smoke("completion", SMOKE.prompts, 16, (known,))
+    endpoint = serve(completion(" / by Megan"), 200)
+    if words is None:
+        assert ask(endpoint, smoke, tmp_path, 5).facts["answers"] == 1
+        return
+    with pytest.raises(RunError, match=words) as caught:
+        ask(endpoint, smoke, tmp_path, 5)
+    assert caught.value.failure == "wrong_answer"
 
 
 def test_no_server_is_an_error(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""quickstart_advanced.py: answers to all prompts, none empty, none one token over and over."""
+"""quickstart_advanced.py: answers to all prompts, each whole, and what is known of it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Smoke
+from perfgate.scenarios.scenario import DocumentedAnswer, EngineChoice, EngineSettings, Smoke
 
 RECORDED = Path(__file__).parents[1] / "data" / "quickstart"
 PROMPTS = (
@@ -26,7 +26,7 @@ PLAIN = replace(OFFLINE, engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8
 
 
 def read(text: str, asked: tuple[str, ...] = ()) -> Measurement:
-    return parse(lines_of(text), asked)
+    return parse(lines_of(text), Smoke("trtllm-quickstart", asked) if asked else None)
 
 
 def answer(text: str, prompt: str = "Hi") -> str:
@@ -54,21 +54,33 @@ def test_answers_are_read_as_python_wrote_them(text: str) -> None:
 
 def test_a_prompt_without_an_answer() -> None:
     with pytest.raises(RunError) as caught:
-        read(answer("Fine."), ("Hi", "And you?"))
+        read(answer("Fine, thanks."), ("Hi", "And you?"))
     assert caught.value.failure == "incomplete"
     assert "'And you?'" in caught.value.message
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n"])
-def test_no_answer_at_all(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n", "...", "no", "Hi"]
+)
+def test_no_answer_of_a_working_model(text: str) -> None:
     with pytest.raises(RunError) as caught:
         read(answer(text))
-    assert caught.value.failure == "no_metrics"
+    assert caught.value.failure == "broken_output"
 
 
-@pytest.mark.parametrize("text", ["no", "yes yes", "...", "1 1 1 2"])
+@pytest.mark.parametrize("text", ["yes yes", "1 1 1 2", "是的"])
 def test_short_answers_are_answers(text: str) -> None:
     assert read(answer(text)).facts["answers"] == 1
+
+
+def test_a_documented_answer_is_held_to() -> None:
+    known = DocumentedAnswer(PROMPTS[2], contains=("Paris",))
+    smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
+    documented = (RECORDED / "numbered.txt").read_text()
+    assert parse(lines_of(documented), smoke).facts["answers"] == 4
+    with pytest.raises(RunError, match="contains 'Paris'") as caught:
+        parse(lines_of(documented.replace("Paris", "London")), smoke)
+    assert caught.value.failure == "wrong_answer"
 
 
 def test_an_answer_that_is_cut() -> None:

@@ -183,6 +183,84 @@ def test_margins_that_are_no_fraction(margin: float) -> None:
         judge_claim("output_throughput", "not_worse", [1.0], [1.0], margin=margin)
 
 
+@pytest.mark.parametrize(
+    ("metric", "new", "versus", "verdict"),
+    [
+        pytest.param("output_throughput", [1080], [1000], Verdict.PASS, id="8 % of asked 5 %"),
+        pytest.param("output_throughput", [1060], [1000], Verdict.INCONCLUSIVE, id="6 %, one"),
+        pytest.param("output_throughput", [1065] * 2, [1000] * 2, Verdict.PASS, id="6.5 %, two"),
+        pytest.param("output_throughput", [1050] * 5, [1000] * 5, Verdict.INCONCLUSIVE, id="at it"),
+        pytest.param("output_throughput", [1020], [1000], Verdict.REGRESSION, id="a gain of 2 %"),
+        pytest.param("output_throughput", [1000], [1000], Verdict.REGRESSION, id="no gain"),
+        pytest.param("tpot_mean_ms", [9.2], [10], Verdict.PASS, id="8 % less time"),
+        pytest.param("tpot_mean_ms", [9.8], [10], Verdict.REGRESSION, id="2 % less time"),
+    ],
+)
+def test_a_minimum_effect(
+    metric: str, new: list[float], versus: list[float], verdict: Verdict
+) -> None:
+    judged = judge_claim(metric, "better", new, versus, minimum_effect=0.05)
+    assert judged.verdict == verdict
+    assert judged.notes == ("minimum effect 5 %, ours: the document gives no number",)
+
+
+def test_a_minimum_effect_moves_the_edge_by_hand() -> None:
+    """The verdict turns where the bound of the gain meets ln 1.05, on either side."""
+    reach, edge = 2.228139 * 0.005 * math.sqrt(2), math.log(1.05)
+    for metric, sign in (("output_throughput", 1), ("tpot_mean_ms", -1)):
+        edge = math.log(1.05) if sign == 1 else -math.log(0.95)
+        seen = [
+            judge_claim(
+                metric, "better", [1000 * math.exp(sign * gain)], [1000], minimum_effect=0.05
+            ).verdict
+            for gain in (edge + reach + 1e-6, edge + reach - 1e-6, edge - reach - 1e-6)
+        ]
+        assert seen == [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
+
+
+def test_a_minimum_effect_is_told() -> None:
+    held = judge_claim("output_throughput", "better", [1100], [1000], minimum_effect=0.05)
+    assert held.reason == (
+        "the claim holds: +10.0 % (interval +8.3…+11.7 %), better by +5.0 %; 1 fresh start "
+        "against 1 fresh start"
+    )
+    broken = judge_claim("output_throughput", "better", [1020], [1000], minimum_effect=0.05)
+    assert broken.reason.startswith("the claim does not hold: +2.0 %")
+    assert "not better by +5.0 %" in broken.reason
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict"),
+    [(990, Verdict.PASS), (970, Verdict.INCONCLUSIVE), (951, Verdict.REGRESSION)],
+)
+def test_a_minimum_effect_of_an_accuracy_is_absolute(right: int, verdict: Verdict) -> None:
+    judged = judge_accuracy_claim(
+        SCORE, "better", [answers(right)], [answers(950)], minimum_effect=0.02
+    )
+    assert judged.verdict == verdict
+    assert judged.notes == ("minimum effect 2 points, ours: the document gives no number",)
+
+
+@pytest.mark.parametrize("effect", [-0.1, 1.0, math.nan])
+def test_minimum_effects_that_are_no_fraction(effect: float) -> None:
+    with pytest.raises(InputError, match="minimum effect"):
+        judge_claim("output_throughput", "better", [1.0], [1.0], minimum_effect=effect)
+
+
+def test_minimum_effects_without_meaning() -> None:
+    for expect, value in (("not_worse", None), ("worse", None), ("better", 1.0)):
+        versus = [1.0] if value is None else []
+        with pytest.raises(InputError, match="a minimum effect says nothing"):
+            judge_claim(
+                "output_throughput",
+                expect,  # type: ignore[arg-type]
+                [1.0],
+                versus,
+                value=value,
+                minimum_effect=0.1,
+            )
+
+
 def test_margins_without_meaning() -> None:
     with pytest.raises(InputError, match="a margin says nothing"):
         judge_claim("output_throughput", "better", [1.0], [1.0], margin=0.1)
@@ -222,12 +300,16 @@ def test_two_sides_never_both_claim_to_be_better(a: list[float], b: list[float])
     assert verdicts in ({Verdict.PASS, Verdict.REGRESSION}, {Verdict.INCONCLUSIVE})
 
 
-# expected, true loss in standard errors of the comparison (margin: 4) → PASS %, REGRESSION %
+# expected, true loss in standard errors of the comparison (margin: 4, minimum effect: 6) → PASS %,
+# REGRESSION %
 RATES = [
     ("better", -6.0, 100.0, 0.0),
     ("better", -4.1, 96.9, 0.0),
     ("better", 0.0, 1.3, 1.3),
     ("better", 4.1, 0.0, 96.9),
+    ("better by an effect", -10.1, 96.9, 0.0),
+    ("better by an effect", -6.0, 1.3, 1.3),
+    ("better by an effect", -1.9, 0.0, 96.9),
     ("not_worse", 0.0, 96.2, 0.0),
     ("not_worse", 4.0, 1.3, 1.3),
     ("not_worse", 8.0, 0.0, 96.2),
@@ -245,6 +327,9 @@ def test_error_rates(
     trials, (count, others) = 2000, starts
     error = 0.005 * math.sqrt(1 / count + (1 / others if others else 0))
     margin = -math.expm1(-4 * error) if expect == "not_worse" else 0.0
+    effect = math.expm1(6 * error) if expect == "better by an effect" else 0.0
+    if effect and others is None:
+        pytest.skip("a minimum effect is one against another scenario")
     seen: Counter[Verdict] = Counter()
     for _ in range(trials):
         noise = 0.005 * random.standard_normal(count + (others or 0))
@@ -252,11 +337,12 @@ def test_error_rates(
         versus = 1000 * np.exp(noise[count:])
         judged = judge_claim(
             "output_throughput",
-            expect,  # type: ignore[arg-type]
+            expect.partition(" ")[0],  # type: ignore[arg-type]
             new.tolist(),
             versus.tolist(),
             value=None if others else 1000.0,
             margin=margin,
+            minimum_effect=effect,
         )
         seen[judged.verdict] += 1
     for share, verdict in ((passes, Verdict.PASS), (fails, Verdict.REGRESSION)):

@@ -41,7 +41,12 @@ V3 = {
     "cuda_graphs": {"padding": True, "batch_sizes": POWERS},
 }  # fmt: skip
 V3_SERVE = {**V3, "tp": 8, "ep": 8}
-V3_KV = {**V3_SERVE, "pp": 1, "max_num_tokens": 3200, "kv_cache_fraction": 0.8}
+V3_KV = {
+    **V3_SERVE, "pp": 1, "max_batch_size": 384, "max_num_tokens": 3200, "kv_cache_fraction": 0.8
+}  # fmt: skip
+B200_KV = {name: value for name, value in SERVE.items() if name not in {
+    "kv_cache_dtype", "mtp", "stream_interval"
+}}  # fmt: skip
 GB200 = {"backend": "pytorch",
     "tp": 4, "pp": 1, "ep": 4, "attention_dp": True, "max_batch_size": 384, "kv_cache_fraction": 0.85,
 }  # fmt: skip
@@ -62,12 +67,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "h200-r1-fp8-min-latency": {"tp": 8, "ep": 4, "max_batch_size": 1, "mtp": {"layers": 3}},
     "h200-r1-fp8-max-throughput": H200_MAX,
     "b200-r1-fp4-chunked-context-off": {**FP16KV, "chunked_context": False},
-    "b200-r1-fp4-chunked-context-on": {**FP16KV, "chunked_context": True, "max_num_tokens": 768},
+    "b200-r1-fp4-chunked-context-on": {**FP16KV, "chunked_context": True},
+    "b200-r1-fp4-chunked-context-small": {**FP16KV, "chunked_context": True, "max_num_tokens": 768},
     "h200-r1-fp8-chunked-context-off": {**H200_MAX, "chunked_context": False},
-    "h200-r1-fp8-chunked-context-on": {**H200_MAX, "chunked_context": True, "max_num_tokens": 576},
+    "h200-r1-fp8-chunked-context-on": {**H200_MAX, "chunked_context": True},
+    "h200-r1-fp8-chunked-context-small": {
+        **H200_MAX, "chunked_context": True, "max_num_tokens": 576
+    },
     "b200-r1-fp4-explore": FP16KV,
     "h200-r1-fp8-explore": H200_MAX,
     "b200-r1-0528-fp4-serve": SERVE,
+    "b200-r1-0528-fp4-serve-no-padding": {
+        **SERVE, "cuda_graphs": {"padding": False, "max_batch_size": 128}
+    },
+    "b200-r1-0528-fp4-serve-graphs-1024": {
+        **SERVE, "cuda_graphs": {"padding": True, "max_batch_size": 1024}
+    },
+    "b200-r1-0528-fp4-gsm8k-bos": SERVE,
+    "b200-r1-fp4-kv-fp16": B200_KV,
+    "b200-r1-fp4-kv-fp8": {**B200_KV, "kv_cache_dtype": "fp8"},
     "b200-r1-0528-fp8-serve": {**SERVE, "moe_backend": "DEEPGEMM", "moe_max_num_tokens": 3200},
     "h200-r1-0528-fp8-serve": SERVE,
     "h200-r1-0528-fp8-serve-8k1k": {**SERVE, "max_num_tokens": 9216, "max_seq_len": 9216},
@@ -89,6 +107,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "h200-v3-fp8-deepgemm-on": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-off": {**V3_SERVE, "kv_cache_fraction": 0.9},
+    "h200-v3-fp8-deepgemm-nvcc": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-2node-deepgemm-on": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-2node-deepgemm-off": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-kv-bf16": V3_KV,
@@ -111,6 +130,7 @@ SWEEP = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 # Dataset, ISL, OSL, concurrency → requests, streamed, capped.
 Load = tuple[str, int | None, int | None, dict[int, int], bool, bool]
 SERVED: Load = ("synthetic", 1024, 1024, {c: 5 * c for c in SWEEP}, True, True)
+V3_KV_LOAD: Load = ("synthetic", 1024, 2048, {3072: 6144}, True, True)
 DEEPGEMM: Load = ("synthetic", 1000, 1000, {1024: 5120}, True, True)
 TWO_NODE_DEEPGEMM: Load = ("synthetic", 1000, 1000, {4096: 20480}, True, True)
 LOADS: dict[str, Load] = {
@@ -123,11 +143,21 @@ LOADS: dict[str, Load] = {
     "h200-r1-fp8-max-throughput": ("synthetic", 1024, 2048, {1024: 5120}, False, True),
     "b200-r1-fp4-chunked-context-off": ("synthetic", 1024, 2048, {3072: 15_360}, True, True),
     "b200-r1-fp4-chunked-context-on": ("synthetic", 1024, 2048, {3072: 15_360}, True, True),
+    "b200-r1-fp4-chunked-context-small": ("synthetic", 1024, 2048, {3072: 15_360}, True, True),
     "h200-r1-fp8-chunked-context-off": ("synthetic", 1024, 2048, {1024: 5120}, True, True),
     "h200-r1-fp8-chunked-context-on": ("synthetic", 1024, 2048, {1024: 5120}, True, True),
+    "h200-r1-fp8-chunked-context-small": ("synthetic", 1024, 2048, {1024: 5120}, True, True),
     "b200-r1-fp4-explore": ("synthetic", 1024, 1024, {3072: 15_360}, False, True),
     "h200-r1-fp8-explore": ("synthetic", 1024, 1024, {1024: 5120}, False, True),
     "b200-r1-0528-fp4-serve": SERVED,
+    "b200-r1-0528-fp4-serve-no-padding": (
+        *SERVED[:3], {c: 5 * c for c in SWEEP if c <= 512}, True, True
+    ),
+    "b200-r1-0528-fp4-serve-graphs-1024": (
+        *SERVED[:3], {512: 2560, 1024: 5120, 2048: 10_240}, True, True
+    ),
+    "h200-v3-fp8-kv-bf16": V3_KV_LOAD,
+    "h200-v3-fp8-kv-fp8": V3_KV_LOAD,
     "b200-r1-0528-fp8-serve": SERVED,
     "h200-r1-0528-fp8-serve": SERVED,
     "h200-r1-0528-fp8-serve-8k1k": (SERVED[0], 8192, *SERVED[2:]),
@@ -138,6 +168,7 @@ LOADS: dict[str, Load] = {
     "gb200-r1-fp4-2node-slurm": ("synthetic", 1024, 2048, {3072: 49_152}, False, True),
     "h200-v3-fp8-deepgemm-on": DEEPGEMM,
     "h200-v3-fp8-deepgemm-off": DEEPGEMM,
+    "h200-v3-fp8-deepgemm-nvcc": DEEPGEMM,
     "h200-v3-fp8-2node-deepgemm-on": TWO_NODE_DEEPGEMM,
     "h200-v3-fp8-2node-deepgemm-off": TWO_NODE_DEEPGEMM,
     **{
@@ -168,7 +199,7 @@ def told_settings(scenario: Scenario) -> dict[str, Any]:
 def test_every_documented_scenario_is_there_and_no_other() -> None:
     assert set(SCENARIOS) == set(SETTINGS)
     assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
-    assert len(SCENARIOS) == 42
+    assert len(SCENARIOS) == 50
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -248,6 +279,10 @@ def test_what_takes_several_nodes_says_how_they_are_reached() -> None:
             "CUDA_HOME": "/usr/local/cuda",
         }
         assert SCENARIOS[f"h200-v3-fp8-deepgemm-{switch}"].environment == two_node.environment
+    assert SCENARIOS["h200-v3-fp8-deepgemm-nvcc"].environment == {
+        "TRTLLM_DG_ENABLED": "1",
+        "TRTLLM_DG_JIT_USE_NVCC": "1",
+    }
 
 
 def test_environments_beyond_deepgemms_switch() -> None:
@@ -261,9 +296,16 @@ def test_environments_beyond_deepgemms_switch() -> None:
         "h200-r1-fp8-max-throughput": nvcc,
         "h200-r1-fp8-chunked-context-off": nvcc,
         "h200-r1-fp8-chunked-context-on": nvcc,
+        "h200-r1-fp8-chunked-context-small": nvcc,
         "h200-r1-fp8-explore": nvcc,
         "h200-r1-0528-fp8-serve-8k1k": {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:8192"},
     }
+
+
+NEW_YORK = (
+    "/ by Megan Stine ; illustrated by John Hinderliter. Book | Gross",
+    "New York is a state located in the northeastern United States. It is bordered by",
+)
 
 
 def test_the_recipes_container_and_first_request() -> None:
@@ -278,6 +320,12 @@ def test_the_recipes_container_and_first_request() -> None:
             assert scenario.smoke.client == "completion"
             assert scenario.smoke.prompts == ("Where is New York?",)
             assert scenario.smoke.max_tokens == 16
+            (answer,) = scenario.smoke.answers
+            assert (answer.finish_reason, answer.prompt_tokens) == ("length", 6)
+            assert (answer.completion_tokens, answer.contains) == (16, ())
+            # What is printed is the answer of this one model.
+            printed = scenario.model.name == "deepseek-ai/DeepSeek-R1-0528"
+            assert answer.texts == (NEW_YORK if printed else ())
 
 
 @pytest.mark.parametrize(
@@ -290,7 +338,8 @@ def test_gsm8k_is_asked_as_the_recipe_asks_it(name: str) -> None:
         "lm_eval", 5, 32, 256,
     )  # fmt: skip
     assert task.temperature == 0
-    assert task.add_special_tokens is False, "a BOS before the prompt costs accuracy"
+    with_bos = name == "b200-r1-0528-fp4-gsm8k-bos"  # the other side of the claim that it costs
+    assert task.add_special_tokens is with_bos, "a BOS before the prompt costs accuracy"
     assert {metric for metric in SCENARIOS[name].gate.metrics if "gsm8k" in metric} == {
         "accuracy:gsm8k:exact_match:strict-match",
         "accuracy:gsm8k:exact_match:flexible-extract",
@@ -314,6 +363,9 @@ def test_the_quick_starts_prompts() -> None:
             "The capital of France is",
             "The future of AI is",
         )
+        assert [(one.prompt, one.contains, one.texts) for one in scenario.smoke.answers] == [
+            ("The capital of France is", ("Paris",), ())
+        ]
         assert scenario.gate.metrics == ()
 
 
@@ -323,7 +375,9 @@ def test_the_checkpoints_that_are_checked() -> None:
     assert fp8.quantization == {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}
     weighed = {name: s.model.weights for name, s in SCENARIOS.items() if s.model.weights}
     assert set(weighed) == {
-        name for name, s in SCENARIOS.items() if s.source.document == GB200_RECIPE
+        name
+        for name, s in SCENARIOS.items()
+        if (s.model.folder or s.model.name.rpartition("/")[2]) == "DeepSeek-R1-FP4"
     }
     assert {(weights.shards, weights.gib) for weights in weighed.values()} == {(80, 395)}
 

@@ -1,14 +1,15 @@
 """The documented scenarios together: pairs, claims, markers, and the page that lists them."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.selection import markers_of
+from perfgate.scenarios.markers import markers_of
+from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 ROOT = Path(__file__).parents[2]
 SUITE = load_suite(ROOT / "scenarios")
@@ -18,24 +19,52 @@ SCENARIOS = {s.id: s for s in SUITE.scenarios if s.engine.name == "tensorrt-llm"
 @pytest.mark.parametrize(
     ("one", "other", "differing"),
     [
-        ("b200-r1-fp4-chunked-context-{}", ("on", "off"), {"chunked_context", "max_num_tokens"}),
-        ("h200-r1-fp8-chunked-context-{}", ("on", "off"), {"chunked_context", "max_num_tokens"}),
-        ("h200-v3-fp8-deepgemm-{}", ("on", "off"), set()),
-        ("h200-v3-fp8-2node-deepgemm-{}", ("on", "off"), set()),
+        ("b200-r1-fp4-chunked-context-{}", ("on", "off"), {"chunked_context"}),
+        ("b200-r1-fp4-chunked-context-{}", ("small", "on"), {"max_num_tokens"}),
+        ("h200-r1-fp8-chunked-context-{}", ("on", "off"), {"chunked_context"}),
+        ("h200-r1-fp8-chunked-context-{}", ("small", "on"), {"max_num_tokens"}),
+        ("b200-r1-0528-{}-serve", ("fp4", "fp8"), {"model", "moe_backend", "moe_max_num_tokens"}),
+        ("b200-r1-0528-fp4-serve{}", ("", "-no-padding"), {"cuda_graphs.padding"}),
+        ("b200-r1-0528-fp4-serve{}", ("-graphs-1024", ""), {"cuda_graphs.max_batch_size"}),
+        ("b200-r1-0528-fp4-{}", ("serve", "gsm8k-bos"), {"add_special_tokens"}),
+        ("b200-r1-fp4-kv-{}", ("fp16", "fp8"), {"kv_cache_dtype"}),
+        ("h200-v3-fp8-deepgemm-{}", ("on", "off"), {"TRTLLM_DG_ENABLED"}),
+        ("h200-v3-fp8-deepgemm-{}", ("nvcc", "on"), {"TRTLLM_DG_JIT_USE_NVCC"}),
+        ("h200-v3-fp8-2node-deepgemm-{}", ("on", "off"), {"TRTLLM_DG_ENABLED"}),
         ("h200-v3-fp8-kv-{}", ("bf16", "fp8"), {"kv_cache_dtype"}),
-        ("h200-v3-fp8-kv-{}", ("bf16", "fp8-checkpoint"), set()),
+        ("h200-v3-fp8-kv-{}", ("bf16", "fp8-checkpoint"), {"model"}),
     ],
 )
 def test_a_pair_differs_in_what_its_claim_is_about(
     one: str, other: tuple[str, str], differing: set[str]
 ) -> None:
-    first, second = (SCENARIOS[one.format(end)] for end in other)
-    assert first.workload == second.workload
-    assert first.accuracy == second.accuracy
-    assert first.hardware == second.hardware
-    mine, theirs = first.engine.settings, second.engine.settings
-    names = [field.name for field in fields(mine)]
-    assert {n for n in names if getattr(mine, n) != getattr(theirs, n)} == differing
+    mine, theirs = (told(SCENARIOS[one.format(end)]) for end in other)
+    one_side = {name for name in mine.keys() ^ theirs.keys() if name.isupper()}  # variables
+    both = {name for name in mine.keys() & theirs.keys() if mine[name] != theirs[name]}
+    assert one_side | both == differing
+
+
+def told(scenario: Scenario) -> dict[str, object]:
+    """What shapes its measurements; a load or an evaluation that one side lacks is none of it."""
+    found: dict[str, object] = {"hardware": scenario.hardware, "model": scenario.model}
+    settings = {f.name: getattr(scenario.engine.settings, f.name) for f in fields(EngineSettings)}
+    graphs = settings.pop("cuda_graphs")
+    found |= settings | {f"cuda_graphs.{f.name}": getattr(graphs, f.name) for f in fields(graphs)}
+    found |= scenario.environment
+    for task in scenario.accuracy:
+        found |= {f.name: getattr(task, f.name) for f in fields(task)}
+    if scenario.workload is not None:
+        found["load"] = replace(scenario.workload, concurrency=())  # a claim names the point
+    return found
+
+
+@pytest.mark.parametrize("name", ["no-padding", "graphs-1024"])
+def test_a_claims_point_is_not_the_first_on_either_side(name: str) -> None:
+    """What answered nothing yet is cold, so the first point would compare cold with warm."""
+    other = f"b200-r1-0528-fp4-serve-{name}"
+    (claim,) = (one for one in SUITE.claims if other in (one.scenario, one.versus))
+    for side in (claim.scenario, claim.versus or ""):
+        assert claim.concurrency in [p.concurrency for p in SCENARIOS[side].points()][2:]
 
 
 def test_the_claims() -> None:
@@ -44,6 +73,8 @@ def test_the_claims() -> None:
         for claim in claims_of(SUITE.scenarios, SUITE.claims)
     }
     b200, h200, v3 = "b200-r1-fp4-chunked-context", "h200-r1-fp8-chunked-context", "h200-v3-fp8"
+    fp4, fp8 = "b200-r1-0528-fp4-serve", "b200-r1-0528-fp8-serve"
+    bos, b200_kv = "b200-r1-0528-fp4-gsm8k-bos", "b200-r1-fp4-kv"
     fp8kv, fp16kv = "b200-r1-0528-fp4-fp8kv-max-throughput", "b200-r1-fp4-fp16kv-max-throughput"
     latency, bf16 = "b200-r1-fp4-min-latency", f"{v3}-kv-bf16"
     assert told == {
@@ -52,13 +83,33 @@ def test_the_claims() -> None:
         f"{fp16kv}-output-throughput-floor": (fp16kv, "better", 30_000, 0),
         "b200-fp8-kv-raises-throughput": (fp8kv, "better", fp16kv, 0),
         "b200-chunked-context-lowers-tpot": (f"{b200}-on", "better", f"{b200}-off", 0),
-        "b200-chunked-context-costs-throughput": (
-            f"{b200}-off", "not_worse", f"{b200}-on", 0.02
+        "b200-smaller-chunk-lowers-tpot": (f"{b200}-small", "better", f"{b200}-on", 0),
+        "b200-smaller-chunk-costs-throughput": (
+            f"{b200}-on", "not_worse", f"{b200}-small", 0.02
         ),
         "h200-chunked-context-lowers-tpot": (f"{h200}-on", "better", f"{h200}-off", 0),
-        "h200-chunked-context-costs-throughput": (
-            f"{h200}-off", "not_worse", f"{h200}-on", 0.02
+        "h200-smaller-chunk-lowers-tpot": (f"{h200}-small", "better", f"{h200}-on", 0),
+        "h200-smaller-chunk-costs-throughput": (
+            f"{h200}-on", "not_worse", f"{h200}-small", 0.02
         ),
+        "b200-fp4-beats-fp8-at-32": (fp4, "better", fp8, 0),
+        "b200-fp4-beats-fp8-at-4096": (fp4, "better", fp8, 0),
+        "b200-graph-padding-raises-throughput": (fp4, "better", f"{fp4}-no-padding", 0),
+        "b200-graphs-up-to-the-largest-batch-cost-nothing": (
+            f"{fp4}-graphs-1024", "not_worse", fp4, 0.02
+        ),
+        "b200-bos-costs-gsm8k-strict": (fp4, "better", bos, 0),
+        "b200-bos-costs-gsm8k-flexible": (fp4, "better", bos, 0),
+        "b200-fp8-kv-keeps-gsm8k-strict": (
+            f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
+        ),
+        "b200-fp8-kv-keeps-gsm8k-flexible": (
+            f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
+        ),
+        "nvcc-raises-deepgemms-throughput": (
+            f"{v3}-deepgemm-nvcc", "better", f"{v3}-deepgemm-on", 0
+        ),
+        "h200-fp8-kv-raises-throughput": (f"{v3}-kv-fp8", "better", bf16, 0),
         "deepgemm-raises-throughput": (
             f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0
         ),
@@ -74,6 +125,15 @@ def test_the_claims() -> None:
             f"{v3}-kv-fp8-checkpoint", "not_worse", bf16, 0.01
         ),
     }  # fmt: skip
+
+
+def test_significant_and_meaningful_have_a_minimum_effect() -> None:
+    assert {claim.id: claim.minimum_effect for claim in SUITE.claims if claim.minimum_effect} == {
+        "b200-fp8-kv-raises-throughput": 0.05,
+        "b200-graph-padding-raises-throughput": 0.05,
+        "deepgemm-raises-throughput": 0.05,
+        "deepgemm-raises-throughput-on-two-nodes": 0.05,
+    }
 
 
 def test_what_is_not_streamed_names_no_latency_of_tokens() -> None:
@@ -116,9 +176,11 @@ def test_the_page_lists_every_scenario_under_its_document() -> None:
     parts = re.split(r"^## (.+)$", page, flags=re.MULTILINE)[1:]
     told: dict[str, tuple[str, str]] = {}
     for document, text in zip(parts[::2], parts[1::2], strict=True):
-        if document.startswith("What is documented"):
+        if document.startswith(("What is documented", "Where the documents")):
             continue
-        for name, section in re.findall(r"^\| `([^`]+)` \| ([^|]+) \|", text, flags=re.MULTILINE):
+        for name, section in re.findall(
+            r"^\| `([a-z0-9-]+)` \| ([^|]+) \|", text, flags=re.MULTILINE
+        ):
             told[name] = (document, section)
     assert told == {
         name: (scenario.source.document, scenario.source.section)

@@ -77,6 +77,19 @@ BROKEN = {
         "margin",
         "expect not_worse, or no margin",
     ),
+    "an effect without use": (
+        [
+            ("expect: better", "expect: not_worse"),
+            ('versus: "off"', 'versus: "off"\n    minimum_effect: 0.1 # HERE'),
+        ],
+        "minimum_effect",
+        "expect better than another scenario, or no minimum effect",
+    ),
+    "an effect beyond a number": (
+        [('versus: "off"', "value: 9\n    minimum_effect: 0.1 # HERE")],
+        "minimum_effect",
+        "the minimum effect is not used",
+    ),
     "not given by the other": (
         [("metric: output_throughput\n    s", "metric: tpot_mean_ms # HERE\n    s")],
         "metric",
@@ -178,6 +191,9 @@ def test_a_wrong_claim_is_told_with_file_line_and_field(name: str, tmp_path: Pat
         pytest.param([('versus: "off"', "value: 9.5")], id="a number to be reached"),
         pytest.param(
             [("expect: better", "expect: not_worse\n    margin: 0.01")], id="a loss that is allowed"
+        ),
+        pytest.param(
+            [('versus: "off"', 'versus: "off"\n    minimum_effect: 0.05')], id="a gain that counts"
         ),
         pytest.param(
             [('versus: "off"', "versus: sweep\n    concurrency: 4")], id="a point that both have"

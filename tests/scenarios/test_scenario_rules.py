@@ -7,6 +7,7 @@ import pytest
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.rules import RULES
+from perfgate.scenarios.smoke_rules import SMOKE_RULES
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
 
 GOOD = """\
@@ -70,6 +71,63 @@ BROKEN = {
         [("- id: b200-r1-sweep", "- id: b200-r1-sweep\n    environment: {LD_PRELOAD: x} # HERE")],
         "scenarios[0].environment.LD_PRELOAD",
         "programs on the way to the engine obey it",
+    ),
+    "an extra key with nothing behind it": (
+        [
+            (
+                "      settings:\n",
+                "      extra_yaml:\n        a: {b: null} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_yaml.a.b",
+        "fix: take the key out",
+    ),
+    "two extra keys in one": (
+        [("      settings:\n", "      extra_yaml:\n        a.b: 1 # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_yaml.a.b",
+        "without dots",
+    ),
+    "an extra value without its option": (
+        [("      settings:\n", "      extra_args: {trtllm-serve: [4]} # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "a value without its option",
+    ),
+    "an extra option by its short name": (
+        [("      settings:\n", "      extra_args: {trtllm-serve: [-x]} # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "long name",
+    ),
+    "an extra option and its value in one word": (
+        [
+            (
+                "      settings:\n",
+                "      extra_args: {trtllm-serve: ['--x 4']} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "fix: write [--x, 4]",
+    ),
+    "an extra option twice": (
+        [
+            (
+                "      settings:\n",
+                "      extra_args:\n        trtllm-serve:\n"
+                "          [--a_b, 1,\n          --a-b, 2] # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[2]",
+        "option given twice",
+    ),
+    "an extra option and an extra key": (
+        [
+            (
+                "      settings:\n",
+                "      extra_yaml: {workers: 1}\n"
+                "      extra_args: {trtllm-serve: [--workers, 4]} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "one of --workers and engine.extra_yaml.workers",
     ),
     "neither workload nor accuracy": (
         [
@@ -394,7 +452,7 @@ def test_all_broken_rules_of_a_scenario_are_told_at_once(tmp_path: Path) -> None
 
 def test_every_rule_is_broken_by_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a rule, at least one of the cases above must no longer be refused for its reason."""
-    for rule in set(RULES) - set(TENSORRT_LLM_RULES):  # those have a test of their own
+    for rule in set(RULES) - {*TENSORRT_LLM_RULES, *SMOKE_RULES}:  # those have tests of their own
         others = tuple(other for other in RULES if other is not rule)
         monkeypatch.setattr("perfgate.scenarios.rules.RULES", others)
         let_through = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from perfgate.campaign.dataset_cache import made_once
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
+from perfgate.clients.first_answers import compared_with_texts
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
 from perfgate.core.command import Command
@@ -101,7 +102,7 @@ class FreshStart:
         with write_errors_named(folder):
             make_new_folders(folder)
         with _explained_by(self.placement):
-            measured = self._measure(probe, folder)
+            measured = self._with_documented(self._measure(probe, folder), probe)
             self._require_well()
         self.placement.require()
         return replace(measured, facts={**measured.facts, **self.placement.facts})
@@ -111,6 +112,15 @@ class FreshStart:
         if self.server is not None:
             within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
             require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
+
+    def _with_documented(self, measured: Measurement, probe: Probe) -> Measurement:
+        """A first answer, compared with the texts of the scenario's document."""
+        texts = measured.facts.get("answer_texts")
+        if not probe.is_smoke or not isinstance(texts, dict):
+            return measured
+        said = {prompt: str(text) for prompt, text in texts.items()}
+        told = compared_with_texts(self.scenario, self.tools.build.version, said)
+        return replace(measured, facts={**measured.facts, **told})
 
     def _measure(self, probe: Probe, folder: Path) -> Measurement:
         program = self.tools.program_of(probe)

@@ -132,4 +132,9 @@ def not_measured(probe: Probe, error: RunError) -> RunError:
 def answered(measured: Measurement) -> str:
     """What a smoke test saw."""
     facts = measured.facts
-    return f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
+    said = f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
+    other = facts.get("not_as_documented")
+    if not isinstance(other, list) or not other:
+        return said
+    prompts = ", ".join(repr(prompt) for prompt in other)
+    return f"{said}; not the text that the document gives for another release: {prompts}"

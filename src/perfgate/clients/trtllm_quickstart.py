@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perfgate.clients.base import Offline, client
+from perfgate.clients.first_answers import Answer, require_known, require_whole
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line
 from perfgate.core.errors import InputError, RunError
@@ -27,7 +28,6 @@ _STRING = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _ANSWER = re.compile(
     rf"(?:\[\d+\]\s*)*Prompt: (?P<prompt>{_STRING}), Generated text: (?P<answer>{_STRING})"
 )
-_REPEATED = 4  # words or characters from which on a single one, repeated, is no answer
 
 
 @client(CLIENT)
@@ -60,7 +60,7 @@ class TrtllmQuickstart(Offline):
             raise TypeError(f"{self.name} answers no {type(what).__name__}")
         for lines in logged(folder, "benchmark", WORDS):
             if is_report(lines):
-                return parse(lines, what.prompts)
+                return parse(lines, what)
         raise no_report(CLIENT, folder, "benchmark")
 
 
@@ -69,45 +69,38 @@ def is_report(lines: tuple[Line, ...]) -> bool:
     return any("Prompt: " in line.text and "Generated text" in line.text for line in lines)
 
 
-def parse(lines: tuple[Line, ...], asked: tuple[str, ...] = ()) -> Measurement:
+def parse(lines: tuple[Line, ...], asked: Smoke | None = None) -> Measurement:
     """Read the answers.
 
     Args:
         lines: what the program printed.
-        asked: prompts that must all be answered; empty: those that are there.
+        asked: what was asked, and what is known of the answers; None: those that are there.
 
     Raises:
         RunError: ``truncated_output`` (an answer stops in the middle), ``incomplete`` (a prompt
-            has no answer), ``no_metrics`` (an answer is empty or one token over and over).
+            has no answer), ``no_metrics`` (there is none at all), ``broken_output`` (one is
+            nothing that a working model says), ``wrong_answer``.
     """
-    answers = dict(_answers(lines))
-    for prompt in asked:
-        if prompt not in answers:
+    found = dict(_answers(lines))
+    for prompt in asked.prompts if asked is not None else ():
+        if prompt not in found:
             raise RunError("incomplete", f"no answer to {prompt!r}")
-    if not answers:
+    if not found:
         raise RunError("no_metrics", "the program printed no answers")
-    for prompt, (answer, line) in answers.items():
-        if not answer.strip():
-            raise RunError(
-                "no_metrics", f"the answer to {prompt!r} is empty", evidence=(line.evidence,)
-            )
-        if _is_repetition(answer):
-            raise RunError(
-                "no_metrics",
-                f"the answer to {prompt!r} repeats one token",
-                evidence=(line.evidence,),
-                hint="look at the model's weights and its quantization",
-            )
-    texts = {prompt: answer for prompt, (answer, _) in answers.items()}
-    return Measurement({}, {"client": CLIENT, "answers": len(texts), "answer_texts": dict(texts)})
+    answers = {prompt: Answer(text) for prompt, text in found.items()}
+    for prompt, answer in answers.items():
+        require_whole(prompt, answer, asked.max_tokens if asked is not None else None)
+    if asked is not None:
+        require_known(asked, answers)
+    return Measurement({}, {"client": CLIENT, "answers": len(found), "answer_texts": dict(found)})
 
 
-def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, tuple[str, Line]]]:
+def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
+    """(prompt, answer) of every line that has one."""
     for line in lines:
         found = _ANSWER.fullmatch(line.text)
         if found:
-            prompt, answer = _string(found["prompt"]), _string(found["answer"])
-            yield prompt, (answer, line)
+            yield _string(found["prompt"]), _string(found["answer"])
         elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
             raise RunError(
                 "truncated_output",
@@ -128,10 +121,3 @@ def _string(literal: str) -> str:
         raise RunError(
             "truncated_output", "an answer is not a complete string", evidence=(literal[:300],)
         ) from error
-
-
-def _is_repetition(answer: str) -> bool:
-    words, characters = answer.split(), answer.strip()
-    return any(
-        len(parts) >= _REPEATED and len(set(parts)) == 1 for parts in (words, list(characters))
-    )

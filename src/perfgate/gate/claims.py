@@ -13,14 +13,15 @@ metric's family, worth `rule.prior_dof` degrees of freedom,
 so the true loss is below L with probability α at most, and above U with β. A claim holds when its
 opposite is excluded, and fails when the claim itself is excluded:
 
-    better      PASS: U < 0      REGRESSION: L > 0     (H₁: d < 0)
+    better      PASS: U < -ε     REGRESSION: L > -ε    (H₁: d < -ε, the minimum effect, if any)
     not_worse   PASS: U < δ      REGRESSION: L > δ     (H₁: d < δ, the margin on the scale)
     worse       PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or cannot
                 be told: the document warns of a cost, it does not promise one
 
-Anything else is INCONCLUSIVE. At the edge of a claim (d = 0, or d = δ) a false PASS has probability
-β and a false REGRESSION α, at every look. A difference of 4.1 SE is found in 97 % (α = β = 0.025,
-ν = 10), so one start a side tells differences from 3 % on where s is 0.5 %, and two from 2 %.
+Anything else is INCONCLUSIVE. At the edge of a claim (d = -ε, or d = δ) a false PASS has
+probability β and a false REGRESSION α, at every look. A difference of 4.1 SE is found in 97 %
+(α = β = 0.025, ν = 10), so one start a side tells differences from 3 % on where s is 0.5 %, and two
+from 2 %; where there is a minimum effect, so much beyond it.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,6 +69,7 @@ def judge_claim(
     *,
     value: float | None = None,
     margin: float = 0.0,
+    minimum_effect: float = 0.0,
     rule: Rule | None = None,
     sigma: float | None = None,
 ) -> Judgement:
@@ -84,6 +86,8 @@ def judge_claim(
             where higher is better, else below it.
         margin: the loss that is still not worse, as a fraction; 0: the band of the metric's family.
             Only for ``not_worse``.
+        minimum_effect: the gain that it must show at least, as a fraction of the value. Only for
+            ``better`` than another scenario.
         rule: error rates and most fresh starts; None: `Rule()`.
         sigma: noise of one run on the log scale; None: that of the metric's family.
 
@@ -95,6 +99,7 @@ def judge_claim(
     """
     found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or Rule()
     _check_sides(metric, len(versus), value)
+    _check_effect(found, expect, minimum_effect, value)
     band = _margin(found, expect, margin)
     ours = scale.badness(found, new, "new")
     theirs, against = _other_side(found, versus, value)
@@ -103,7 +108,10 @@ def judge_claim(
     level = BaselineLevel(found, fmean(theirs), n_other, noise, rule, against, "claim")
     look = level.look(ours)
     loss = _Loss(look.loss, look.low, look.high, lambda x: percent(scale.change(found, x)))
-    verdict, why, notes = _decide(expect, loss, 0.0 if band is None else scale.margin(found, band))
+    edge = 0.0 if band is None else scale.margin(found, band)
+    if minimum_effect:
+        edge = -scale.gain(found, minimum_effect)
+    verdict, why, notes = _decide(expect, loss, edge)
     return Judgement(
         metric=metric,
         verdict=verdict,
@@ -115,7 +123,7 @@ def judge_claim(
         runs_used=look.runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and min(look.runs, n_other) < rule.max_runs,
         reason=f"{why}; {counted(len(ours), 'fresh start')} against {against}",
-        notes=notes,
+        notes=(*notes, *_effect_note(minimum_effect, f"{100 * minimum_effect:g} %")),
         against="claim",
     )
 
@@ -141,6 +149,7 @@ def judge_accuracy_claim(
     versus_score: Score | None = None,
     value: float | None = None,
     margin: float = 0.0,
+    minimum_effect: float = 0.0,
 ) -> Judgement:
     """Judge a claim about an accuracy.
 
@@ -158,6 +167,8 @@ def judge_accuracy_claim(
         versus_score: that of the other side, or …
         value: … the share, 0…1, that it is compared with, taken as exact.
         margin: the drop that is still not worse, absolute; 0: two points, the default band.
+        minimum_effect: the gain that it must show at least, absolute. Only for ``better`` than
+            another scenario.
 
     Raises:
         InputError: nothing to compare, or input that the rules refuse.
@@ -166,16 +177,19 @@ def judge_accuracy_claim(
         raise InputError("not an accuracy metric", found=metric, hint="use judge_claim")
     ours, theirs = [one for one in new if one], [one for one in versus if one]
     _check_sides(metric, len(theirs) + (versus_score is not None), value)
+    _check_effect(lookup(metric), expect, minimum_effect, value)
     band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
     if ours and theirs:
-        return _as_claim(judge_paired(metric, theirs[0], ours, margin=band), expect)
+        paired = judge_paired(metric, theirs[0], ours, margin=band)
+        return _as_claim(paired, expect, minimum_effect)
     score = score_of(ours[0]) if ours else new_score
     reference = score_of(theirs[0]) if theirs else versus_score
     if value is not None:
         reference = documented_score(value)
     if reference is None or score is None:
         raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-    return _as_claim(judge_unpaired(metric, reference, score, margin=band), expect)
+    unpaired = judge_unpaired(metric, reference, score, margin=band)
+    return _as_claim(unpaired, expect, minimum_effect)
 
 
 def _check_sides(metric: str, others: int, value: float | None) -> None:
@@ -185,6 +199,26 @@ def _check_sides(metric: str, others: int, value: float | None) -> None:
             found="two" if others else "none",
             expected="values of another scenario, or a number",
         )
+
+
+def _check_effect(metric: Metric, expect: Expect, effect: float, value: float | None) -> None:
+    if not (isfinite(effect) and 0 <= effect < 1):
+        raise InputError(
+            f"the minimum effect of a claim about {metric.name} cannot be used",
+            found=effect,
+            expected="a fraction from 0 to below 1, e.g. 0.05 for a gain of 5 %",
+        )
+    if effect and (expect != "better" or value is not None):
+        against = "a number" if value is not None else "another scenario"
+        raise InputError(
+            f"a minimum effect says nothing in a claim of {expect!r} about {metric.name}",
+            found=f"{effect:g}, compared with {against}",
+            hint="claim better than another scenario, or leave the minimum effect out",
+        )
+
+
+def _effect_note(effect: float, told: str) -> tuple[str, ...]:
+    return (f"minimum effect {told}, ours: the document gives no number",) if effect else ()
 
 
 def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
@@ -213,40 +247,46 @@ def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
     return metric.family.band
 
 
-def _as_claim(judged: Judgement, expect: Expect) -> Judgement:
+def _as_claim(judged: Judgement, expect: Expect, effect: float) -> Judgement:
     """The verdict of a claim from the judgement of an accuracy."""
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
     loss = _Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
     margin = judged.band if expect == "not_worse" else None
-    verdict, why, notes = _decide(expect, loss, margin or 0.0)
+    verdict, why, notes = _decide(expect, loss, margin or -effect)
     return replace(
         judged,
         verdict=verdict,
         band=margin,
         needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
         reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
-        notes=notes,
+        notes=(*notes, *_effect_note(effect, f"{100 * effect:g} points")),
         against="claim",
     )
 
 
-def _decide(expect: Expect, loss: _Loss, margin: float) -> tuple[Verdict, str, tuple[str, ...]]:
-    """Verdict, reason and notes; `margin` on the scale of the loss, 0 but for ``not_worse``."""
+def _decide(expect: Expect, loss: _Loss, edge: float) -> tuple[Verdict, str, tuple[str, ...]]:
+    """Verdict, reason and notes.
+
+    `edge` is the largest loss with which the claim is true, on the scale of the loss: the margin of
+    ``not_worse``, the negative minimum effect of ``better``, else 0.
+    """
     seen = with_interval(
         loss.told(loss.estimate), *sorted(map(loss.told, (loss.low, loss.high)), key=_number)
     )
     if expect == "worse":
         return Verdict.PASS, seen, (_cost(loss),)
-    if expect == "better":
-        wanted, opposite = "better", "worse"
-    else:
-        allowed = loss.told(margin)
+    if expect == "not_worse":
+        allowed = loss.told(edge)
         wanted, opposite = f"not worse by {allowed}", f"worse by more than {allowed}"
-    if loss.high < margin:
+    elif edge:
+        wanted, opposite = f"better by {loss.told(edge)}", f"not better by {loss.told(edge)}"
+    else:
+        wanted, opposite = "better", "worse"
+    if loss.high < edge:
         return Verdict.PASS, f"the claim holds: {seen}, {wanted}", ()
-    if loss.low > margin:
+    if loss.low > edge:
         return Verdict.REGRESSION, f"the claim does not hold: {seen}, {opposite}", ()
     return Verdict.INCONCLUSIVE, f"{seen}: neither {wanted} nor {opposite} is proved", ()
 

@@ -7,7 +7,7 @@ scale have no unit.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 from perfgate.core.errors import InputError
@@ -46,6 +46,28 @@ def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, 
             raise _not_judged(metric, value, f"{what} value {position}")
         found.append(sign * log(number))
     return tuple(found)
+
+
+def has_zero(metric: Metric, *series: Sequence[float] | Sequence[Sequence[float]]) -> str:
+    """Why values cannot be compared relatively: one of a metric that may be zero is; else empty.
+
+    What is no list of numbers, or of such lists, is left to others to refuse.
+
+    From 0 every change is infinitely large, and to 0 every one is a whole gain, so no band can
+    tell a loss from noise.
+    """
+    if not metric.may_be_zero or not _holds_zero(series):
+        return ""
+    return (
+        f"a value of {metric.name} is 0 {metric.unit}, so it cannot be compared relatively; gate "
+        "its mean, or another metric that has no 0"
+    )
+
+
+def _holds_zero(value: object) -> bool:
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return any(map(_holds_zero, value))
+    return as_number(value) == 0
 
 
 def _count(metric: Metric, values: Sequence[float], what: str) -> int:
@@ -138,6 +160,23 @@ def margin(metric: Metric, band: float) -> float:
             expected="a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %",
         )
     return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
+
+
+def gain(metric: Metric, share: float) -> float:
+    """A gain of the value itself on the scale, as a positive number: the mirror of `margin`.
+
+    ln(1 + share) where larger is better, else -ln(1 - share).
+
+    Raises:
+        InputError: the share is not a fraction between 0 and 1.
+    """
+    if not 0 < as_number(share) < 1:
+        raise InputError(
+            f"the gain of {metric.name} cannot be used",
+            found=share,
+            expected="a fraction between 0 and 1, e.g. 0.05 for a gain of 5 %",
+        )
+    return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
 
 
 def band(metric: Metric, margin: float) -> float:

@@ -6,7 +6,7 @@ One of a person's own counts once its module was imported.
 from perfgate.clients.base import Offline, client
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
-from perfgate.plan.toolchain import SERVED_SMOKE
+from perfgate.scenarios.smoke_rules import SERVED_SMOKE
 from perfgate.scenarios.vocabulary import Vocabulary
 
 
@@ -17,4 +17,5 @@ def registered() -> Vocabulary:
         tuple(client),
         (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
         {name: cls.scores() for name, cls in evaluator.items()},
+        {name: cls.refused_extras for name, cls in engine.items()},
     )

@@ -40,6 +40,7 @@ class ScenarioPart:
         scores: task → documented scores by canonical name.
         questions: task → how many questions it has.
         common_score: score where none is documented.
+        replies: prompt of the first answer → what its document says is answered.
     """
 
     engine_version: str
@@ -52,6 +53,7 @@ class ScenarioPart:
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     questions: Mapping[str, int] = field(default_factory=dict)
     common_score: float = _COMMON_SCORE
+    replies: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from perfgate.core.programs import (
     SRUN,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
+    TRTLLM_EVAL,
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
     VLLM,
@@ -50,6 +51,7 @@ _RELEASE = "1.0.0"  # of scenarios whose document names none
 _MODULES: Mapping[Program, tuple[str, ...]] = {
     TRTLLM_BENCH: ("trtllm_bench",),
     TRTLLM_SERVE: ("trtllm_serve",),
+    TRTLLM_EVAL: ("trtllm_eval",),
     TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
     VLLM: ("vllm",),
     LM_EVAL: ("lm_eval",),

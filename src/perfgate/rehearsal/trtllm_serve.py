@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -64,7 +64,8 @@ class Handler(JsonHandler):
             print(engine_lines("request_too_long", self.server.playbook.numbers), file=sys.stderr)
             self.answer_json(400, _error(TOO_LONG))
         else:
-            self.answer_json(200, _completion(asked, chat=chat))
+            replies = self.server.playbook.scenario_part.replies
+            self.answer_json(200, _completion(asked, replies, chat=chat))
 
     def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
         """One line a request, as uvicorn writes it."""
@@ -77,13 +78,15 @@ def _error(message: str) -> dict[str, Any]:
     return {"object": "error", "message": message, "type": "BadRequestError", "code": 400}
 
 
-def _completion(asked: dict[str, Any], *, chat: bool) -> dict[str, Any]:
+def _completion(asked: dict[str, Any], replies: Mapping[str, str], *, chat: bool) -> dict[str, Any]:
     prompts = asked.get("prompt", "")
     count = len(prompts) if isinstance(prompts, list) and not chat else 1
     limit = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
     words = _ANSWER.split(" ")[1:]
     answer = " " + " ".join(words[: int(limit)])
     tokens = count * min(int(limit), len(words))
+    if isinstance(prompts, str) and prompts in replies:
+        answer, tokens = f" {replies[prompts]}", int(limit)
     choices: list[dict[str, Any]] = []
     for index in range(count):
         said: dict[str, Any] = {"text": answer}

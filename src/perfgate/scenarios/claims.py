@@ -30,7 +30,12 @@ def claims_of(scenarios: Iterable[Scenario], claims: Iterable[Claim] = ()) -> tu
 
 def broken_claim_rules(claim: Claim, scenarios: Mapping[str, Scenario]) -> list[Problem]:
     """All that is wrong with a claim, given all scenarios by id; paths from the claim down."""
-    return [*_needs_one_other(claim), *_margin_has_a_use(claim), *_fits(claim, scenarios)]
+    return [
+        *_needs_one_other(claim),
+        *_margin_has_a_use(claim),
+        *_effect_has_a_use(claim),
+        *_fits(claim, scenarios),
+    ]
 
 
 def _floors(scenario: Scenario) -> Iterator[Claim]:
@@ -81,6 +86,17 @@ def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
             "the margin is not used",
             f"margin {claim.margin:g} with expect {claim.expect}",
             "expect not_worse, or no margin",
+        )
+
+
+def _effect_has_a_use(claim: Claim) -> Iterator[Problem]:
+    if claim.minimum_effect and (claim.expect != "better" or claim.value is not None):
+        other = "versus" if claim.value is None else "value"
+        yield Problem(
+            ("minimum_effect",),
+            "the minimum effect is not used",
+            f"minimum_effect {claim.minimum_effect:g} with expect {claim.expect} and {other}",
+            "expect better than another scenario, or no minimum effect",
         )
 
 

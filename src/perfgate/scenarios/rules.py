@@ -7,10 +7,12 @@ evaluator or a marker is known needs more than the scenario: `vocabulary`, `mark
 
 from collections.abc import Callable, Iterator
 
+from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
 from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.smoke_rules import SMOKE_RULES
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
 from perfgate.scenarios.variable_rules import VARIABLE_RULES
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
@@ -131,7 +133,9 @@ RULES: tuple[Rule, ...] = (
     _experts_divide_tensor_parallelism,
     _ranks_get_the_engines_environment,
     *VARIABLE_RULES,
+    *EXTRA_OPTION_RULES,
     *WORKLOAD_RULES,
+    *SMOKE_RULES,
     *METRIC_RULES,
     *TENSORRT_LLM_RULES,
     _silence_ends_before_all,

@@ -7,7 +7,7 @@ hence the length.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from perfgate.scenarios.content import content_hash
 
@@ -134,10 +134,19 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine under test and how it is set."""
+    """The engine under test and how it is set.
+
+    Attributes:
+        name: the registered engine.
+        settings: what the vocabulary has words for.
+        extra_yaml: further keys of the engine's own settings file, nested as there.
+        extra_args: program → further options of its command line, as words.
+    """
 
     name: str
     settings: EngineSettings = EngineSettings()
+    extra_yaml: Mapping[str, Any] | None = None
+    extra_args: Mapping[str, tuple[str | int | float, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,28 @@ class AccuracyTask:
 
 
 @dataclass(frozen=True)
+class DocumentedAnswer:
+    """What is known of the answer to one prompt of a first answer; what is None is not looked at.
+
+    Attributes:
+        prompt: the prompt, one of the smoke test's.
+        contains: texts that the answer holds, all of them, at every release.
+        texts: whole answers as documented, white space counted as one blank. At the release of
+            the scenario's source the answer is one of them; elsewhere a difference is reported.
+        finish_reason: why the answer ends, of a server.
+        prompt_tokens: tokens of the prompt as the server counts them, its BOS among them.
+        completion_tokens: tokens of the answer as the server counts them.
+    """
+
+    prompt: str
+    contains: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    finish_reason: Literal["length", "stop"] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True)
 class Smoke:
     """One first answer: does the engine answer at all, before anything is measured?
 
@@ -231,11 +262,13 @@ class Smoke:
         client: ``completion`` asks the running server; any other name is an offline program.
         prompts: what is asked.
         max_tokens: most tokens of each answer; None: the program's own default.
+        answers: what is known of the answers, at most once for each prompt.
     """
 
     client: str
     prompts: tuple[str, ...]
     max_tokens: int | None = None
+    answers: tuple[DocumentedAnswer, ...] = ()
 
     @property
     def label(self) -> str:
@@ -366,6 +399,8 @@ class Claim:
         versus: id of the scenario it is compared with …
         value: … or the number it must reach (higher is better: at least, else at most).
         margin: loss that still counts as not worse, as a fraction (accuracy: absolute).
+        minimum_effect: gain that ``better`` must show at least, as a fraction (accuracy: absolute):
+            ours, where the document says "significant" or "meaningful" and gives no number.
     """
 
     id: str
@@ -378,6 +413,7 @@ class Claim:
     versus: str | None = None
     value: float | None = None
     margin: float = 0.0
+    minimum_effect: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -443,8 +479,8 @@ class Scenario:
         return self._hash(load, point)
 
     def smoke_hash(self) -> str:
-        """What shapes the first answer."""
-        return self._hash(self.smoke)
+        """What shapes the first answer; what is known of it does not."""
+        return self._hash(self.smoke and replace(self.smoke, answers=()))
 
     def task_hash(self, task: AccuracyTask) -> str:
         """What shapes the measurement of one accuracy task; the machine and the load do not."""

@@ -111,6 +111,7 @@ def judge_measured_claim(
             [one.metrics[metric] for one in versus],
             value=claim.value,
             margin=claim.margin,
+            minimum_effect=claim.minimum_effect,
             rule=rule,
             sigma=lookup(metric).family.on(nodes).sigma,
         )
@@ -123,6 +124,7 @@ def judge_measured_claim(
         versus_score=measured_score(metric, versus[0]) if versus else None,
         value=claim.value,
         margin=claim.margin,
+        minimum_effect=claim.minimum_effect,
     )
 
 

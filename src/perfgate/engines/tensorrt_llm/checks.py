@@ -7,20 +7,29 @@ lacks is refused by the rendering itself. What rendering cannot see has a rule o
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import bench, dataset, examples, serve
+from perfgate.engines.tensorrt_llm import (
+    bench,
+    dataset,
+    evaluation,
+    examples,
+    extra_options,
+    serve,
+)
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 BENCH_CLIENT = "trtllm-bench"
 QUICKSTART_CLIENT = "trtllm-quickstart"
 GPQA_EVALUATOR = "trtllm-gpqa"
-_OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR})
+EVALUATOR = "trtllm-eval"
+_OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR, EVALUATOR})
 
 _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
@@ -47,6 +56,7 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
             raise refusal(
                 scenario, refused.field, refused.found, known, refused.expected, refused.hint
             )
+    _extra_options_have_their_program(scenario)
     if is_served(scenario):
         serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, SERVE), SERVE)
@@ -59,9 +69,39 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         _prompts_fit(scenario, known, pinned(scenario, build, THROUGHPUT), THROUGHPUT)
     if scenario.smoke is not None and scenario.smoke.client == QUICKSTART_CLIENT:
         examples.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+    _evaluators_can(scenario, build)
+
+
+def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
+    """Render the programs that evaluate without a server."""
     for task in scenario.accuracy:
         if task.evaluator == GPQA_EVALUATOR:
             examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
+        if task.evaluator == EVALUATOR:
+            evaluation.evaluate(scenario, build, task, None, _ON_PAPER)
+
+
+def refused_extras(scenario: Scenario) -> Iterator[Problem]:
+    """What of the scenario's extra options its document's release, else the newest, is not given.
+
+    What else is wrong with it at that release is told when it is measured there.
+    """
+    if scenario.engine.extra_yaml is None and scenario.engine.extra_args is None:
+        return
+    version = scenario.source.engine_version or all_releases()[-1].since
+    try:
+        check(scenario, EngineBuild("tensorrt-llm", version, version))
+    except extra_options.ExtraOptionRefused as error:
+        yield error.at
+    except PerfgateError:
+        return
+
+
+def _extra_options_have_their_program(scenario: Scenario) -> None:
+    load = scenario.workload
+    benched = load is not None and load.client == BENCH_CLIENT
+    for problem in extra_options.misplaced(scenario, is_served(scenario), benched):
+        raise extra_options.ExtraOptionRefused(scenario, problem)
 
 
 def is_served(scenario: Scenario) -> bool:

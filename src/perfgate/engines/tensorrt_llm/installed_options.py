@@ -101,7 +101,7 @@ def installed_definitions(
                 str(one["options"][0]).lstrip("-"): _option(one) for one in programs[page]
             }
         else:
-            reason = why.get("programs") or "only a model's tokenizer makes it show them"
+            reason = why.get("programs") or "only a model, or its tokenizer, makes it show them"
             notes.append(f"options of {page}: not asked: {reason}")
     model: Mapping[str, Any] | None = told.get("model")
     if has_file and model is None:
@@ -157,7 +157,7 @@ def _told(locations: Locations) -> Mapping[str, Any]:
     said = answer((*python, "-c", question()), locations)
     found = _ANSWER.search(said)
     if found is None:
-        return nothing(_last_line(said))
+        return nothing(f"no answer: it printed {_last_line(said)}")
     try:
         told = json.loads(found["json"])
     except ValueError:

@@ -8,7 +8,7 @@ import yaml
 
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, same_release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Keys
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
 
 FILE = "extra-llm-api-config.yml"
@@ -157,7 +157,7 @@ def _mtp(mtp: Mtp, _scenario: Scenario, release: Release, _program: str) -> Iter
 
 def _chunked(value: bool, _scenario: Scenario, release: Release, program: str) -> Iterator[Entry]:
     spelling = release.spelling
-    if program == SERVE:
+    if program in (SERVE, EVAL):
         yield spelling.chunked_prefill, value
     elif (
         spelling.bench_chunked_prefill and value

@@ -19,9 +19,9 @@ from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
 from perfgate.machine.preflight.reachability import ask, judge_pyxis
-from perfgate.plan.toolchain import SERVED_SMOKE
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.smoke_rules import SERVED_SMOKE
 
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
 SCENARIO = "scenario.yaml"

@@ -1,0 +1,102 @@
+"""First answers: whole, and what the scenario says of them."""
+
+from dataclasses import replace
+
+import pytest
+from building import SCENARIO
+
+from perfgate.clients.first_answers import (
+    Answer,
+    compared_with_texts,
+    require_known,
+    require_whole,
+)
+from perfgate.core.errors import RunError
+from perfgate.scenarios.scenario import DocumentedAnswer, Scenario, Smoke, Source
+
+PROMPT = "Where is New York?"
+TEXT = " It is a state\n\nin the north."
+GOOD = Answer(TEXT, "length", 6, 16)
+
+
+def asking(*answers: DocumentedAnswer, release: str | None = "1.0.0rc6") -> Scenario:
+    source = Source("recipe.md", "Basic Test", engine_version=release)
+    return replace(SCENARIO, source=source, smoke=Smoke("completion", (PROMPT,), 16, answers))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        GOOD,
+        replace(GOOD, finish_reason="stop", completion_tokens=9),
+        Answer(TEXT),  # of a program that tells the text alone
+    ],
+)
+def test_a_whole_answer(answer: Answer) -> None:
+    require_whole(PROMPT, answer, 16)
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure", "words"),
+    [
+        (replace(GOOD, text="!!!!!!!!"), "broken_output", "repeats one character"),
+        (replace(GOOD, text=" "), "broken_output", "is empty"),
+        (Answer(" Paris", "stop", 6, 1), "broken_output", "single token"),
+        (replace(GOOD, completion_tokens=17), "incomplete", "at most 16 requested"),
+        (replace(GOOD, completion_tokens=7), "incomplete", "after 7 of 16 tokens"),
+        (replace(GOOD, finish_reason=None), "incomplete", "finish_reason None"),
+        (replace(GOOD, finish_reason="cancelled"), "incomplete", "'cancelled'"),
+    ],
+)
+def test_an_answer_that_is_not_whole(answer: Answer, failure: str, words: str) -> None:
+    with pytest.raises(RunError) as caught:
+        require_whole(PROMPT, answer, 16)
+    assert caught.value.failure == failure
+    assert words in caught.value.message
+    assert caught.value.evidence == (repr(answer.text),)
+
+
+def test_what_is_known_and_so() -> None:
+    known = DocumentedAnswer(PROMPT, ("a state in",), (), "length", 6, 16)
+    require_known(Smoke("completion", (PROMPT,), 16, (known,)), {PROMPT: GOOD})
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (DocumentedAnswer(PROMPT, contains=("Paris",)), "contains 'Paris'"),
+        (DocumentedAnswer(PROMPT, finish_reason="stop"), "finish_reason .* length, not stop"),
+        (DocumentedAnswer(PROMPT, prompt_tokens=5), "prompt_tokens .* 6, not 5"),
+        (DocumentedAnswer(PROMPT, completion_tokens=12), "completion_tokens .* 16, not 12"),
+    ],
+)
+def test_what_is_known_and_otherwise(known: DocumentedAnswer, words: str) -> None:
+    smoke = Smoke("completion", (PROMPT,), 16, (known,))
+    with pytest.raises(RunError, match=words) as caught:
+        require_known(smoke, {PROMPT: GOOD})
+    assert caught.value.failure == "wrong_answer"
+
+
+class TestTexts:
+    def test_one_of_the_documents_texts_white_space_aside(self) -> None:
+        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.", "It is a state in the north."))
+        assert compared_with_texts(asking(known), "1.0.0rc6", {PROMPT: TEXT}) == {}
+
+    @pytest.mark.parametrize("version", ["1.0.0rc6", "1.0.0rc6+abc123"])
+    def test_another_text_at_the_documents_release(self, version: str) -> None:
+        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.",))
+        with pytest.raises(RunError) as caught:
+            compared_with_texts(asking(known), version, {PROMPT: TEXT})
+        assert caught.value.failure == "wrong_answer"
+        assert caught.value.evidence == (f"found: {TEXT!r}", "documented: 'Elsewhere.'")
+
+    @pytest.mark.parametrize("version", ["1.0.0rc5", "1.3.0", "main"])
+    def test_another_text_at_another_release_is_reported(self, version: str) -> None:
+        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.",))
+        found = compared_with_texts(asking(known), version, {PROMPT: TEXT})
+        assert found == {"not_as_documented": [PROMPT]}
+
+    def test_no_text_is_documented(self) -> None:
+        known = DocumentedAnswer(PROMPT, contains=("state",))
+        assert compared_with_texts(asking(known), "1.0.0rc6", {PROMPT: TEXT}) == {}
+        assert compared_with_texts(SCENARIO, "1.0", {}) == {}

@@ -1,0 +1,92 @@
+"""The documents' statements: the page says how each is asserted, and what it names is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import load_suite
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "documented.md"
+SUITE = load_suite(ROOT / "scenarios")
+SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
+DOCUMENTED = [scenario for scenario in SUITE.scenarios if scenario.engine.name == "tensorrt-llm"]
+CLAIMS = {claim.id: claim for claim in claims_of(DOCUMENTED, SUITE.claims)}
+
+
+def statements() -> list[tuple[str, str, str]]:
+    """Document, statement and how it is asserted, of each row of the tables of statements."""
+    found = []
+    parts = re.split(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    for document, text in zip(parts[::2], parts[1::2], strict=True):
+        for table in text.split("| statement | asserted by |\n|---|---|\n")[1:]:
+            rows = table.split("\n\n")[0].splitlines()
+            cells = (re.fullmatch(r"\| (.+?) \| (.+) \|", row) for row in rows)
+            found += [(document, cell[1], cell[2]) for cell in cells if cell is not None]
+    return found
+
+
+STATEMENTS = statements()
+NAMED = [
+    (document, claim)
+    for document, _, by in STATEMENTS
+    for claim in re.findall(r"claim `([^`]+)`", by)
+]
+KINDS = ("claim `", "gates `", "documented value", "first answer", "rule:", "check:", "refused:")
+
+
+def test_all_five_documents_have_statements() -> None:
+    documents = {document for document, _, _ in STATEMENTS}
+    assert documents == {scenario.source.document for scenario in DOCUMENTED}
+    assert len(STATEMENTS) > 50
+
+
+@pytest.mark.parametrize(("document", "statement", "by"), STATEMENTS)
+def test_every_statement_is_asserted_or_refused_with_a_reason(
+    document: str, statement: str, by: str
+) -> None:
+    assert any(kind in by for kind in KINDS), f"{document}: {statement}"
+    for reason in by.split("refused:")[1:]:
+        assert len(reason) > 30
+    assert "refused" not in by.replace("refused:", ""), "write 'refused:' and the reason"
+
+
+def test_every_claim_is_named_under_its_document() -> None:
+    assert {claim for _, claim in NAMED} == set(CLAIMS)
+    missing = {(c.source.document, c.id) for c in CLAIMS.values()} - set(NAMED)
+    assert missing == set()
+
+
+def test_every_metric_that_is_said_to_gate_does() -> None:
+    told = [
+        pair for *_, by in STATEMENTS for pair in re.findall(r"gates `([^`]+)` of `([^`]+)`", by)
+    ]
+    assert told
+    assert [(m, s) for m, s in told if m not in SCENARIOS[s].gate.metrics] == []
+
+
+def test_every_first_answer_that_is_named_is_asked_for() -> None:
+    told = [name for *_, by in STATEMENTS for name in re.findall(r"first answer of `([^`]+)`", by)]
+    assert told
+    assert [name for name in told if SCENARIOS[name].smoke is None] == []
+
+
+def test_every_rule_that_is_named_is_a_rule() -> None:
+    rules = (ROOT / "docs" / "reference" / "scenarios.md").read_text(encoding="utf-8").lower()
+    rules += (ROOT / "src/perfgate/scenarios/metric_rules.py").read_text(encoding="utf-8").lower()
+    told = [rule for *_, by in STATEMENTS for rule in re.findall(r"rule: ([^;|(.]+)", by)]
+    assert len(told) > 5
+    assert [rule for rule in told if rule.strip().lower() not in rules] == []
+
+
+def test_every_documented_number_has_its_row() -> None:
+    """Also those of the GB200 recipe's variables: what they select is what it says."""
+    use_cases = dict(re.findall(r"`(\w+):(\d+/\d+)`", PAGE.read_text(encoding="utf-8")))
+    assert set(use_cases) == {"reasoning", "chat", "summarization", "generation"}
+    for use, lengths in use_cases.items():
+        for streaming in ("streaming", "no-streaming"):
+            load = SCENARIOS[f"gb200-r1-fp4-{use}-{streaming}"].workload
+            assert load is not None
+            assert f"{load.isl}/{load.osl}" == lengths
