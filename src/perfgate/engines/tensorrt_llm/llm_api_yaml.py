@@ -53,15 +53,17 @@ def with_kv_cache_kept(
     The mapping takes the place of the command line's own before 1.3, share and block reuse with
     it, so that one call would measure different things at two releases. At the document's own
     release the command stays the document's; a scenario of no release, or with keys of its own in
-    the file, keeps what it asks for.
+    the file, gets what it asks for.
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
-    if scenario.engine.extra_yaml is not None or documented is None:
-        is_lost = release.yaml_merge == "shallow"
-    else:
-        is_lost = not same_release(documented, release.version)
     there = _at(tree, place)
-    if not is_lost or there is None:
+    if scenario.engine.extra_yaml is not None:
+        is_said = True
+    elif documented is None:
+        is_said = release.yaml_merge == "shallow"
+    else:
+        is_said = not same_release(documented, release.version)
+    if there is None or not is_said:
         return tree
     kept: dict[str, Any] = {
         release.spelling.kv_cache_reuse[-1]: release.defaults[program].kv_cache_reuse
