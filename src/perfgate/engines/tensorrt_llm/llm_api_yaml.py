@@ -57,12 +57,9 @@ def with_kv_cache_kept(
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
     there = _at(tree, place)
-    if scenario.engine.extra_yaml is not None:
-        is_said = True
-    elif documented is None:
-        is_said = release.yaml_merge == "shallow"
-    else:
-        is_said = not same_release(documented, release.version)
+    is_other = documented is not None and not same_release(documented, release.version)
+    is_ours = documented is None or scenario.engine.extra_yaml is not None
+    is_said = is_other or (is_ours and release.yaml_merge == "shallow")
     if there is None or not is_said:
         return tree
     kept: dict[str, Any] = {
