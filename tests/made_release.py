@@ -83,8 +83,6 @@ if __name__ == "__main__":
     parser.add_argument("--result-filename", type=str)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--goodput", nargs="+")
-    for switch in ():
-        pass
     parser.add_argument("--ignore-eos", action="store_true")
     parser.add_argument("--save-result", action="store_true")
     parser.add_argument("--non-streaming", action="store_true")
@@ -296,7 +294,8 @@ def _serve(backend: str, config: str, tail: str, *, long: bool) -> str:
         name: f'--{alias}", "' if long else "" for name, alias in zip(names, aliases, strict=True)
     }
     return (
-        f'{_HEAD}{_LOGGER}LIMITS = {{"batch": 2048}}\n\ndef tagged(text):\n    return f":x: {{text}}"\n'
+        f'{_HEAD}{_LOGGER}LIMITS = {{"batch": 2048}}\n\n'
+        + 'def tagged(text):\n    return f":x: {text}"\n\n'
         + "class ChoiceWithAlias(click.Choice):\n    def __init__(self, choices, aliases):\n"
         + "        super().__init__(choices)\n\n"
         + '@click.command("serve")\n@click.argument("model", type=str)\n'

@@ -149,7 +149,9 @@ def test_no_baseline_is_no_error_but_with_gate(two_scenarios: Path, capsys: Capt
     plan = planned(capsys, "h200-serve")
     assert plan["unjudged"] == ["h200-serve-c1", "h200-serve-c4", "h200-serve-perfgate_arithmetic"]
     found = of(plan, "h200-serve", "c1", "output_throughput")
-    assert found["compared_with"] == "no baseline: this run would only measure"
+    assert found["compared_with"] == (
+        "no baseline: the first run records one (--record), this one would only measure"
+    )
     assert (found["against"], found["smallest"]) == ("nothing", [])
     (one,) = plan["scenarios"]
     assert one["cost"]["slower"]["starts"] == 1.0

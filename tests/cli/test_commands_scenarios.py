@@ -29,11 +29,25 @@ class TestList:
     def test_one_line_each(self, scenarios: Path, capsys: Capture) -> None:
         assert main(["scenarios", "list"]) == 0
         header, *lines = capsys.readouterr().out.splitlines()
-        assert header.split() == ["id", "hardware", "engine", "markers", "title"]
-        assert [line.split()[:4] for line in lines] == [
-            ["h200-serve", "1xH200", "llama.cpp", "h200,serving"],
-            ["local-smollm2-serve", "cpu", "llama.cpp", "cpu,local,serving,throughput"],
+        assert header.split() == ["id", "hardware", "engine", "speed", "markers", "title"]
+        h200, local, _, *legend = lines
+        assert h200.split()[:6] == [
+            *("h200-serve", "1xH200", "llama.cpp", "first", "run", "h200,serving,streaming"),
         ]
+        assert local.split()[:5] == [
+            *("local-smollm2-serve", "cpu", "llama.cpp", "machine"),
+            "cpu,local,serving,streaming,throughput",
+        ]
+        assert " ".join(legend) == (
+            "speed, first run: no document gives one. Without a baseline the first run records one "
+            "(pytest --record), which a person promotes (perfgate baseline promote)."
+        )
+
+    def test_where_every_first_run_is_compared_nothing_is_said(
+        self, scenarios: Path, capsys: Capture
+    ) -> None:
+        assert main(["scenarios", "list", "local-*"]) == 0
+        assert "first run" not in capsys.readouterr().out
 
     def test_as_json(self, scenarios: Path, capsys: Capture) -> None:
         assert main(["scenarios", "list", "h200-*", "--format", "json"]) == 0
@@ -44,7 +58,8 @@ class TestList:
             "hardware": "1xH200",
             "engine": "llama.cpp",
             "model": "SmolLM2-135M-Instruct",
-            "markers": ["h200", "serving"],
+            "speed": "first run",
+            "markers": ["h200", "serving", "streaming"],
             "document": "docs/explanation/architecture.md",
             "section": "The embedded default",
         }

@@ -17,6 +17,7 @@ from perfgate.scenarios.markers import (
     markers_of,
 )
 from perfgate.scenarios.scenario import Hardware
+from perfgate.scenarios.selection import select_marked
 
 __all__ = ["write"]  # a fixture
 
@@ -27,9 +28,31 @@ B200 = replace(SCENARIO, hardware=Hardware("B200", 8), markers=("latency",))
 
 
 def test_the_hardwares_marker_is_added() -> None:
-    assert markers_of(replace(SCENARIO, markers=("serving",))) == ("local", "serving")
-    assert markers_of(B200) == ("b200", "latency")
-    assert markers_of(replace(B200, markers=("b200",))) == ("b200",)
+    assert markers_of(replace(SCENARIO, workload=None, markers=("serving",))) == (
+        "local",
+        "serving",
+    )
+    assert markers_of(B200) == ("b200", "latency", "streaming")
+    assert markers_of(replace(B200, markers=("b200",))) == ("b200", "streaming")
+
+
+def test_streaming_is_a_fact_of_the_load() -> None:
+    assert SCENARIO.workload is not None
+    at_once = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
+    assert "streaming" in markers_of(SCENARIO)
+    assert "streaming" not in markers_of(at_once)
+    assert "streaming" not in markers_of(replace(SCENARIO, workload=None))
+
+
+def test_the_recipes_variables_select_its_scenarios() -> None:
+    suite = load_suite(ROOT / "scenarios")
+    for expression, count in (
+        ("gb200 and streaming and offline", 4),
+        ("gb200 and not streaming", 5),
+    ):
+        found = select_marked(suite.scenarios, expression, suite.markers)
+        assert len(found) == count, expression
+        assert all(one.hardware.gpu == "GB200" for one in found)
 
 
 def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:

@@ -72,6 +72,63 @@ BROKEN = {
         "scenarios[0].environment.LD_PRELOAD",
         "programs on the way to the engine obey it",
     ),
+    "an extra key with nothing behind it": (
+        [
+            (
+                "      settings:\n",
+                "      extra_yaml:\n        a: {b: null} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_yaml.a.b",
+        "fix: take the key out",
+    ),
+    "two extra keys in one": (
+        [("      settings:\n", "      extra_yaml:\n        a.b: 1 # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_yaml.a.b",
+        "without dots",
+    ),
+    "an extra value without its option": (
+        [("      settings:\n", "      extra_args: {trtllm-serve: [4]} # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "a value without its option",
+    ),
+    "an extra option by its short name": (
+        [("      settings:\n", "      extra_args: {trtllm-serve: [-x]} # HERE\n      settings:\n")],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "long name",
+    ),
+    "an extra option and its value in one word": (
+        [
+            (
+                "      settings:\n",
+                "      extra_args: {trtllm-serve: ['--x 4']} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "fix: write [--x, 4]",
+    ),
+    "an extra option twice": (
+        [
+            (
+                "      settings:\n",
+                "      extra_args:\n        trtllm-serve:\n"
+                "          [--a_b, 1,\n          --a-b, 2] # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[2]",
+        "option given twice",
+    ),
+    "an extra option and an extra key": (
+        [
+            (
+                "      settings:\n",
+                "      extra_yaml: {workers: 1}\n"
+                "      extra_args: {trtllm-serve: [--workers, 4]} # HERE\n      settings:\n",
+            )
+        ],
+        "scenarios[0].engine.extra_args.trtllm-serve[0]",
+        "one of --workers and engine.extra_yaml.workers",
+    ),
     "neither workload nor accuracy": (
         [
             *WITHOUT_WORKLOAD,

@@ -284,7 +284,7 @@ def _compared_with(probe: Probe, comparison: ProbeReference) -> str:
         return f"compared with this machine itself, {starts} to be made first"
     if comparison.documented.keys() & set(probe.gating_metrics()):
         return f"compared with {comparison.in_words}"
-    return "no baseline: this run would only measure"
+    return "no baseline: the first run records one (--record), this one would only measure"
 
 
 def _known_seconds(entry: Entry | None) -> list[float]:

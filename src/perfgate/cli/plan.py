@@ -16,7 +16,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Planner, Seconds
 from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
-from perfgate.cli.scenario_choice import add_selection, load, selected
+from perfgate.cli.scenario_choice import add_selection, load, selected, without_templates
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import is_accuracy
@@ -80,7 +80,7 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
         InputError: no scenario is left.
     """
     suite = load(arguments.scenarios)
-    found = selected(arguments, suite)
+    found = without_templates(arguments, selected(arguments, suite))
     if not found:
         raise InputError(
             "no scenario is selected",

@@ -1,6 +1,7 @@
 """Scenario choice: which scenarios a command is about, in what shape and for which build."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -13,9 +14,17 @@ from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan.registered import registered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import EXPLORE, GPUS
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import pick, select, select_marked
+from perfgate.scenarios.selection import (
+    left_out,
+    left_out_lines,
+    pick,
+    select,
+    select_marked,
+    template_marker,
+)
 
 
 def add_folder(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +123,20 @@ def selected(arguments: argparse.Namespace, suite: LoadedSuite) -> tuple[Scenari
     for expression in arguments.marker:
         found = select_marked(found, expression, suite.markers)
     return tuple(one for one in found if arguments.gpu in (None, one.hardware.gpu))
+
+
+def without_templates(
+    arguments: argparse.Namespace, found: Sequence[Scenario]
+) -> tuple[Scenario, ...]:
+    """The scenarios that such a session of pytest would measure; says which it would leave out.
+
+    A template is asked for by a marker of it in ``-m``, or by its whole id.
+    """
+    asked = {name for text in arguments.marker if text for name in parse(text).names}
+    dropped = [one for one in found if left_out(one, asked) and one.id not in arguments.pattern]
+    for line in left_out_lines({one.id: template_marker(one) for one in dropped}):
+        print(f"perfgate: {line}", file=sys.stderr)
+    return tuple(one for one in found if one not in dropped)
 
 
 def shaped(scenarios: Sequence[Scenario], name: str, shapes: Sequence[str]) -> tuple[Scenario, ...]:

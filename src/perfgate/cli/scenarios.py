@@ -20,6 +20,12 @@ from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
+from perfgate.scenarios.speed_reference import speed_from
+
+_FIRST_RUN = (
+    "speed, first run: no document gives one. Without a baseline the first run records one "
+    "(pytest --record),\nwhich a person promotes (perfgate baseline promote)."
+)
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -64,21 +70,25 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.markers:
         return _list_markers(arguments, suite, found)
     if arguments.format == "json":
-        print_json([_plain(scenario) for scenario in found])
+        print_json([_plain(scenario, suite) for scenario in found])
         return 0
+    speeds = [speed_from(scenario, suite.claims) for scenario in found]
     print_table(
-        ("id", "hardware", "engine", "markers", "title"),
+        ("id", "hardware", "engine", "speed", "markers", "title"),
         [
             (
                 scenario.id,
                 scenario.hardware.label,
                 scenario.engine.name,
+                speed,
                 ",".join(markers_of(scenario)),
                 scenario.title,
             )
-            for scenario in found
+            for scenario, speed in zip(found, speeds, strict=True)
         ],
     )
+    if "first run" in speeds:
+        print(f"\n{_FIRST_RUN}")
     return 0
 
 
@@ -100,12 +110,13 @@ def _list_markers(
     return 0
 
 
-def _plain(scenario: Scenario) -> dict[str, Json]:
+def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Json]:
     return {
         "id": scenario.id,
         "title": scenario.title,
         "hardware": scenario.hardware.label,
         "engine": scenario.engine.name,
+        "speed": speed_from(scenario, suite.claims),
         "model": scenario.model.name,
         "markers": list(markers_of(scenario)),
         "document": scenario.source.document,

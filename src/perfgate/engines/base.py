@@ -1,7 +1,7 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.registry import Registry
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -59,6 +60,27 @@ class Engine(ABC):
         Raises:
             InputError: a setting that would be ignored silently, or that this release lacks.
         """
+
+    @classmethod
+    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
+        """Which of the scenario's extra options the engine is not given, told where it is read.
+
+        Here: all of them; an engine that renders them says which it refuses.
+
+        Args:
+            scenario: any scenario of this engine.
+        """
+        given = {"extra_yaml": scenario.engine.extra_yaml, "extra_args": scenario.engine.extra_args}
+        return [
+            Problem(
+                ("engine", field),
+                f"{cls.name} takes no options beyond its settings",
+                ", ".join(value),
+                "not to be set",
+            )
+            for field, value in given.items()
+            if value is not None
+        ]
 
     @abstractmethod
     def build(self, locations: Locations) -> EngineBuild:

@@ -23,7 +23,7 @@ class Drift:
     """Something that perfgate renders and the release does not take.
 
     Attributes:
-        mismatch: what it is.
+        mismatch: what it is, as the first of the scenarios gives it.
         table: file and line of the release table that makes perfgate write it; empty: none does.
         scenarios: ids of the scenarios that need it.
     """
@@ -65,7 +65,8 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
         InputError: no release table covers the version.
     """
     build = EngineBuild(definitions.engine, definitions.version, definitions.version)
-    found: dict[Mismatch, list[str]] = {}
+    found: dict[tuple[str, str, str], list[str]] = {}
+    first: dict[tuple[str, str, str], Mismatch] = {}
     unchecked: dict[str, list[str]] = {}
     refused: dict[str, str] = {}
     checked = files = rendered = 0
@@ -73,7 +74,7 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
         try:
             commands = commands_to_verify(scenario, build, _ON_PAPER)
         except InputError as error:
-            refused[scenario.id] = " ".join(str(error).split())
+            refused[scenario.id] = f"{error.field}: {error.problem}"
             continue
         rendered += 1
         for command in commands:
@@ -87,14 +88,17 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
                     _add(unchecked, YAML, scenario.id)
                 else:
                     files += 1
-            for mismatch in mismatches(command, definitions):
-                _add(found, mismatch, scenario.id)
+            for one in mismatches(command, definitions):
+                kind = (one.program, one.place, one.problem)
+                first.setdefault(kind, one)
+                _add(found, kind, scenario.id)
     return Conformance(
         scenarios=rendered,
         calls=checked,
         files=files,
         drifts=tuple(
-            Drift(one, told_by(definitions.version, one), tuple(ids)) for one, ids in found.items()
+            Drift(first[kind], told_by(definitions.version, first[kind]), tuple(ids))
+            for kind, ids in found.items()
         ),
         unchecked={program: tuple(ids) for program, ids in unchecked.items()},
         refused=refused,

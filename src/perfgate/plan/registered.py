@@ -17,4 +17,5 @@ def registered() -> Vocabulary:
         tuple(client),
         (SERVED_SMOKE, *(name for name, cls in client.items() if issubclass(cls, Offline))),
         {name: cls.scores() for name, cls in evaluator.items()},
+        {name: cls.refused_extras for name, cls in engine.items()},
     )

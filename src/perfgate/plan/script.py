@@ -191,7 +191,7 @@ def _run(step: Step, shared: Sequence[str]) -> str:
             before += f"  ln -f ../../{name} {name}\n"
     for name in _BROUGHT:
         if name in command.argv:
-            before += f'  cp "$here"/{name} .\n'
+            before += f'  cp -R "$here"/{name} .\n'
     return "(\n" + before + _files(command) + _exports(command) + f"  {_logged(step)}\n)\n"
 
 

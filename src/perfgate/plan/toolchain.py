@@ -9,6 +9,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
+from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 from perfgate.scenarios.smoke_rules import SERVED_SMOKE
@@ -100,6 +101,8 @@ class Toolchain:
             machine: the facts of the machine that speed depends on.
         """
         common = {"content": probe.content_hash(), "model": str(self.model_facts["sha256"])[:16]}
+        if extra := in_words(self.scenario.engine):  # in the hash, too: here for people
+            common["extra_options"] = extra
         program = self.program_of(probe)
         name = program.name if program else ""
         # A program that comes with the engine has the engine's version: the thing under test.

@@ -123,6 +123,8 @@ def _identity(outcome: Outcome) -> Iterator[str]:
     """What was measured, how often, and what it was compared with."""
     if outcome.build is not None:
         yield f"build: {outcome.build.in_words}"
+    if outcome.extra_options:
+        yield f"extra options: {outcome.extra_options}"
     if outcome.compared_with:
         yield f"compared with: {outcome.compared_with}"
     if outcome.measurements:

@@ -52,6 +52,8 @@ def _identity(outcome: Outcome) -> Iterator[Property]:
             yield "image", build.image
         if build.digest:
             yield "image_digest", build.digest
+    if outcome.extra_options:
+        yield "extra_options", outcome.extra_options
     if outcome.compared_with:
         yield "compared_with", outcome.compared_with
 

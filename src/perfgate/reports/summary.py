@@ -165,6 +165,8 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     """The build under test, what it was compared with, and after how many starts."""
     build = build_of(record)
     told = [] if build is None else [f"- build: {build.in_words}"]
+    if record.get("extra_options"):
+        told.append(f"- extra options: `{record['extra_options']}`")
     if record["compared_with"]:
         told.append(f"- compared with: {record['compared_with']}")
     if record["starts"]:

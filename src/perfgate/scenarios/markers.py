@@ -11,7 +11,12 @@ from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 
 EXPLORE = "explore"
+OPT_IN = "opt_in"
+STREAMING = "streaming"
 CLAIM = "claim"
+
+# A scenario with one of these is a template: measured only where one of them is named.
+OPT_IN_MARKERS = frozenset({EXPLORE, OPT_IN})
 
 # The marker of each hardware, which every scenario gets by itself.
 _OF_GPU = {
@@ -31,7 +36,9 @@ DECLARED_BY_PERFGATE: Mapping[str, str] = {
         marker: "needs no GPU, runs on any machine" if gpu == "none" else f"needs {gpu} GPUs"
         for gpu, marker in _OF_GPU.items()
     },
-    EXPLORE: "takes other prompt and answer lengths by --shape",
+    EXPLORE: "takes other prompt and answer lengths by --shape; measured only when asked for",
+    OPT_IN: "measured only when asked for, by this name",
+    STREAMING: "its load is streamed token by token",
     CLAIM: "checks a statement of the documents about one or two results",
 }
 
@@ -48,8 +55,10 @@ def hardware_marker(scenario: Scenario) -> str:
 
 
 def markers_of(scenario: Scenario) -> tuple[str, ...]:
-    """The scenario's own markers and that of its hardware, sorted."""
-    return tuple(sorted({hardware_marker(scenario), *scenario.markers}))
+    """The scenario's own markers and those of its facts, sorted: of its hardware, streaming."""
+    load = scenario.workload
+    streamed = {STREAMING} if load is not None and load.streaming else set()
+    return tuple(sorted({hardware_marker(scenario), *streamed, *scenario.markers}))
 
 
 def taken_name(path: Keys, name: str) -> Problem | None:

@@ -7,6 +7,7 @@ evaluator or a marker is known needs more than the scenario: `vocabulary`, `mark
 
 from collections.abc import Callable, Iterator
 
+from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
 from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Problem
@@ -132,6 +133,7 @@ RULES: tuple[Rule, ...] = (
     _experts_divide_tensor_parallelism,
     _ranks_get_the_engines_environment,
     *VARIABLE_RULES,
+    *EXTRA_OPTION_RULES,
     *WORKLOAD_RULES,
     *SMOKE_RULES,
     *METRIC_RULES,

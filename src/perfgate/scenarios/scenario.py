@@ -7,7 +7,7 @@ hence the length.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from perfgate.scenarios.content import content_hash
 
@@ -134,10 +134,19 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """The engine under test and how it is set."""
+    """The engine under test and how it is set.
+
+    Attributes:
+        name: the registered engine.
+        settings: what the vocabulary has words for.
+        extra_yaml: further keys of the engine's own settings file, nested as there.
+        extra_args: program → further options of its command line, as words.
+    """
 
     name: str
     settings: EngineSettings = EngineSettings()
+    extra_yaml: Mapping[str, Any] | None = None
+    extra_args: Mapping[str, tuple[str | int | float, ...]] | None = None
 
 
 @dataclass(frozen=True)

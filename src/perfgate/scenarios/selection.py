@@ -1,13 +1,15 @@
 """Choose among scenarios: by id, by id patterns, and by marker expressions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.marker_expression import parse
-from perfgate.scenarios.markers import markers_of
+from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS, markers_of
 from perfgate.scenarios.scenario import Scenario
+
+_SHOWN = 3  # ids of templates in a line
 
 
 def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scenario, ...]:
@@ -63,6 +65,40 @@ def select_marked(
     if unknown:
         raise SeveralInputErrors([_no_marker(name, declared) for name in unknown])
     return tuple(scenario for scenario in scenarios if parsed.matches(markers_of(scenario)))
+
+
+def left_out(scenario: Scenario, asked: Collection[str]) -> bool:
+    """Whether the scenario is a template and none of its markers that say so was asked for.
+
+    Args:
+        scenario: any scenario.
+        asked: the markers that were named, by ``-m`` or otherwise.
+    """
+    own = OPT_IN_MARKERS.intersection(scenario.markers)
+    return bool(own) and own.isdisjoint(asked)
+
+
+def template_marker(scenario: Scenario) -> str:
+    """The marker that a template is asked for with."""
+    return min(OPT_IN_MARKERS.intersection(scenario.markers))
+
+
+def left_out_lines(templates: Mapping[str, str]) -> list[str]:
+    """What was left out, and how to ask for it: a line a marker.
+
+    Args:
+        templates: id of each → its `template_marker`.
+    """
+    of_marker: dict[str, list[str]] = {}
+    for name, marker in sorted(templates.items()):
+        of_marker.setdefault(marker, []).append(name)
+    found = []
+    for marker, names in sorted(of_marker.items()):
+        count = "1 template" if len(names) == 1 else f"{len(names)} templates"
+        shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+        asked = f"-m {marker} --shape ISL/OSL" if marker == EXPLORE else f"-m {marker}"
+        found.append(f"{count} left out ({shown}): ask with {asked}")
+    return found
 
 
 def _no_marker(name: str, declared: Mapping[str, str]) -> InputError:

@@ -4,8 +4,8 @@ A scenario is refused where it is loaded if it names an engine, client or evalua
 registered by then, or gives one of them a word that it does not know in any release.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.suggestion import did_you_mean
@@ -28,12 +28,16 @@ class Vocabulary:
         clients: what can be a load's client.
         smoke_clients: what can ask for a first answer.
         evaluators: evaluator → its tasks whose scores are known → their ``<metric>:<filter>``.
+        refused_extras: engine → which of a scenario's extra options it is not given.
     """
 
     engines: Mapping[str, Words]
     clients: Collection[str]
     smoke_clients: Collection[str]
     evaluators: Mapping[str, Words]
+    refused_extras: Mapping[str, Callable[[Scenario], Iterable[Problem]]] = field(
+        default_factory=dict
+    )
 
 
 def unknown_names(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:
@@ -43,6 +47,9 @@ def unknown_names(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:
         value = getattr(scenario.engine.settings, setting)
         if value is not None:
             yield from _unknown(("engine", "settings", setting), value, setting, words)
+    refused_extras = known.refused_extras.get(scenario.engine.name)
+    if refused_extras is not None:
+        yield from refused_extras(scenario)
     if scenario.workload is not None:
         client = scenario.workload.client
         yield from _unknown(("workload", "client"), client, "client", known.clients)

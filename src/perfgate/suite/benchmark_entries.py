@@ -134,5 +134,6 @@ class MetricEntry:
             "scenario": line["scenario"],
             "probe": line["probe"],
             "build": line.get("build"),
+            "extra_options": line.get("extra_options", ""),
             "compared_with": line["compared_with"],
         }

@@ -22,6 +22,7 @@ from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
 from perfgate.suite.folders import settle_folders
+from perfgate.suite.opt_in import OptIn
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.parametrize import (
     PARAMETERS,
@@ -63,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(session, "perfgate-session")
     unknown = UnknownMarkers(config.option.markexpr, lambda: session.options.markers)
     config.pluginmanager.register(unknown, "perfgate-unknown-markers")
+    config.pluginmanager.register(OptIn(config), "perfgate-opt-in")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):

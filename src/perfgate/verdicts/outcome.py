@@ -10,6 +10,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 
@@ -68,6 +69,11 @@ class Outcome:
     build: MeasuredBuild | None = None
     resumed_from: str = ""
 
+    @property
+    def extra_options(self) -> str:
+        """What the engine is given beyond the vocabulary of settings; empty: nothing."""
+        return in_words(self.probe.scenario.engine)
+
     def failing(self, subject: Subject) -> "Outcome":
         """What becomes of a claim or a curve that needs this failed probe: its cause."""
         return Outcome(
@@ -107,4 +113,5 @@ class Outcome:
             "observed": to_plain(self.observed),
             "measured": to_plain(self.measured),
             "build": to_plain(self.build),
+            "extra_options": self.extra_options,
         }

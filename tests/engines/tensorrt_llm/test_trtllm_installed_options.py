@@ -1,23 +1,30 @@
 """Options are checked against what the installed programs say of themselves."""
 
+import re
 import sys
 from pathlib import Path
 
+import made_release
 import pytest
+import yaml
 from trtllm_scenarios import CASES, build, render
 
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError
+from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
+from perfgate.core.programs import TRTLLM_BENCH
+from perfgate.engines.definitions import Keys
 from perfgate.engines.tensorrt_llm import program_output
 from perfgate.engines.tensorrt_llm.checkout import script
+from perfgate.engines.tensorrt_llm.help_page import options_in
 from perfgate.engines.tensorrt_llm.installed_options import (
-    calls,
-    missing_options,
+    installed_definitions,
     options_in_help,
     verify,
 )
+from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
+from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     BENCHMARK_SERVING,
@@ -27,6 +34,7 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
+from perfgate.engines.tensorrt_llm.source.reading import read_source
 
 CLICK = """\
 [TensorRT-LLM] TensorRT-LLM version: 1.1.0
@@ -77,15 +85,23 @@ class TestHelp:
             "--eagle_model_dir",
         }
 
+    def test_kinds_choices_and_what_is_required(self) -> None:
+        found = options_in(CLICK)
+        assert found["backend"].choices == ("pytorch", "tensorrt")
+        assert found["extra_llm_api_options"].options == ("--config", "--extra_llm_api_options")
+        assert found["enable_chunked_context"].kind == "flag"
+        assert found["enable_chunked_context"].off == ("--disable_chunked_context",)
+        assert (found["model"].kind, found["model"].required) == ("text", True)
+        assert options_in("  --backend [torch]\n")["backend"].choices == ("torch",)
+        assert options_in("  --save [SAVE]  where\n")["save"].choices == ()
+        assert options_in("  --size INTEGER RANGE  how big\n")["size"].kind == "integer"
 
-class TestMissing:
-    def test_are_told_once_in_their_order(self) -> None:
-        given = ("--tp", "8", "--new=1", "--old", "--new", "2")
-        assert missing_options(given, frozenset({"--tp"})) == ("--new", "--old")
-
-    def test_a_negative_number_is_a_value(self) -> None:
-        known = frozenset({"--concurrency"})
-        assert missing_options(("--concurrency", "-1"), known) == ()
+    def test_choices_and_many_words_of_argparse(self) -> None:
+        text = "  --backend {a,b}       one\n  --prompt PROMPT [PROMPT ...]\n  --fast\n"
+        found = options_in(text)
+        assert found["backend"].choices == ("a", "b")
+        assert found["prompt"].many
+        assert found["fast"].kind == "flag"
 
 
 def programs(argv: tuple[str, ...]) -> list[str]:
@@ -100,15 +116,19 @@ class TestCalls:
         assert (sub.program, sub.arguments) == (THROUGHPUT, ("--tp", "8"))
         assert sub.help == ("trtllm-bench", "--model", "any", "throughput", "--help")
 
-    def test_a_generators_options_are_not_asked_for(self) -> None:
-        """Its group would load a tokenizer before it shows them."""
+    def test_a_generator_is_a_program_that_has_no_help_to_ask_for(self) -> None:
+        """Its group would load a tokenizer before it shows it."""
         argv = ("trtllm-bench", "--model", "m", "prepare-dataset", "--output", "f")
-        *_, sub = calls((*argv, "token-norm-dist", "--input-mean", "1"))
+        *_, sub, generator = calls((*argv, "token-norm-dist", "--input-mean", "1"))
         assert (sub.program, sub.arguments) == (PREPARE, ("--output", "f"))
+        assert (generator.page, generator.help) == (f"{PREPARE} token-norm-dist", ())
+        assert generator.arguments == ("--input-mean", "1")
 
     def test_scripts(self) -> None:
         script = "/src/benchmarks/cpp/prepare_dataset.py"
-        (call,) = calls(("python", script, "--stdout", "token-norm-dist", "--input-mean", "1"))
+        argv = ("python", script, "--stdout", "token-norm-dist", "--input-mean", "1")
+        call, generator = calls(argv)
+        assert generator.page == f"{PREPARE_SCRIPT} token-norm-dist"
         assert (call.program, call.help) == (PREPARE_SCRIPT, ("python", script, "--help"))
         assert call.arguments == ("--stdout",)
         assert programs(("python3", "examples/quickstart_advanced.py", "--model_dir", "m")) == [
@@ -124,6 +144,7 @@ class TestCalls:
     def test_the_server_and_its_client(self) -> None:
         (server,) = calls(("trtllm-serve", "model", "--tp_size", "8"))
         assert (server.program, server.help) == (SERVE, ("trtllm-serve", "serve", "--help"))
+        assert server.page == "trtllm-serve serve", "as recorded pages and sources name it"
         module = "tensorrt_llm.serve.scripts.benchmark_serving"
         (client,) = calls(("python", "-m", module, "--model", "m"))
         assert (client.program, client.arguments) == (BENCHMARK_SERVING, ("--model", "m"))
@@ -209,9 +230,174 @@ class TestVerify:
 
         program_output.answer.cache_clear()
         argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
-        verify(build("1.0.0"), [Command(argv)], Locations(inside=Image()))
-        assert [words[0] for words in asked] == ["trtllm-bench", "trtllm-bench"]
-        assert all(words[-1] == "--help" for words in asked)
+        commands = [Command(argv, files={FILE: "print_iter_log: true\n"})]
+        (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image()))
+        assert "keys of the LLM-API YAML: not asked: no answer" in unasked
+        *helps, build_question = asked
+        assert [words[0] for words in helps] == ["trtllm-bench", "trtllm-bench"]
+        assert all(words[-1] == "--help" for words in helps)
+        assert build_question[:2] == ("python", "-c"), "the image's own Python"
+
+
+class Installed:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # a drift may have the same size and age
+        python = sys.executable
+        monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", python)
+        for name, module in (("BENCH", "bench"), ("SERVE", "serve")):
+            words = f"{python} -m tensorrt_llm.commands.{module}"
+            monkeypatch.setenv(f"PERFGATE_PROGRAM_TRTLLM_{name}", words)
+
+    def drifted(self, **changes: tuple[str, str]) -> None:
+        files = {"bench": BENCH_FILE, "model": MODEL_FILE, "dataset": DATASET_FILE}
+        made_release.write(
+            self.folder, "1.3.0rc3", {files[name]: change for name, change in changes.items()}
+        )
+
+    def verify(self, argv: tuple[str, ...], **keys: object) -> tuple[str, ...]:
+        files = {FILE: yaml.safe_dump(keys)} if keys else {}
+        found = (*Locations().find(TRTLLM_BENCH), *argv[1:])
+        return verify(build("1.3.0rc3"), [Command(found, files=files)], Locations())
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """A made-up 1.3 that can really be asked: its programs are click's, its models pydantic's."""
+    program_output.answer.cache_clear()
+    return Installed(tmp_path, monkeypatch)
+
+
+BENCH_FILE = "tensorrt_llm/bench/benchmark/throughput.py"
+MODEL_FILE = "tensorrt_llm/llmapi/llm_args.py"
+DATASET_FILE = "tensorrt_llm/bench/dataset/prepare_dataset.py"
+THROUGHPUT_CALL = ("trtllm-bench", "--model", "m", "throughput", "--tp", "8")
+GENERATOR_CALL = (
+    *("trtllm-bench", "--model", "m", "prepare-dataset", "--output", "f", "token-norm-dist"),
+    *("--num-requests", "1", "--input-mean", "1", "--input-stdev", "0"),
+    *("--output-mean", "1", "--output-stdev", "0"),
+)
+
+
+class TestInstalledBuild:
+    def test_what_it_takes_is_clean_and_nothing_was_left_unasked(
+        self, installed: Installed
+    ) -> None:
+        installed.drifted()
+        draft = {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
+        unasked = installed.verify(
+            THROUGHPUT_CALL,
+            speculative_config=draft,
+            moe_config={"backend": "TRTLLM", "load_balancer": {"num_slots": 288}},
+            cuda_graph_config=None,
+            stream_interval=10,
+        )
+        assert unasked == ()
+
+    @pytest.mark.parametrize(
+        ("keys", "said"),
+        [
+            ({"stream_intervals": 1}, "no key stream_intervals in its YAML file"),
+            ({"moe_config": {"backend": "DEEP"}}, "does not take moe_config.backend"),
+            ({"kv_cache_config": {"dtyp": "fp8"}}, "no key kv_cache_config.dtyp in its YAML"),
+            (
+                {"speculative_config": {"decoding_type": "MTP", "eagle3_one_model": True}},
+                "no key speculative_config.eagle3_one_model",
+            ),
+            ({"moe_config": None}, "null where it takes none"),
+        ],
+    )
+    def test_a_key_that_its_model_lacks_is_drift(
+        self, installed: Installed, keys: dict[str, object], said: str
+    ) -> None:
+        installed.drifted()
+        with pytest.raises(CliDrift) as caught:
+            installed.verify(THROUGHPUT_CALL, **keys)
+        assert said in str(caught.value)
+
+    def test_a_renamed_key_names_the_nearest_and_the_tables_line(
+        self, installed: Installed
+    ) -> None:
+        installed.drifted(model=("stream_interval", "stream_intervall"))
+        with pytest.raises(CliDrift) as caught:
+            installed.verify(THROUGHPUT_CALL, stream_interval=10)
+        message = str(caught.value)
+        assert "the installed program has stream_intervall;" in message
+        assert re.search(r"releases/\S+\.yaml:\d+ makes perfgate write it", message)
+
+    def test_a_choice_that_is_gone_is_drift(self, installed: Installed) -> None:
+        installed.drifted(bench=("Choice(BACKENDS)", "Choice(['torch'])"))
+        with pytest.raises(CliDrift, match="does not take --backend: no such choice") as caught:
+            installed.verify((*THROUGHPUT_CALL, "--backend", "pytorch"))
+        assert "torch" in str(caught.value)
+
+    def test_the_generators_options_are_asked_without_a_tokenizer(
+        self, installed: Installed
+    ) -> None:
+        installed.drifted()
+        assert installed.verify(GENERATOR_CALL) == ()
+        installed.drifted(dataset=("--input-mean", "--input-average"))
+        program_output.answer.cache_clear()
+        with pytest.raises(CliDrift, match="token-norm-dist has no option --input-mean"):
+            installed.verify(GENERATOR_CALL)
+
+    def test_log_lines_and_a_noisy_exit_do_not_hide_the_answer(self, installed: Installed) -> None:
+        noise = "print('{\"a\": 1}')\nimport atexit; atexit.register(print, 'bye')\n"
+        installed.drifted(model=("from enum import Enum", f"{noise}from enum import Enum"))
+        assert installed.verify(THROUGHPUT_CALL, stream_interval=1) == ()
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ("import no_such_torch", "ModuleNotFoundError: No module named 'no_such_torch'"),
+            ("raise SystemExit('no driver')", "SystemExit: no driver"),
+            ("import os; os._exit(3)", "no answer"),
+        ],
+    )
+    def test_a_model_that_cannot_be_asked_is_told(
+        self, installed: Installed, change: str, why: str
+    ) -> None:
+        installed.drifted(model=("from enum import Enum", change))
+        (told,) = installed.verify(THROUGHPUT_CALL, anything=1)
+        assert told.startswith("keys of the LLM-API YAML: not asked: ")
+        assert why in told
+
+    def test_a_schema_that_cannot_be_made_leaves_the_names(self, installed: Installed) -> None:
+        hidden = (
+            "class Opaque: pass\n\nclass TorchLlmArgs(BaseLlmArgs):\n    opaque: Opaque = None\n"
+        )
+        installed.drifted(model=("class TorchLlmArgs(BaseLlmArgs):\n", hidden))
+        (told,) = installed.verify(THROUGHPUT_CALL, stream_interval=[1])
+        assert told.startswith("types of the keys of the LLM-API YAML: not asked: names alone")
+        with pytest.raises(CliDrift, match=r"no key cuda_graph_config\.padding"):
+            installed.verify(THROUGHPUT_CALL, cuda_graph_config={"padding": True})
+
+    def test_secrets_are_masked(self, installed: Installed) -> None:
+        leak = "raise OSError('HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345')"
+        installed.drifted(model=("from enum import Enum", leak))
+        (told,) = installed.verify(THROUGHPUT_CALL, anything=1)
+        assert "hf_abcdef" not in told
+
+    def test_the_source_read_as_data_says_the_same(self, installed: Installed) -> None:
+        """Two ways to the same definitions: asked, and read without running anything."""
+        installed.drifted()
+        found = (*Locations().find(TRTLLM_BENCH), *THROUGHPUT_CALL[1:])
+        commands = [Command(found, files={FILE: "stream_interval: 1\n"})]
+        asked = installed_definitions(build("1.3.0rc3"), commands, Locations()).keys
+        read = read_source(installed.folder).definitions.keys
+        assert asked is not None
+        assert read is not None
+        assert _compared(asked) == _compared(read)
+
+
+def _compared(keys: Keys, at: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, key in keys.items():
+        found[at + name] = (sorted(key.types), sorted(key.choices))
+        for model, below in key.models.items():
+            found.update(_compared(below, f"{at}{name}.{model}."))
+    return found
 
 
 def test_a_script_of_the_sources_is_the_images_where_no_checkout_is_named() -> None:

@@ -4,7 +4,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import llm_api_yaml
+from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.model import reference
@@ -47,6 +47,7 @@ def throughput(
     known = release(build.version)
     settings = pinned(scenario, build, THROUGHPUT)
     file = llm_api_yaml.document(scenario, settings, known, THROUGHPUT)
+    file = extra_options.merged(scenario, known, THROUGHPUT, file)
     model = reference(scenario, locations)
     top = [
         Argument("model", model.name, "model.name"),
@@ -65,6 +66,7 @@ def throughput(
             *spelled(scenario, known, BENCH, top),
             "throughput",
             *spelled(scenario, known, THROUGHPUT, own),
+            *extra_options.words(scenario, known, THROUGHPUT, (*top, *own)),
         ),
         env=environment(scenario, settings, known),
         files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},

@@ -7,14 +7,22 @@ lacks is refused by the rendering itself. What rendering cannot see has a rule o
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import bench, dataset, evaluation, examples, serve
+from perfgate.engines.tensorrt_llm import (
+    bench,
+    dataset,
+    evaluation,
+    examples,
+    extra_options,
+    serve,
+)
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 BENCH_CLIENT = "trtllm-bench"
@@ -48,6 +56,7 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
             raise refusal(
                 scenario, refused.field, refused.found, known, refused.expected, refused.hint
             )
+    _extra_options_have_their_program(scenario)
     if is_served(scenario):
         serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, SERVE), SERVE)
@@ -70,6 +79,30 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
             examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
         if task.evaluator == EVALUATOR:
             evaluation.evaluate(scenario, build, task, None, _ON_PAPER)
+
+
+def refused_extras(scenario: Scenario) -> Iterator[Problem]:
+    """What of the scenario's extra options its document's release, else the newest, is not given.
+
+    What else is wrong with it at that release is told when it is measured there.
+    """
+    if scenario.engine.extra_yaml is None and scenario.engine.extra_args is None:
+        return
+    version = scenario.source.engine_version or all_releases()[-1].since
+    try:
+        check(scenario, EngineBuild("tensorrt-llm", version, version))
+    except extra_options.ExtraOptionRefused as error:
+        yield error.at
+    except PerfgateError:
+        return
+
+
+def _extra_options_have_their_program(scenario: Scenario) -> None:
+    load = scenario.workload
+    benched = load is not None and load.client == BENCH_CLIENT
+    evaluated = any(task.evaluator == EVALUATOR for task in scenario.accuracy)
+    for problem in extra_options.misplaced(scenario, is_served(scenario), benched, evaluated):
+        raise extra_options.ExtraOptionRefused(scenario, problem)
 
 
 def is_served(scenario: Scenario) -> bool:

@@ -1,6 +1,6 @@
 """TensorRT-LLM as perfgate's engine: each question goes to the module that answers it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.command import Command
@@ -11,6 +11,7 @@ from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, 
 from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import uncovered
 from perfgate.engines.tensorrt_llm.words import words
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -28,6 +29,11 @@ class TensorRTLLM(Engine):
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""
         checks.check(scenario, build)
+
+    @classmethod
+    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
+        """See `Engine.refused_extras`."""
+        return checks.refused_extras(scenario)
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""

@@ -6,7 +6,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_EVAL
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import llm_api_yaml
+from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.model import reference
@@ -76,6 +76,7 @@ def evaluate(
     program = f"{EVAL} {task.task}"
     _refuse(scenario, settings, known, task)
     file = llm_api_yaml.document(scenario, settings, known, EVAL)
+    file = extra_options.merged(scenario, known, EVAL, file)
     top = [
         Argument("model", reference(scenario, locations).where, "model.name"),
         Argument("backend", settings.backend, "engine.settings.backend"),

@@ -12,6 +12,7 @@ _ENTRY = re.compile(r"^ {1,8}(?P<declared>-{1,2}[A-Za-z].*?)(?:\s{2,}(?P<help>.*
 _SPELLING = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _REQUIRED = re.compile(r"\[(?:[^\]]*; ?)?required\]")
 _CLICK_CHOICES = re.compile(r"\[([^\]\s]+\|[^\]\s]+)\]")
+_CLICK_CHOICE = re.compile(r" \[([^\]\s|.]+)\]$")
 _ARGPARSE_CHOICES = re.compile(r"\{([^}]+)\}")
 _KINDS: dict[str, Kind] = {"INTEGER": "integer", "FLOAT": "number", "BOOLEAN": "boolean"}
 
@@ -65,8 +66,18 @@ def _choices(declared: str) -> tuple[str, ...]:
     click = _CLICK_CHOICES.search(declared)
     if click is not None:
         return tuple(click[1].split("|"))
+    only = _CLICK_CHOICE.search(declared)
+    if only is not None and only[1] not in _metavars(declared):
+        return (only[1],)
     argparse = _ARGPARSE_CHOICES.search(declared)
     return tuple(argparse[1].split(",")) if argparse is not None else ()
+
+
+def _metavars(declared: str) -> set[str]:
+    """What argparse calls the value: in brackets it is one that can be left out, not a choice."""
+    return {
+        spelling.lstrip("-").replace("-", "_").upper() for spelling in _SPELLING.findall(declared)
+    }
 
 
 def _without_choices(declared: str) -> str:

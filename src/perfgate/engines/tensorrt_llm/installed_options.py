@@ -157,7 +157,7 @@ def _told(locations: Locations) -> Mapping[str, Any]:
     said = answer((*python, "-c", question()), locations)
     found = _ANSWER.search(said)
     if found is None:
-        return nothing(_last_line(said))
+        return nothing(f"no answer: it printed {_last_line(said)}")
     try:
         told = json.loads(found["json"])
     except ValueError:

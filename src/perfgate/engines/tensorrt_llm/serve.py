@@ -4,7 +4,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import llm_api_yaml
+from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
 from perfgate.engines.tensorrt_llm.bench import backend
 from perfgate.engines.tensorrt_llm.environment import environment
@@ -38,6 +38,7 @@ def serve(
     known = release(build.version)
     settings = pinned(scenario, build, SERVE)
     file = llm_api_yaml.document(scenario, settings, known, SERVE)
+    file = extra_options.merged(scenario, known, SERVE, file)
     arguments = [
         Argument("host", endpoint.host, "listen.host"),
         Argument("port", endpoint.port, "listen.port"),
@@ -50,6 +51,7 @@ def serve(
             *locations.find(TRTLLM_SERVE),
             reference(scenario, locations).where,
             *spelled(scenario, known, SERVE, arguments),
+            *extra_options.words(scenario, known, SERVE, arguments),
         ),
         env=environment(scenario, settings, known),
         files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},

@@ -43,6 +43,17 @@ def told_by(version: str, mismatch: Mismatch, folder: Path = _FOLDER) -> str:
         found = found or _of_option(places, mismatch)
         if found is not None:
             return f"{folder.name}/{path.name}:{found.line}"
+    return _in_code(mismatch, folder)
+
+
+def _in_code(mismatch: Mismatch, folder: Path) -> str:
+    """What no file says is the same for all releases: a default of the tables' own type."""
+    path = folder / "table.py"
+    word = f'"{mismatch.place.rpartition(".")[2]}"'
+    if path.is_file():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if word in line:
+                return f"{folder.name}/{path.name}:{number}"
     return ""
 
 

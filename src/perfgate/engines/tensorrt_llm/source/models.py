@@ -59,19 +59,19 @@ class ModelReader:
         if name in self._read or depth <= 0:
             return self._read.get(name, {})
         keys: dict[str, KeyDefinition] = {}
+        self._read[name] = keys  # a model can hold itself
         for base in self._bases(found):
-            keys.update(self.keys(base, depth))
+            keys.update(self.keys(base, depth - 1))
         if isinstance(found.node, ast.ClassDef):
             for statement in statements(found.node.body):
                 if isinstance(statement, ast.AnnAssign):
                     keys.update(self._key(found.file, statement, depth))
-        self._read[name] = keys
         return keys
 
-    def refuses_unknown(self, found: Found) -> bool:
+    def refuses_unknown(self, found: Found, depth: int = _DEEPEST) -> bool:
         """Whether a key that the model lacks is an error; else it is dropped without a word."""
         node = found.node
-        if not isinstance(node, ast.ClassDef):
+        if not isinstance(node, ast.ClassDef) or depth <= 0:
             return False
         if any(last_name(_callee(one)) == "dataclass" for one in node.decorator_list):
             return True  # an unexpected keyword argument
@@ -86,7 +86,7 @@ class ModelReader:
                     extra_node = _assigned(inner, "extra")
                     if extra_node is not None:
                         return "forbid" in ast.unparse(extra_node)
-        return any(self.refuses_unknown(base) for base in self._bases(found))
+        return any(self.refuses_unknown(base, depth - 1) for base in self._bases(found))
 
     def _setting(self, file: str, node: ast.expr, name: str) -> object:
         if isinstance(node, ast.Call):
@@ -185,6 +185,7 @@ class _Annotation:
         self.closed: list[bool] = []
 
     def read(self, node: ast.AST) -> "_Annotation":
+        self._names.spend()
         if self._depth <= 0:
             self.types.append(_ANY)
             return self

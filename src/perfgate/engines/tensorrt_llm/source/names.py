@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.source.tree import SourceTree, dotted_name, module_file
 
 _DEEPEST = 24  # names behind names
+_MOST_STEPS = 2_000_000  # of looking things up: names can stand for each other without end
 
 
 class Unread(Exception):
@@ -46,12 +48,27 @@ class Names:
     def __init__(self, tree: SourceTree) -> None:
         self._tree = tree
         self._bound: dict[str, dict[str, ast.AST]] = {}
+        self._steps = 0
+
+    def spend(self) -> None:
+        """Count one step.
+
+        Raises:
+            InputError: there were too many.
+        """
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise InputError(
+                "too intricate to be read: names stand for each other without end",
+                file=self._tree.name,
+            )
 
     def find(self, file: str, name: str, depth: int = _DEEPEST) -> Found | None:
         """The class, function or expression that `name` stands for at the top of `file`.
 
         None: it is not of this tree (an import from elsewhere, a builtin), or not defined.
         """
+        self.spend()
         if depth <= 0:
             return None
         node = self._bindings(file).get(name)
@@ -95,6 +112,7 @@ class Names:
         Raises:
             Unread: only running the code would tell.
         """
+        self.spend()
         unread = Unread(f"{file}:{getattr(node, 'lineno', 1)}", _text(node))
         if depth <= 0 or node is None:
             raise unread

@@ -67,7 +67,10 @@ def read_source(path: Path, version: str | None = None) -> Reading:
         InputError: it is no such tree, declares nothing, or a file of it cannot be read.
     """
     tree = SourceTree.of(path)
-    return _Reader(tree, version).reading()
+    try:
+        return _Reader(tree, version).reading()
+    except RecursionError as error:
+        raise InputError("too deep to be read", file=path) from error
 
 
 class _Reader:

@@ -40,6 +40,7 @@ class SourceTree:
             InputError: it is neither.
         """
         try:
+            path.stat()
             tree = cls._of_folder(path) if path.is_dir() else cls._of_wheel(path)
             found = tree.module(VERSION_FILE) is not None
         except OSError as error:

@@ -1,0 +1,242 @@
+"""Extra options: `engine.extra_yaml` and `engine.extra_args` on their way into a rendered call.
+
+A scenario says each thing in one place. An extra option that a field of the scenario says, or that
+perfgate gives for its own needs, is refused, whether or not the field is set. What is refused
+follows from the rendering itself, in each release's spelling, so that it keeps up with the tables.
+An extra key does replace a default that is only spelled out because it moved since the document.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from perfgate.core.errors import CannotDo, InputError
+from perfgate.engines.tensorrt_llm import llm_api_yaml
+from perfgate.engines.tensorrt_llm.arguments import Argument
+from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves
+from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
+
+# A program as `engine.extra_args` calls it: what a person types.
+PROGRAMS: Mapping[str, str] = {SERVE: "trtllm-serve", THROUGHPUT: "trtllm-bench"}
+
+_OWN = "perfgate itself"
+_ONE_SERVER = "nothing: perfgate measures one server, over HTTP"
+# Beside the options that a call is rendered with, what would take the measurement out of perfgate's
+# hands (options of 1.3.0rc3).
+_NEVER: Mapping[str, str] = {
+    **dict.fromkeys(("--config", "--extra_llm_api_options"), dotted(YAML)),
+    **dict.fromkeys(("--report_json", "--output_json", "--request_json", "--iteration_log"), _OWN),
+    **dict.fromkeys(("--model", "--model_path", "--engine_dir"), "model"),
+    **dict.fromkeys(("--grpc", "--server_role", "--disagg_cluster_uri"), _ONE_SERVER),
+    "--metadata_server_config_file": _ONE_SERVER,
+    "--host": _OWN,
+    "--port": _OWN,
+    "--eos_id": "workload.ignore_eos",
+    "--target_input_len": "workload.isl",
+    "--target_output_len": "workload.osl",
+}
+_SHARE = ("kv_cache_config", "free_gpu_memory_fraction")
+# Keys of the file for what the programs have options for (`TorchLlmArgs` of 1.3.0rc3).
+_KEYS_OF_OPTIONS: Mapping[Keys, str] = {
+    ("model",): "model",
+    ("env_overrides",): "environment",
+    **{
+        keys: f"engine.settings.{setting}"
+        for keys, setting in (
+            (("backend",), "backend"),
+            (("tensor_parallel_size",), "tp"),
+            (("pipeline_parallel_size",), "pp"),
+            (("moe_expert_parallel_size",), "ep"),
+            (("max_batch_size",), "max_batch_size"),
+            (("max_num_tokens",), "max_num_tokens"),
+            (("max_seq_len",), "max_seq_len"),
+            (("trust_remote_code",), "trust_remote_code"),
+            (("enable_chunked_prefill",), "chunked_context"),
+            (_SHARE, "kv_cache_fraction"),
+        )
+    },
+}
+# Any value of each setting that has keys of its own, to see which. MTP and torch.compile have keys
+# that also say more than the vocabulary does: theirs are taken only where the scenario sets them.
+_ANY = EngineSettings(
+    attention_dp=True,
+    kv_cache_dtype="fp8",
+    moe_backend="CUTLASS",
+    moe_max_num_tokens=1,
+    moe_load_balancer=MoeLoadBalancer(1, 1),
+    attention_backend="TRTLLM",
+    cuda_graphs=CudaGraphs(padding=True, batch_sizes=(1,), max_batch_size=1),
+    overlap_scheduler=True,
+    stream_interval=1,
+    iteration_log=True,
+)
+_FOLLOWS_NO_SETTING = ("kv_cache_config", "enable_block_reuse")
+
+
+class ExtraOptionRefused(InputError):
+    """An extra option that a scenario cannot give; `at` is the problem, from the scenario down."""
+
+    def __init__(self, scenario: Scenario, at: Problem) -> None:
+        self.at = at
+        super().__init__(
+            at.problem,
+            file=scenario.file,
+            field=f"{scenario.id}.{dotted(at.path)}",
+            found=at.found,
+            expected=at.expected,
+            hint=at.hint,
+        )
+
+
+def words(
+    scenario: Scenario, known: Release, program: str, arguments: Iterable[Argument]
+) -> tuple[str, ...]:
+    """The scenario's extra words for `program`.
+
+    Args:
+        scenario: the scenario.
+        known: the release that is told.
+        program: the program, as the release tables call it.
+        arguments: what it is given beside them, or could be.
+
+    Raises:
+        ExtraOptionRefused: an option that a field of the scenario, or perfgate, gives.
+    """
+    if not scenario.engine.extra_args:
+        return ()
+    keys = _owners(scenario, known, program).items()
+    taken = {f"--{key[0]}": owner for key, owner in keys if len(key) == 1}
+    for argument in arguments:
+        listed = known.options(program).get(argument.setting)
+        spellings = () if listed is None else listed.spellings
+        taken |= dict.fromkeys(map(_as_declared, spellings), argument.field)
+    taken |= _NEVER
+    found: list[str] = []
+    for option in extra_options(scenario.engine):
+        if option.program != PROGRAMS[program]:
+            continue
+        owner = taken.get(_as_declared(option.name))
+        if owner is not None:
+            raise _refused(scenario, option.path, " ".join(option.words), owner)
+        found += option.words
+    return tuple(found)
+
+
+def merged(
+    scenario: Scenario, known: Release, program: str, tree: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The file's content with the scenario's extra keys.
+
+    Args:
+        scenario: the scenario.
+        known: the release that reads the file.
+        program: the program that does.
+        tree: what its settings, pinned or not, write.
+
+    Raises:
+        ExtraOptionRefused: a key that a field of the scenario gives.
+    """
+    extra = scenario.engine.extra_yaml
+    if extra is None:
+        return dict(tree)
+    owners = _owners(scenario, known, program)
+    for keys, value in extra_keys(scenario.engine):
+        saying = [
+            owner
+            for own, owner in owners.items()
+            if own[: len(keys)] == keys or keys[: len(own)] == own
+        ]
+        if saying:
+            raise _refused(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
+    return _kept_share(scenario, program, _laid_over(tree, extra))
+
+
+def misplaced(
+    scenario: Scenario, served: bool, benched: bool, evaluated: bool = False
+) -> Iterator[Problem]:
+    """Extra options for programs that the scenario does not run, or that take none.
+
+    Args:
+        scenario: the scenario.
+        served: whether it runs `trtllm-serve`.
+        benched: whether it runs `trtllm-bench`.
+        evaluated: whether it runs `trtllm-eval`, which reads the file and takes no extra words.
+    """
+    runs = [PROGRAMS[SERVE]] * served + [PROGRAMS[THROUGHPUT]] * benched
+    expected = " or ".join(runs) or "none: no program of this scenario takes any"
+    for program in scenario.engine.extra_args or {}:
+        if program not in runs:
+            yield Problem((*ARGS, program), "not a program of this scenario", program, expected)
+    if scenario.engine.extra_yaml is not None and not (runs or evaluated):
+        found = ", ".join(scenario.engine.extra_yaml)
+        yield Problem(YAML, "no program of this scenario reads such a file", found, expected)
+
+
+def _as_declared(option: str) -> str:
+    """The option with underscores, as nearly all of these programs' options are declared."""
+    return "--" + option.removeprefix("--").replace("-", "_")
+
+
+def _owners(scenario: Scenario, known: Release, program: str) -> dict[Keys, str]:
+    """Keys of the file, in this release's spelling → the field of the scenario that says them."""
+    found = dict(_KEYS_OF_OPTIONS)
+    own = scenario.engine.settings
+    for name in (field.name for field in fields(EngineSettings)):
+        for settings in (_ANY, own):
+            value = getattr(settings, name)
+            if value is None:
+                continue
+            one = replace(EngineSettings(), **{name: value})
+            try:
+                tree = llm_api_yaml.document(scenario, one, known, program)
+            except CannotDo:
+                continue  # this release has no key for it
+            written = {keys: f"engine.settings.{name}" for keys, _ in leaves(tree)}
+            found = written | found
+    found.pop(_FOLLOWS_NO_SETTING, None)
+    return found
+
+
+def _laid_over(tree: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(tree)
+    for name, value in extra.items():
+        below = found.get(name)
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            found[name] = _laid_over(below, value)
+        else:
+            found[name] = value
+    return found
+
+
+def _kept_share(scenario: Scenario, program: str, tree: dict[str, Any]) -> dict[str, Any]:
+    """The file with what its mapping for the KV cache would take away from the command line.
+
+    Up to some candidate of 1.2 the file's mapping replaces the one that the options made, instead
+    of going over it: the share that was asked for would be lost, and with trtllm-bench that no
+    block is used twice.
+    """
+    top, share = _SHARE
+    cache = tree.get(top)
+    if not isinstance(cache, Mapping):
+        return tree
+    kept: dict[str, Any] = {}
+    if scenario.engine.settings.kv_cache_fraction is not None:
+        kept[share] = scenario.engine.settings.kv_cache_fraction
+    if program == THROUGHPUT:
+        kept[_FOLLOWS_NO_SETTING[1]] = False
+    return {**tree, top: {**kept, **cache}}
+
+
+def _refused(scenario: Scenario, path: Keys, found: object, owner: str) -> ExtraOptionRefused:
+    is_field = owner.partition(".")[0] in ("engine", "workload", "model", "environment", "listen")
+    problem = Problem(
+        path,
+        "already said by another field" if is_field else "not a scenario's to say",
+        found,
+        f"what no other field says; this is for {owner}",
+        f"use {owner}" if is_field else "take it out",
+    )
+    return ExtraOptionRefused(scenario, problem)

@@ -1,0 +1,157 @@
+"""Extra options of a scenario: read, merged, hashed and told; what they may be is a rule's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from building import SCENARIO
+from test_scenario_files import GOOD, Write, write
+
+from perfgate.core.errors import SeveralInputErrors
+from perfgate.scenarios.extra_options import extra_keys, extra_options, in_words, leaves
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.plain import scenario_to_plain
+from perfgate.scenarios.scenario import EngineChoice, Scenario
+
+__all__ = ["write"]  # a fixture
+
+EXTRA = EngineChoice(
+    "any",
+    extra_yaml={"cache": {"reuse": True, "sizes": [1, 2.5], "more": {}}, "workers": 4},
+    extra_args={"server": ("--workers", 4, "--share", 0.25, "--flag", "--low=-1", "-2")},
+)
+
+
+def of(**extra: object) -> Scenario:
+    return replace(SCENARIO, engine=replace(SCENARIO.engine, **extra))  # type: ignore[arg-type]
+
+
+def test_options_have_the_values_behind_them() -> None:
+    found = list(extra_options(EXTRA))
+    assert [option.words for option in found] == [
+        ("--workers", "4"),
+        ("--share", "0.25"),
+        ("--flag",),
+        ("--low=-1", "-2"),
+    ]
+    assert [option.name for option in found] == ["--workers", "--share", "--flag", "--low"]
+    assert [option.path[-1] for option in found] == [0, 2, 4, 5]
+    assert list(extra_options(SCENARIO.engine)) == []
+
+
+def test_keys_are_the_leaves_of_the_mapping() -> None:
+    assert dict(extra_keys(EXTRA)) == {
+        ("cache", "reuse"): True,
+        ("cache", "sizes"): [1, 2.5],
+        ("cache", "more"): {},
+        ("workers",): 4,
+    }
+    assert list(leaves({})) == []
+
+
+def test_they_are_told_in_one_line() -> None:
+    assert in_words(EXTRA) == (
+        "server --workers 4 --share 0.25 --flag --low=-1 -2; "
+        "cache.reuse: true; cache.sizes: [1, 2.5]; cache.more: {}; workers: 4"
+    )
+    assert in_words(SCENARIO.engine) == ""
+
+
+def test_a_secret_among_them_is_not_told() -> None:
+    secret = "hf_" + "a1B2" * 9
+    engine = EngineChoice(
+        "any",
+        extra_yaml={"hub": {"api_key": "opensesame", "site": f"https://me:{secret}@host/"}},
+        extra_args={"server": ("--hf_token", "opensesame", f"--api-key={secret}")},
+    )
+    told = in_words(engine)
+    assert "opensesame" not in told
+    assert secret not in told
+    assert "hub.api_key: ***" in told
+    assert "--hf_token ***" in told
+
+
+def test_they_are_part_of_the_content() -> None:
+    plain = SCENARIO.content_hash()
+    hashes = {
+        of(extra_yaml={"a": 1}).content_hash(),
+        of(extra_yaml={"a": 2}).content_hash(),
+        of(extra_yaml={"a": {}}).content_hash(),
+        of(extra_args={"server": ("--a", 1)}).content_hash(),
+        of(extra_args={"other": ("--a", 1)}).content_hash(),
+        plain,
+    }
+    assert len(hashes) == 6
+    assert of(extra_yaml=None, extra_args=None).content_hash() == plain
+
+
+DEFAULTS = """\
+schema_version: 1
+defaults:
+  engine:
+    extra_yaml: {cache: {reuse: true, sizes: [1, 2]}, workers: 4}
+    extra_args: {server: [--a, 1], client: [--b]}
+"""
+
+
+def with_defaults(of_scenario: str) -> str:
+    """GOOD under the defaults, its engine with `of_scenario` below it."""
+    body = GOOD.replace("schema_version: 1\n", "")
+    return DEFAULTS + body.replace(
+        "      name: llama.cpp\n", f"      name: llama.cpp\n{of_scenario}"
+    )
+
+
+def test_the_defaults_are_merged_as_mappings(write: Write) -> None:
+    text = with_defaults(
+        "      extra_yaml: {cache: {sizes: [3], more: x}, workers: null}\n"
+        "      extra_args: {server: [--a, 2]}\n"
+    )
+    (scenario, *_) = load_scenarios(write(text))
+    assert scenario.engine.extra_yaml == {"cache": {"reuse": True, "sizes": [3], "more": "x"}}
+    assert scenario.engine.extra_args == {"server": ("--a", 2), "client": ("--b",)}
+
+
+def test_all_of_the_defaults_can_be_taken_away(write: Write) -> None:
+    text = with_defaults("      extra_yaml: null\n      extra_args: null\n")
+    (scenario, *_) = load_scenarios(write(text))
+    assert (scenario.engine.extra_yaml, scenario.engine.extra_args) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("extra", "field", "words"),
+    [
+        ("extra_yaml: [a]", "engine.extra_yaml", "a mapping"),
+        ("extra_yaml: {}", "engine.extra_yaml", "not empty"),
+        ("extra_args: [--a]", "engine.extra_args", "a mapping"),
+        ("extra_args: {server: --a 4}", "engine.extra_args.server", "a list"),
+        ("extra_args: {server: [--a, true]}", "engine.extra_args.server[1]", "text or a number"),
+        ("extra_args: {server: ['']}", "engine.extra_args.server[0]", "empty"),
+        ("extra_args: {'ser ver': [--a]}", "engine.extra_args.ser ver", "name of a program"),
+        (r'extra_args: {server: ["--a\n"]}', "engine.extra_args.server[0]", "control character"),
+        (r'extra_yaml: {a: "\e[2J"}', "engine.extra_yaml.a", "control character"),
+        (r'extra_yaml: {"a\u202e": 1}', "engine.extra_yaml.a\\u202e", "control character"),
+        ("extra_yaml: {a: .nan}", "engine.extra_yaml.a", "finite"),
+        ("extra_yaml: {a: 2026-01-01}", "engine.extra_yaml.a", "kind of value"),
+        ("extra_yaml: {a: [1, null]}", "engine.extra_yaml.a[1]", "takes away"),
+    ],
+)
+def test_what_they_cannot_be(extra: str, field: str, words: str, write: Write) -> None:
+    text = GOOD.replace("      name: llama.cpp\n", f"      name: llama.cpp\n      {extra}\n", 1)
+    assert text != GOOD
+    file = write(text)
+    with pytest.raises(SeveralInputErrors) as caught:
+        load_scenarios(file)
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if extra in row)
+    told = str(caught.value)
+    assert f"{file}:{line}: scenarios[0].{field}: " in told
+    assert words in told
+
+
+def test_a_scenario_is_written_as_it_was_read(tmp_path: Path) -> None:
+    plain = scenario_to_plain(replace(SCENARIO, engine=EXTRA))
+    assert isinstance(plain["engine"], dict)
+    assert plain["engine"]["extra_yaml"] == EXTRA.extra_yaml
+    assert plain["engine"]["extra_args"] == {
+        "server": ["--workers", 4, "--share", 0.25, "--flag", "--low=-1", "-2"]
+    }

@@ -1,0 +1,83 @@
+"""Documented claims in rehearsed sessions: all true in one, every single one false in another."""
+
+from pathlib import Path
+
+import pytest
+from test_rehearsal import Rehearsed, rehearse
+
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import load_suite
+
+pytestmark = pytest.mark.slow
+
+SUITE = load_suite(Path(__file__).parents[2] / "scenarios")
+CLAIMS = {
+    claim.id: claim
+    for claim in claims_of(SUITE.scenarios, SUITE.claims)
+    if not claim.scenario.startswith("local")
+}
+
+
+def rate(where: str, factor: float) -> str:
+    """Every rate and the duration, which a report must not contradict itself in."""
+    scales = {"*_throughput": factor, "*_throughput_per_gpu": factor, "duration_s": 1 / factor}
+    return ",".join(f"{where}:{metric}={value:.6g}" for metric, value in scales.items())
+
+
+# Claim → what is multiplied so that it is false; of a scenario in two claims, for both of them.
+ON, SMALL = "chunked-context-on", "chunked-context-small"
+FP8KV, FP16KV = "b200-r1-0528-fp4-fp8kv-max-throughput", "b200-r1-fp4-fp16kv-max-throughput"
+FP4, V3 = "b200-r1-0528-fp4-serve", "h200-v3-fp8"
+SCALES = {
+    "b200-r1-fp4-min-latency-output-throughput-per-user-floor": (
+        "b200-r1-fp4-min-latency:output_throughput_per_user=0.8"
+    ),
+    f"{FP8KV}-output-throughput-floor": rate(FP8KV, 0.5),
+    "b200-fp8-kv-raises-throughput": "",  # with the one above
+    f"{FP16KV}-output-throughput-floor": rate(FP16KV, 0.7),
+    "b200-fp4-beats-fp8-at-32": rate(f"{FP4}-c32", 0.5),
+    "b200-fp4-beats-fp8-at-4096": rate(f"{FP4}-c4096", 0.5),
+    "b200-chunked-context-lowers-tpot": f"b200-*-{ON}:tpot_mean_ms=1.3",
+    "b200-smaller-chunk-lowers-tpot": f"b200-*-{SMALL}:tpot_mean_ms=1.7",
+    "b200-smaller-chunk-costs-throughput": rate(f"b200-*-{SMALL}", 1.3),
+    "h200-chunked-context-lowers-tpot": f"h200-*-{ON}:tpot_mean_ms=1.3",
+    "h200-smaller-chunk-lowers-tpot": f"h200-*-{SMALL}:tpot_mean_ms=1.7",
+    "h200-smaller-chunk-costs-throughput": rate(f"h200-*-{SMALL}", 1.3),
+    "b200-fp8-kv-keeps-gsm8k-strict": "b200-r1-fp4-kv-fp8:*strict-match=0.9",
+    "b200-fp8-kv-keeps-gsm8k-flexible": "b200-r1-fp4-kv-fp8:*flexible-extract=0.9",
+    "b200-graph-padding-raises-throughput": rate(f"{FP4}-no-padding", 1.15),  # 2 % are left
+    "b200-graphs-up-to-the-largest-batch-cost-nothing": rate(f"{FP4}-graphs-1024", 0.9),
+    "b200-bos-costs-gsm8k-strict": f"{FP4}-gsm8k:*strict-match=0.9",
+    "b200-bos-costs-gsm8k-flexible": f"{FP4}-gsm8k:*flexible-extract=0.9",
+    "deepgemm-raises-throughput": rate(f"{V3}-deepgemm-on", 0.87),  # 2 % are left
+    "deepgemm-raises-throughput-on-two-nodes": rate(f"{V3}-2node-deepgemm-on", 0.87),
+    "nvcc-raises-deepgemms-throughput": rate(f"{V3}-deepgemm-nvcc", 0.7),
+    "h200-fp8-kv-raises-throughput": rate(f"{V3}-kv-fp8", 0.8),
+    "fp8-kv-keeps-gsm8k-strict": f"{V3}-kv-fp8:*strict-match=0.9",
+    "fp8-kv-keeps-gsm8k-flexible": f"{V3}-kv-fp8:*flexible-extract=0.9",
+    "fp8-kv-checkpoint-keeps-gsm8k-strict": f"{V3}-kv-fp8-checkpoint:*strict-match=0.9",
+    "fp8-kv-checkpoint-keeps-gsm8k-flexible": f"{V3}-kv-fp8-checkpoint:*flexible-extract=0.9",
+}
+
+
+def of_claims(run: Rehearsed) -> dict[str, str]:
+    return {name: verdict for name, verdict in run.verdicts.items() if name in CLAIMS}
+
+
+def test_every_claim_has_what_makes_it_false() -> None:
+    assert set(SCALES) == set(CLAIMS)
+
+
+def test_a_rehearsal_in_which_every_claim_is_true(tmp_path: Path) -> None:
+    run = rehearse(tmp_path, "-m", "claim and not local", traced=False)
+    assert of_claims(run) == dict.fromkeys(CLAIMS, "PASS"), run.output
+    assert run.status == 13
+    told = (run.folder / "summary.md").read_text(encoding="utf-8")
+    assert "minimum effect 5 %, ours: the document gives no number" in told
+
+
+def test_a_rehearsal_in_which_every_claim_is_false(tmp_path: Path) -> None:
+    fault = "scale:" + ",".join(filter(None, SCALES.values()))
+    run = rehearse(tmp_path, "-m", "claim and not local", "--rehearse-fault", fault, traced=False)
+    assert of_claims(run) == dict.fromkeys(CLAIMS, "REGRESSION"), run.output
+    assert run.status == 1
