@@ -45,7 +45,7 @@ def gpqa_log(right: int = 129, questions: int = 198, shots: int = 0) -> str:
 
 
 def samples(folder: Path, right: int = 129, questions: int = 198, **changes: Any) -> None:
-    """The file as `evaluate/lm_eval.py` of 1.3.0rc3 writes it, fields that nobody reads left out."""
+    """The file as 1.3.0rc3 writes it (`evaluate/lm_eval.py`), what nobody reads left out."""
     rows = [
         {
             "filter": "strict-match",

@@ -192,9 +192,22 @@ def test_a_fault_of_the_report_ends_in_0_and_is_found_by_the_parser(
     ended, found = play(staged(tmp_path / "stage", fault=fault), name, tmp_path / "run", env)
     assert ended.status == 0
     assert isinstance(found, RunError)
-    # GPQA's whole report is one line: there is no half of it.
-    cut = name == GPQA and fault == "truncated"
-    assert found.failure == ("no_metrics" if cut else FAULTS[fault].failure)
+    expected = FAULTS[fault].failure
+    if name == GPQA and fault == "truncated":  # its whole report is one line, without a half
+        expected = "no_metrics"
+    if name == QUICKSTART and fault == "zero_metrics":  # its answers are empty
+        expected = "broken_output"
+    assert found.failure == expected
+
+
+@pytest.mark.parametrize("fault", ["broken_answers", "wrong_answers"])
+def test_answers_of_no_working_model_and_of_no_document(
+    tmp_path: Path, env: pytest.MonkeyPatch, fault: str
+) -> None:
+    ended, found = play(staged(tmp_path / "stage", fault=fault), QUICKSTART, tmp_path / "run", env)
+    assert ended.status == 0
+    assert isinstance(found, RunError)
+    assert found.failure == FAULTS[fault].failure
 
 
 def test_slower_means_slower_by_as_much(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
