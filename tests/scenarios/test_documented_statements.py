@@ -7,6 +7,7 @@ import pytest
 
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.selection import select_marked
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "documented.md"
@@ -81,12 +82,24 @@ def test_every_rule_that_is_named_is_a_rule() -> None:
     assert [rule for rule in told if rule.strip().lower() not in rules] == []
 
 
-def test_every_documented_number_has_its_row() -> None:
-    """Also those of the GB200 recipe's variables: what they select is what it says."""
-    use_cases = dict(re.findall(r"`(\w+):(\d+/\d+)`", PAGE.read_text(encoding="utf-8")))
-    assert set(use_cases) == {"reasoning", "chat", "summarization", "generation"}
-    for use, lengths in use_cases.items():
-        for streaming in ("streaming", "no-streaming"):
-            load = SCENARIOS[f"gb200-r1-fp4-{use}-{streaming}"].workload
-            assert load is not None
-            assert f"{load.isl}/{load.osl}" == lengths
+VARIABLES = {  # of the GB200 recipe: lengths, MAX_NUM_TOKENS, KV_CACHE_FRACTION, minutes
+    "reasoning": ("1000/1000", 6000, 0.85, 30),
+    "chat": ("128/128", 7000, 0.8, 30),
+    "summarization": ("8000/512", 9000, 0.85, 45),
+    "generation": ("512/8000", 3000, 0.85, 100),
+}
+
+
+@pytest.mark.parametrize("use_case", VARIABLES)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_gb200_recipes_variables_select_a_scenario(use_case: str, streamed: bool) -> None:
+    expression = f"gb200 and {use_case} and {'' if streamed else 'not '}streaming"
+    (found,) = select_marked(DOCUMENTED, expression, SUITE.markers)
+    lengths, tokens, fraction, minutes = VARIABLES[use_case]
+    assert found.workload is not None
+    assert f"{found.workload.isl}/{found.workload.osl}" == lengths
+    assert found.workload.streaming is streamed
+    settings = found.engine.settings
+    assert (settings.max_num_tokens, settings.kv_cache_fraction) == (tokens, fraction)
+    assert found.limits.total_s == 60 * minutes
+    assert f"`{use_case}:{lengths}`" in PAGE.read_text(encoding="utf-8")

@@ -151,7 +151,8 @@ def merged(
         ]
         if saying:
             raise _refused(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
-    return _kept_share(scenario, program, _laid_over(tree, extra))
+    full, settings = _laid_over(tree, extra), scenario.engine.settings
+    return llm_api_yaml.with_kv_cache_kept(full, scenario, settings, known, program)
 
 
 def misplaced(
@@ -209,25 +210,6 @@ def _laid_over(tree: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, A
         else:
             found[name] = value
     return found
-
-
-def _kept_share(scenario: Scenario, program: str, tree: dict[str, Any]) -> dict[str, Any]:
-    """The file with what its mapping for the KV cache would take away from the command line.
-
-    Up to some candidate of 1.2 the file's mapping replaces the one that the options made, instead
-    of going over it: the share that was asked for would be lost, and with trtllm-bench that no
-    block is used twice.
-    """
-    top, share = _SHARE
-    cache = tree.get(top)
-    if not isinstance(cache, Mapping):
-        return tree
-    kept: dict[str, Any] = {}
-    if scenario.engine.settings.kv_cache_fraction is not None:
-        kept[share] = scenario.engine.settings.kv_cache_fraction
-    if program == THROUGHPUT:
-        kept[_FOLLOWS_NO_SETTING[1]] = False
-    return {**tree, top: {**kept, **cache}}
 
 
 def _refused(scenario: Scenario, path: Keys, found: object, owner: str) -> ExtraOptionRefused:
