@@ -1,23 +1,15 @@
 """The documented scenarios: every number of the documents, written down here a second time."""
 
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
+from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 
-from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-ROOT = Path(__file__).parents[2]
-SCENARIOS = {s.id: s for s in load_scenarios(ROOT / "scenarios") if s.engine.name == "tensorrt-llm"}
-
-BLOG = "Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md"
-RECIPE = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
-EXAMPLE = "TensorRT-LLM examples/deepseek_v3/README.md"
-GB200_RECIPE = "NVIDIA dgxc-benchmarking deepseek_r1/inference/README.md"
-LAB = "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs (GPUStack performance lab)"
+SCENARIOS = {scenario.id: scenario for scenario in documented_suite().scenarios}
 
 POWERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]
 FP16KV = {

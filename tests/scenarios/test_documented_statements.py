@@ -4,17 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
+from documented_set import DOCUMENTS, documented_suite
 
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.selection import select_marked
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "documented.md"
-SUITE = load_suite(ROOT / "scenarios")
+SUITE = documented_suite()
 SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
-DOCUMENTED = [scenario for scenario in SUITE.scenarios if scenario.engine.name == "tensorrt-llm"]
-CLAIMS = {claim.id: claim for claim in claims_of(DOCUMENTED, SUITE.claims)}
+CLAIMS = {claim.id: claim for claim in claims_of(SUITE.scenarios, SUITE.claims)}
 
 
 def statements() -> list[tuple[str, str, str]]:
@@ -40,7 +39,7 @@ KINDS = ("claim `", "gates `", "documented value", "first answer", "rule:", "che
 
 def test_all_five_documents_have_statements() -> None:
     documents = {document for document, _, _ in STATEMENTS}
-    assert documents == {scenario.source.document for scenario in DOCUMENTED}
+    assert documents == DOCUMENTS
     assert len(STATEMENTS) > 50
 
 

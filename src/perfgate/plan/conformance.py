@@ -69,6 +69,7 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
     first: dict[tuple[str, str, str], Mismatch] = {}
     unchecked: dict[str, list[str]] = {}
     refused: dict[str, str] = {}
+    asked_by: dict[str, str] = {}
     checked = files = rendered = 0
     for scenario in scenarios:
         try:
@@ -78,6 +79,7 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
             continue
         rendered += 1
         for command in commands:
+            asked_by |= command.asked_by
             for call in calls(command.argv, _ON_PAPER):
                 if call.page in definitions.programs:
                     checked += 1
@@ -97,7 +99,11 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
         calls=checked,
         files=files,
         drifts=tuple(
-            Drift(first[kind], told_by(definitions.version, first[kind]), tuple(ids))
+            Drift(
+                first[kind],
+                asked_by.get(kind[1]) or told_by(definitions.version, first[kind]),
+                tuple(ids),
+            )
             for kind, ids in found.items()
         ),
         unchecked={program: tuple(ids) for program, ids in unchecked.items()},

@@ -326,6 +326,31 @@ class TestInstalledBuild:
         assert "the installed program has stream_intervall;" in message
         assert re.search(r"releases/\S+\.yaml:\d+ makes perfgate write it", message)
 
+    @pytest.mark.parametrize(
+        ("words", "keys", "place", "field"),
+        [
+            (("--nwe", "1"), {}, "--nwe", "engine.extra_args.trtllm-bench[0]"),
+            ((), {"moe_config": {"a": 1}}, "moe_config.a", "engine.extra_yaml.moe_config.a"),
+        ],
+    )
+    def test_what_a_scenario_itself_gives_names_its_field(
+        self,
+        installed: Installed,
+        words: tuple[str, ...],
+        keys: dict[str, object],
+        place: str,
+        field: str,
+    ) -> None:
+        installed.drifted()
+        argv = (*Locations().find(TRTLLM_BENCH), *THROUGHPUT_CALL[1:], *words)
+        files = {FILE: yaml.safe_dump(keys)} if keys else {}
+        command = Command(argv, files=files, asked_by={place: f"one.{field}"})
+        with pytest.raises(InputError) as caught:
+            verify(build("1.3.0rc3"), [command], Locations())
+        assert not isinstance(caught.value, CliDrift), "no table of perfgate's is wrong"
+        assert caught.value.field == f"one.{field}"
+        assert str(caught.value).endswith("fix: correct it, or take it out of the scenario")
+
     def test_a_choice_that_is_gone_is_drift(self, installed: Installed) -> None:
         installed.drifted(bench=("Choice(BACKENDS)", "Choice(['torch'])"))
         with pytest.raises(CliDrift, match="does not take --backend: no such choice") as caught:

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import msgspec
 import pytest
 import yaml
+from documented_set import documented_suite
 
 import perfgate.rehearsal
 from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
@@ -26,8 +26,6 @@ from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT, Option
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.registered import registered
-from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
 
 PAPER = Locations(on_paper=True)
@@ -72,8 +70,7 @@ def _of_serve(program: str) -> str:
 
 @pytest.fixture(scope="module")
 def scenarios() -> tuple[Scenario, ...]:
-    known = load_scenarios(repository() / "scenarios", registered())
-    return tuple(one for one in known if one.engine.name == "tensorrt-llm")
+    return documented_suite().scenarios
 
 
 def commands(scenarios: tuple[Scenario, ...], version: str) -> dict[str, tuple[Command, ...]]:

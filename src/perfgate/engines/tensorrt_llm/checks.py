@@ -21,7 +21,7 @@ from perfgate.engines.tensorrt_llm import (
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -99,9 +99,10 @@ def refused_extras(scenario: Scenario) -> Iterator[Problem]:
 
 def _extra_options_have_their_program(scenario: Scenario) -> None:
     load = scenario.workload
-    benched = load is not None and load.client == BENCH_CLIENT
-    evaluated = any(task.evaluator == EVALUATOR for task in scenario.accuracy)
-    for problem in extra_options.misplaced(scenario, is_served(scenario), benched, evaluated):
+    programs = [SERVE] if is_served(scenario) else []
+    programs += [THROUGHPUT] if load is not None and load.client == BENCH_CLIENT else []
+    programs += [EVAL] if any(task.evaluator == EVALUATOR for task in scenario.accuracy) else []
+    for problem in extra_options.misplaced(scenario, programs):
         raise extra_options.ExtraOptionRefused(scenario, problem)
 
 

@@ -94,11 +94,13 @@ def evaluate(
         (
             *locations.find(TRTLLM_EVAL),
             *spelled(scenario, known, EVAL, top),
+            *extra_options.words(scenario, known, EVAL, top),
             task.task,
             *spelled(scenario, known, program, own),
         ),
         env=environment(scenario, settings, known),
         files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
+        asked_by=extra_options.asked_by(scenario),
     )
 
 

@@ -67,7 +67,8 @@ def verify(
         mismatch for command in asked for mismatch in mismatches(command, definitions, locations)
     )
     if found:
-        raise _drift(build, tuple(found))
+        asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
+        raise _unknown_extra(build, found, asked_by) or _drift(build, tuple(found))
     return definitions.notes
 
 
@@ -201,6 +202,22 @@ def _older(model: Mapping[str, Any]) -> Keys:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "nothing"
+
+
+def _unknown_extra(
+    build: EngineBuild, found: Iterable[Mismatch], asked_by: Mapping[str, str]
+) -> InputError | None:
+    """What is wrong with the first that a scenario itself gives; None: all are of the tables."""
+    for one in found:
+        if one.place in asked_by:
+            return InputError(
+                f"the installed TensorRT-LLM {build.version} does not take this: {one.problem}",
+                field=asked_by[one.place],
+                found=f"{one.place} {one.found}" if one.found != one.place else one.found,
+                expected=one.expected,
+                hint="correct it, or take it out of the scenario",
+            )
+    return None
 
 
 def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
