@@ -117,6 +117,32 @@ def test_labels_are_those_of_the_release(tmp_path: Path, env: pytest.MonkeyPatch
     assert "= MACHINE DETAILS" not in before
 
 
+@pytest.mark.parametrize(
+    ("version", "yaml", "share", "shown"),
+    [
+        ("0.20.0", "", 80.0, "80.00%"),
+        ("1.0.0", "kv_cache_config: {dtype: fp8}", 80.0, "80.00%"),  # told, and not in force
+        ("1.1.0rc6", "", 0.8, "80.00%"),
+        ("1.1.0rc6", "kv_cache_config: {dtype: fp8}", None, "None"),  # replaced the mapping
+        ("1.1.0rc6", "kv_cache_config: {free_gpu_memory_fraction: 0.7}", 0.7, "70.00%"),
+        ("1.3.0rc3", "kv_cache_config: {dtype: fp8}", 0.8, "80.00%"),
+    ],
+)
+def test_the_share_of_the_kv_cache_is_told_as_the_release_tells_it(
+    tmp_path: Path, version: str, yaml: str, share: float | None, shown: str
+) -> None:
+    stage = staged(tmp_path / "stage", version)
+    (tmp_path / "extra.yml").write_text(yaml or "{}")
+    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    words = "-m any throughput --dataset data --kv_cache_free_gpu_mem_fraction 0.8 --report_json r"
+    words += " --extra_llm_api_options extra.yml"
+    ended = stage.run([stage.program("trtllm-bench"), *words.split()], tmp_path)
+    assert ended.status == 0, ended.err
+    world = json.loads((tmp_path / "r").read_text())["world_info"]
+    assert world["kv_cache_percentage"] == pytest.approx(share)
+    assert f"KV Memory Percentage:   {shown}\n" in ended.out
+
+
 def test_quickstart_answers_all_prompts(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
     ended, found = play(staged(tmp_path / "stage"), QUICKSTART, tmp_path / "run", env)
     assert ended.status == 0, ended.err
