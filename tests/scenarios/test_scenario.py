@@ -141,6 +141,15 @@ def test_what_shapes_a_measurement_is_hashed(name: str) -> None:
     assert SHAPING[name].content_hash() != SCENARIO.content_hash()
 
 
+def test_one_pipeline_stage_measures_the_same_whether_it_is_said_or_not() -> None:
+    def staged(stages: int | None) -> str:
+        settings = replace(SCENARIO.engine.settings, pp=stages)
+        return replace(SCENARIO, engine=replace(SCENARIO.engine, settings=settings)).content_hash()
+
+    assert staged(None) == staged(1)
+    assert staged(2) != staged(1)
+
+
 def test_the_hash_is_short_and_the_same_every_time() -> None:
     assert SCENARIO.content_hash() == replace(SCENARIO).content_hash()
     assert len(SCENARIO.content_hash()) == 16

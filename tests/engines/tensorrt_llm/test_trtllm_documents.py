@@ -19,7 +19,7 @@ from trtllm_scenarios import (
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
-from perfgate.scenarios.scenario import EngineSettings, Smoke
+from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
 YAML = "extra-llm-api-config.yml"
 
@@ -79,6 +79,13 @@ class TestLocalModels:
         (locations.models / "DeepSeek-R1-0528").mkdir()
         argv = render(CASES["sharegpt"].scenario, "1.0.0", locations).argv
         assert argv[1] == str(locations.models / "DeepSeek-R1-0528")
+
+    def test_a_folder_of_other_weights_is_named_on_paper_before_anybody_has_it(self) -> None:
+        model = Model("deepseek-ai/DeepSeek-R1", "nvfp4", folder="DeepSeek-R1-FP4")
+        case = replace(CASES["gb200-2node"].scenario, model=model)
+        found = options(render(case, "0.19.0").argv)
+        assert found["--model"] == "deepseek-ai/DeepSeek-R1"
+        assert found["--model_path"] == "<MODELS>/DeepSeek-R1-FP4"
 
     def test_a_model_that_is_not_there_comes_from_the_hub(self, locations: Locations) -> None:
         found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", locations).argv)

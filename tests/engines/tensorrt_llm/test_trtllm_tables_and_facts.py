@@ -22,7 +22,7 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.installed_options import calls
+from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT, Option
 from perfgate.plan.calls import commands_to_verify
@@ -101,9 +101,9 @@ def test_every_rendered_call_fits_the_page_of_its_release(
     for scenario, steps in commands(scenarios, page.definitions.version).items():
         for command in steps:
             held.update(
-                _of_serve(call.program)
+                call.page
                 for call in calls(command.argv, PAPER)
-                if _of_serve(call.program) in page.definitions.programs
+                if call.page in page.definitions.programs
             )
             files += bool(command.files) and page.definitions.keys is not None
             wrong += [

@@ -153,7 +153,8 @@ def merged(
         ]
         if saying:
             raise _refused(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
-    return _kept_cache(scenario, known, program, _laid_over(tree, extra))
+    full, settings = _laid_over(tree, extra), scenario.engine.settings
+    return llm_api_yaml.with_kv_cache_kept(full, scenario, settings, known, program)
 
 
 def asked_by(scenario: Scenario) -> dict[str, str]:
@@ -178,7 +179,7 @@ def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem
     for program in scenario.engine.extra_args or {}:
         if program not in runs:
             yield Problem((*ARGS, program), "not a program of this scenario", program, expected)
-    if scenario.engine.extra_yaml is not None and not runs:
+    if scenario.engine.extra_yaml is not None and not (runs or evaluated):
         found = ", ".join(scenario.engine.extra_yaml)
         yield Problem(YAML, "no program of this scenario reads such a file", found, expected)
 
@@ -218,24 +219,6 @@ def _laid_over(tree: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, A
         else:
             found[name] = value
     return found
-
-
-def _kept_cache(
-    scenario: Scenario, known: Release, program: str, tree: dict[str, Any]
-) -> dict[str, Any]:
-    """The file with what its mapping for the KV cache would take away from the command line.
-
-    Where that mapping replaces the one that the options made, instead of going over it, the share
-    that was asked for would be lost, and what the program does about reuse by itself.
-    """
-    (top, share), (_, reuse) = known.spelling.kv_cache_fraction, known.spelling.kv_cache_reuse
-    cache = tree.get(top)
-    if known.yaml_merge == "deep" or not isinstance(cache, Mapping):
-        return tree
-    asked = scenario.engine.settings.kv_cache_fraction
-    kept: dict[str, Any] = {} if asked is None else {share: asked}
-    kept[reuse] = known.defaults[program].kv_cache_reuse
-    return {**tree, top: {**kept, **cache}}
 
 
 def _refused(scenario: Scenario, path: Keys, found: object, owner: str) -> ExtraOptionRefused:
