@@ -11,7 +11,7 @@ from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.tensorrt_llm.table_lines import asked_by, told_by
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 
@@ -24,12 +24,13 @@ class Drift:
 
     Attributes:
         mismatch: what it is, as the first of the scenarios gives it.
-        table: file and line of the release table that makes perfgate write it; empty: none does.
+        asked_by: the scenario's own field, of an extra option; else file and line of the release
+            table that makes perfgate write it; empty: neither does.
         scenarios: ids of the scenarios that need it.
     """
 
     mismatch: Mismatch
-    table: str
+    asked_by: str
     scenarios: tuple[str, ...]
 
 
@@ -67,6 +68,7 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
     build = EngineBuild(definitions.engine, definitions.version, definitions.version)
     found: dict[tuple[str, str, str], list[str]] = {}
     first: dict[tuple[str, str, str], Mismatch] = {}
+    asked: dict[tuple[str, str, str], str] = {}
     unchecked: dict[str, list[str]] = {}
     refused: dict[str, str] = {}
     checked = files = rendered = 0
@@ -90,16 +92,15 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
                     files += 1
             for one in mismatches(command, definitions):
                 kind = (one.program, one.place, one.problem)
-                first.setdefault(kind, one)
+                if kind not in first:
+                    first[kind] = one
+                    asked[kind] = asked_by(scenario, one) or told_by(definitions.version, one)
                 _add(found, kind, scenario.id)
     return Conformance(
         scenarios=rendered,
         calls=checked,
         files=files,
-        drifts=tuple(
-            Drift(first[kind], told_by(definitions.version, first[kind]), tuple(ids))
-            for kind, ids in found.items()
-        ),
+        drifts=tuple(Drift(first[kind], asked[kind], tuple(ids)) for kind, ids in found.items()),
         unchecked={program: tuple(ids) for program, ids in unchecked.items()},
         refused=refused,
     )

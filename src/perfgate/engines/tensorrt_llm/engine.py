@@ -52,10 +52,14 @@ class TensorRTLLM(Engine):
         return model.name if model.path is None else model.path.name
 
     def verify(
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+        self,
+        scenario: Scenario,
+        build: EngineBuild,
+        commands: Sequence[Command],
+        locations: Locations,
     ) -> tuple[str, ...]:
         """See `Engine.verify`."""
-        return installed_options.verify(build, commands, locations)
+        return installed_options.verify(scenario, build, commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

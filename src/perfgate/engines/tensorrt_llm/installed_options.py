@@ -34,8 +34,9 @@ from perfgate.engines.tensorrt_llm.help_page import options_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import Call, calls
 from perfgate.engines.tensorrt_llm.program_output import answer
-from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.tensorrt_llm.table_lines import asked_by, told_by
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
+from perfgate.scenarios.scenario import Scenario
 
 _ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
 _MOST_TOLD = 4  # mismatches in one message; the rest is counted
@@ -49,9 +50,9 @@ _KINDS: Mapping[str, Kind] = {
 
 
 def verify(
-    build: EngineBuild, commands: Iterable[Command], locations: Locations
+    scenario: Scenario, build: EngineBuild, commands: Iterable[Command], locations: Locations
 ) -> tuple[str, ...]:
-    """Ask the installed build whether it takes all that `commands` give it.
+    """Ask the installed build whether it takes all that the scenario's `commands` give it.
 
     Returns:
         What could not be asked, and why, for the record; empty: all was asked.
@@ -67,7 +68,7 @@ def verify(
         mismatch for command in asked for mismatch in mismatches(command, definitions, locations)
     )
     if found:
-        raise _drift(build, tuple(found))
+        raise _drift(scenario, build, tuple(found))
     return definitions.notes
 
 
@@ -203,7 +204,7 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
+def _drift(scenario: Scenario, build: EngineBuild, found: tuple[Mismatch, ...]) -> InputError:
     first, *others = found
     more = "".join(
         f"; {one.program} {one.place}: {one.problem}, {one.found}" for one in others[:_MOST_TOLD]
@@ -219,6 +220,16 @@ def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
         problem = f"the installed {first.program} does not take {first.place}: {first.problem}"
     near = first.expected.removesuffix("?") if first.expected.endswith("?") else ""
     hint = f"the installed program has {near}; " if near else ""
+    field = asked_by(scenario, first)
+    if field:
+        return InputError(
+            problem + more,
+            file=scenario.file,
+            field=field,
+            found=first.found,
+            expected=first.expected if not near else f"a {kind} of the installed build",
+            hint=f"{hint}or take it out for TensorRT-LLM {build.version}",
+        )
     line = told_by(build.version, first)
     return CliDrift(
         problem + more,

@@ -152,7 +152,7 @@ def _model(tools: Toolchain) -> Finding:
 
 def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    unasked = tools.engine.verify(tools.build, commands, tools.locations)
+    unasked = tools.engine.verify(tools.scenario, tools.build, commands, tools.locations)
     found = f"those of {len(commands)} commands"
     return Finding("unknown", f"{found}; {_line('; '.join(unasked))}") if unasked else found
 
