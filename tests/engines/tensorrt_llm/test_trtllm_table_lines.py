@@ -22,6 +22,7 @@ spelling:
 programs:
   trtllm-serve:
     tp: {name: --tensor_parallel_size}
+    backend: {name: --backend}
 """,
 }
 

@@ -100,7 +100,7 @@ def _of_key(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
     named = [place for place in places if place.word == last]
     fitting = [place for place in named if not above or set(above) & _neighbours(places, place)]
     spelled = [place for place in fitting if "spelling" in place.keys]
-    return next(iter(spelled or fitting or named), None)
+    return next(iter(spelled or fitting), None)
 
 
 def _neighbours(places: tuple[Place, ...], of: Place) -> set[str]:
