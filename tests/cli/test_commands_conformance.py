@@ -7,6 +7,7 @@ from typing import Any
 
 import made_release
 import pytest
+import yaml
 
 from perfgate.cli.main import main
 
@@ -155,6 +156,24 @@ def test_for_people_each_fact_has_its_place(tmp_path: Path, capsys: Capture) -> 
     assert "  needed by: b200-" in text
     assert "\nLLM-API YAML stream_interval: no such key\n" in text
     assert text.endswith("\n2 mismatches, 0 defaults moved\n")
+
+
+def test_of_an_extra_option_the_scenarios_own_field_is_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    source = Path(SCENARIOS) / "b200" / "deepseek_r1_best_practice.yaml"
+    whole = yaml.safe_load(source.read_text())
+    (one,) = [each for each in whole["scenarios"] if each["id"] == "b200-r1-fp4-min-latency"]
+    one["engine"]["extra_yaml"] = {"new_knob": {"size": 3}}
+    (folder / "own.yaml").write_text(yaml.safe_dump({**whole, "scenarios": [one], "claims": []}))
+    tree = made_release.write(tmp_path / "tree", "1.1.0")
+    words = ["conformance", "--source", str(tree), "--scenarios", str(folder), "--format", "json"]
+    assert main(words) == 1, capsys.readouterr().err
+    (found,) = json.loads(capsys.readouterr().out)["mismatches"]
+    assert (found["place"], found["problem"]) == ("new_knob", "no such key")
+    assert found["asked_by"] == "b200-r1-fp4-min-latency.engine.extra_yaml.new_knob.size"
 
 
 class TestUnread:
