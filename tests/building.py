@@ -9,7 +9,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.machine.hardware import Gpu, Machine
-from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,
@@ -157,6 +157,12 @@ def outcome(**changes: Any) -> Outcome:
         build=MeasuredBuild("llama.cpp", "1.3.0", "def456"),
     )
     return replace(made, **changes)
+
+
+def with_extra_options() -> Probe:
+    """The sweep point c4 of a scenario with an option beyond the settings."""
+    engine = replace(SCENARIO.engine, extra_args={"server": ("--workers", 4)})
+    return load_probes(replace(SCENARIO, engine=engine))[1]
 
 
 def group_record(**changes: Any) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def test_of_an_extra_option_the_scenarios_own_field_is_named(
     assert main(words) == 1, capsys.readouterr().err
     (found,) = json.loads(capsys.readouterr().out)["mismatches"]
     assert (found["place"], found["problem"]) == ("new_knob", "no such key")
-    assert found["asked_by"] == "b200-r1-fp4-min-latency.engine.extra_yaml.new_knob.size"
+    assert found["asked_by"] == "b200-r1-fp4-min-latency.engine.extra_yaml.new_knob"
 
 
 class TestUnread:

@@ -122,6 +122,14 @@ class TestMetrics:
         assert found["output_throughput"] == summary["output_token_throughput"]["avg"]
         assert found["output_throughput_per_user"] == summary["e2e_output_token_throughput"]["avg"]
 
+    def test_chunks_that_arrive_together_leave_a_median_of_zero(self, tmp_path: Path) -> None:
+        summary = recorded("streamed")
+        summary["inter_chunk_latency"]["p50"] = 0.0
+        assert parse(tmp_path, summary).metrics["itl_median_ms"] == 0
+        summary["inter_chunk_latency"]["avg"] = 0.0
+        with pytest.raises(RunError, match="inter_chunk_latency has avg 0"):
+            parse(tmp_path, summary)
+
     def test_agree_with_each_other_as_their_definitions_say(self, tmp_path: Path) -> None:
         found = parse(tmp_path, recorded("streamed")).metrics
         decoding = found["e2el_mean_ms"] - found["ttft_mean_ms"]

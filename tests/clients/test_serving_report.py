@@ -226,3 +226,63 @@ class TestTable:
         found = from_text(f"{head}\n{rows}{rule}\n")
         assert found.metrics["tpot_mean_ms"] == float(f"{tpot:.2f}")
         assert (found.facts["isl"], found.facts["osl"]) == (isl, osl)
+
+
+class TestZeros:
+    """Tokens that reach the client together have no time between them."""
+
+    @pytest.mark.parametrize("label", ["Median ITL (ms)", "P99 ITL (ms)"])
+    def test_a_percentile_of_itl_may_be_zero(self, label: str) -> None:
+        short = label.split()[0].lower()
+        text = line(label, "0.00")
+        if short == "p99":
+            text = text.replace(next(x for x in text.splitlines() if "Median ITL" in x), "")
+        assert from_text(text).metrics[f"itl_{short}_ms"] == 0
+
+    @pytest.mark.parametrize("value", [0, 0.0])
+    def test_a_median_of_itl_in_json_may_be_zero(self, value: float) -> None:
+        assert from_json(median_itl_ms=value).metrics["itl_median_ms"] == 0
+
+    @pytest.mark.parametrize(
+        "label",
+        ["Mean ITL (ms)", "Median TPOT (ms)", "Mean TPOT (ms)", "Median TTFT (ms)"]
+        + ["Median E2EL (ms)", "Request throughput (req/s)", "Output token throughput (tok/s)"],
+    )
+    def test_nothing_else_is(self, label: str) -> None:
+        assert refused(line(label, "0.00")).message == "a metric is 0"
+
+    @pytest.mark.parametrize("value", ["-0.01", "nan", "inf", "N/A"])
+    def test_what_is_worse_than_zero_is_refused(self, value: str) -> None:
+        assert refused(line("Median ITL (ms)", value)).failure == "no_metrics"
+
+    def test_the_median_of_itl_as_bursts_leave_it(self) -> None:
+        """As of vLLM with a mean of 76.76 ms, a median of 0.00 and a 99th percentile of 1370.84."""
+        found = from_text((DATA / "vllm_bench" / "vllm_bursts.txt").read_text()).metrics
+        assert (found["itl_mean_ms"], found["itl_median_ms"], found["itl_p99_ms"]) == (
+            76.31,
+            0.0,
+            1370.62,
+        )
+
+    def test_one_token_answers_have_no_time_between_tokens(self) -> None:
+        """The programs print 0.00 for what does not exist."""
+        found = from_text((DATA / "vllm_bench" / "vllm_one_token.txt").read_text())
+        assert {name for name in found.metrics if name.startswith(("itl", "tpot"))} == set()
+        assert found.metrics["ttft_mean_ms"] == 25793.5
+        assert found.facts["osl"] == 1
+        zeros = {
+            f"{one}_{short}_ms": 0.0
+            for one in ("mean", "median", "p99")
+            for short in ("tpot", "itl")
+        }
+        completed = RESULT["completed"]
+        rates = {"output_throughput": RESULT["request_throughput"]}
+        total = (RESULT["total_input_tokens"] + completed) / RESULT["duration"]
+        found = from_json(
+            total_output_tokens=completed,
+            total_token_throughput=total,
+            user_throughput=...,
+            **rates,
+            **zeros,
+        )
+        assert "itl_mean_ms" not in found.metrics

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 import perfgate
 from perfgate.core.failure_signatures import SIGNATURES, TELLING_WORDS
-from perfgate.core.failures import FAILURES, Failure, classify, diagnose
+from perfgate.core.failures import (
+    FAILURES,
+    Failure,
+    class_of_status,
+    classify,
+    classify_logs,
+    diagnose,
+)
 
 LOGS = Path(__file__).parents[1] / "data" / "failures"
 
@@ -30,7 +37,17 @@ TABLE = [
     Log("cli_drift.log", "cli_drift", 31, "No such option: --request_json"),
     Log("config_error.pydantic.log", "config_error", 28, "2 validation errors for TorchLlmArgs"),
     Log("config_error.shared_memory.log", "config_error", 33, "creating shared memory segment"),
+    Log("crash.aborted.log", "crash", 41, "*** Process received signal ***"),
+    Log("crash.bare.log", "crash", 39, "Segmentation fault (core dumped)"),
+    Log("crash.open_mpi.log", "crash", 40, "Signal: Segmentation fault (11)"),
+    Log("crash.python_status.log", "crash", 42, "died with <Signals.SIGSEGV: 11>"),
+    Log("crash.segfault.log", "crash", 39, "Caught signal 11"),
+    Log("crash.shell.log", "crash", 39, "Segmentation fault      (core dumped)"),
+    Log("crash.slurm.log", "crash", 13, "task 5: Segmentation fault"),
+    Log("crash.status_139.log", "crash", 13, "Exited with exit code 139"),
+    Log("crash.worker.log", "crash", 40, "Fatal Python error: Segmentation fault"),
     Log("cuda_error.log", "cuda_error", 40, "illegal memory access"),
+    Log("cuda_error.mpirun.log", "cuda_error", 40, "illegal memory access"),
     Log("disk_full.log", "disk_full", 35, "No space left on device: 'report.json'"),
     Log("hang.log", "hang", 39, "Hang detected on rank 2"),
     Log("incomplete.log", "incomplete", 18, "!FAILED REQUESTS!"),
@@ -42,11 +59,21 @@ TABLE = [
     Log("mpi.spawn.log", "mpi", 23, "already filled"),
     Log("mpi.ssh.log", "mpi", 24, "ssh: connect to host b200-08 port 2233"),
     Log("nccl.log", "nccl", 32, "Failed, NCCL error"),
+    Log("nccl.one_gpu.log", "nccl", 39, "rank 0 and rank 1 both on CUDA device e3000"),
+    Log("nccl.one_gpu_torch.log", "nccl", 39, "NCCL error in:"),
+    Log("oom.activation.log", "oom", 39, "Tried to allocate 7.50 GiB"),
     Log("oom.executor.log", "oom", 42, "Tried to allocate 3.12 GiB"),
+    Log("oom.foreign_process.log", "oom", 42, "Process 4242 has 70.00 GiB memory in use"),
+    Log("oom.model.log", "oom", 42, "Tried to allocate 448.00 MiB"),
+    Log("oom.rank_binding.log", "oom", 42, "out of memory"),
+    Log("oom.two_ranks.log", "oom", 39, "Process 451 has 88.16 GiB"),
+    Log("oom.vllm_startup.log", "oom", 39, "less than desired GPU memory utilization"),
     Log("oom.mpirun_colours.log", "oom", 37, "failed due to insufficient GPU memory"),
     Log("oom.host.log", "oom", 26, "Detected 1 oom-kill event(s)"),
     Log("oom.llama_cpp.log", "oom", 29, "cudaMalloc failed: out of memory"),
     Log("pmi_mismatch.log", "pmi_mismatch", 13, "OPAL ERROR: Unreachable"),
+    Log("pmi_mismatch.import.log", "pmi_mismatch", 12, "OPAL ERROR: Unreachable in pmix3x"),
+    Log("pmi_mismatch.pmix3x.log", "pmi_mismatch", 13, "OPAL ERROR: Unreachable"),
     Log("pmi_mismatch.pmi2.log", "pmi_mismatch", 23, "PMI2_Init failed"),
     Log("port_in_use.log", "port_in_use", 43, "('0.0.0.0', 8000): address already in use"),
     Log("port_in_use.early.log", "port_in_use", 32, "Address already in use"),
@@ -122,6 +149,8 @@ CAUSES = {
         "node7:2343:2381 [7] transport/nvls.cc:157 NCCL WARN Cuda failure 1 'invalid argument'",
         "torch.distributed.DistBackendError: ncclSystemError: System call failed.",
         "[rank3]:[E] ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout",
+        "n1:50:51 [1] init.cc:824 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on "
+        "CUDA device e3000",
     ],
     "cuda_error": [
         "RuntimeError: CUDA error: device not ready",
@@ -136,6 +165,11 @@ CAUSES = {
     "pmi_mismatch": [
         "PMI2_Init failed to intialize.  Return code: 14",
         "[n1:21202] OPAL ERROR: Not initialized in file pmix2x_client.c at line 112",
+        "[n1:21202] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111",
+        "[n1:21202] OPAL ERROR: Unreachable in pmix3x_client.c",
+        "OPAL ERROR: Unreachable in file ../../../../../opal/mca/pmix/pmix3x/pmix3x_client.c",
+        "OPAL ERROR: Unreachable in file ext3x_client.c at line 112",
+        'The application appears to have been direct launched using "srun",',
         "but OMPI was not built with SLURM's PMI support and therefore cannot",
         "slurmstepd-n1: error:  mpi/pmix_v4: init: (null) [0]: can not load PMIx library",
         "It looks like pmix_init failed for some reason; your parallel process is",
@@ -197,6 +231,14 @@ CAUSES = {
         "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 812",
         "SyntaxError: Unexpected end of JSON input",
     ],
+    "crash": [
+        "[b200-07:12117] Signal: Segmentation fault (11)",
+        "[b200-07:12117:0:12340] Caught signal 11 (Segmentation fault: address not mapped to "
+        "object at address 0x44000098)",
+        "[b200-07:12117:0:12340] Caught signal 7 (Bus error: nonexistent physical address)",
+        "Fatal Python error: Segmentation fault",
+        "!!!!!!! Segfault encountered !!!!!!!",
+    ],
     "incomplete": [
         "!!!!!!!!!!!!!!FAILED REQUESTS!!!!!!!!!!!!!!!",
         "Total failed requests: 17",
@@ -205,10 +247,25 @@ CAUSES = {
     ],
 }  # fmt: skip
 SYMPTOMS = {
+    "crash": [
+        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 11 "
+        "(Segmentation fault).",
+        "srun: error: gb200-02: tasks 4-7: Segmentation fault",
+        "gb200-02: task 3: Aborted (core dumped)",
+        "run.sh: line 3: 12117 Segmentation fault      (core dumped) trtllm-bench",
+        "Segmentation fault (core dumped)",
+        "Aborted (core dumped)",
+        "[b200-07:12117] *** Process received signal ***",
+        "subprocess.CalledProcessError: Command 'x' died with <Signals.SIGSEGV: 11>.",
+        "torch.distributed.elastic: Signal 11 (SIGSEGV) received by PID 812",
+        "srun: error: n2: task 1: Exited with exit code 139",
+        "worker 3 ended, exitcode: -11",
+        "exit status 134",
+        "exited with code -6",
+    ],
     "killed": [
         "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).",
         "srun: error: n2: task 3: Killed",
-        "srun: error: gb200-02: tasks 4-7: Segmentation fault",
         "run.sh: line 3: 12117 Killed                  trtllm-bench",
         "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
@@ -250,6 +307,9 @@ HEALTHY = [
     "max_retries=3, retry_on_error=True, exit_on_error=False",
     "Error Rate: 0",
     "Failed requests:                         0         ",
+    "installed a handler for the signals SIGSEGV, SIGABRT",
+    "exited with code 0",
+    "step ended, exit code: 11",
     "cudaGetLastError: no error",
     "CUDA error: no error",
     "[TRT-LLM] [W] [Autotuner] Failed when profiling runner=MoE, tactic=11. Error: CUDA out of "
@@ -292,7 +352,7 @@ def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     assert found.next_step
 
 
-@pytest.mark.parametrize("file", ["healthy.bench.log", "healthy.serve.log"])
+@pytest.mark.parametrize("file", ["healthy.bench.log", "healthy.serve.log", "healthy.shutdown.log"])
 def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
     assert diagnose(read(file)) is None
     assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
@@ -397,23 +457,6 @@ def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("component", "advice"),
-    [
-        ("Initial KV cache (temporary for KV cache size estimation)", "lower max_num_tokens"),
-        ("Additional executor resources", "lower max_num_tokens"),
-        ("Model", "more GPUs"),
-        ("Draft model for speculative decoding", "draft layers"),
-        ("Something new", "lower the KV cache fraction"),
-    ],
-)
-def test_the_advice_fits_the_component(component: str, advice: str) -> None:
-    cause = "RuntimeError: Executor creation failed due to insufficient GPU memory."
-    found = diagnose([cause, "", f"The following component could not be created: {component}"])
-    assert found is not None
-    assert advice in found.next_step.partition("; in general")[0]
-
-
 def test_the_documented_advice_for_a_lack_of_memory() -> None:
     step = FAILURES["oom"].next_step
     for said in ("0.85 to 0.8", "0.7", "max_batch_size", "max_seq_len", "8K/1K on H200"):
@@ -486,3 +529,28 @@ def test_every_class_that_is_raised_exists() -> None:
                     raised.add(first.value)
     assert "disk_full" in raised
     assert raised <= set(FAILURES)
+
+
+def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last() -> None:
+    for file in ("nccl.one_gpu.log", "nccl.one_gpu_torch.log"):
+        found = diagnose(read(file))
+        assert found is not None
+        assert "both on CUDA device" in " ".join(found.evidence)
+        assert "a GPU of its own" in found.next_step
+
+
+def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
+    shown = classify_logs([LOGS / "oom.two_ranks.log"])
+    assert (shown.failure, len(shown.evidence)) == ("oom", 4)
+    assert shown.hint is not None
+    assert "KV cache fraction" not in shown.hint
+    assert classify_logs([LOGS / "healthy.shutdown.log"], "no_metrics").hint is None
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [(-11, "crash"), (-6, "crash"), (139, "crash"), (134, "crash"), (-9, "killed"), (137, None)]
+    + [(-15, "killed"), (0, None), (1, None), (3, None), (None, None)],
+)
+def test_the_class_of_a_status(status: int | None, failure: str | None) -> None:
+    assert class_of_status(status) == failure

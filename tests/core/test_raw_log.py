@@ -96,7 +96,7 @@ def test_a_long_log_is_never_whole_in_memory(log: Path) -> None:
         file.write(b"CUDA out of memory. Tried to allocate 2.00 GiB password=abcdef\n")
     tracemalloc.start()
     try:
-        failure, evidence = classify_logs([log])
+        failure, evidence, _ = classify_logs([log])
         shown = tail(log, 1)
         _, most = tracemalloc.get_traced_memory()
     finally:

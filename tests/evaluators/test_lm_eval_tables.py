@@ -51,6 +51,16 @@ def test_a_score_that_is_no_fraction(value: str) -> None:
     assert "gsm8k" in error.evidence[0]
 
 
+def test_a_table_of_percentages_is_refused_as_such() -> None:
+    """trtllm-eval prints such ones; a score of 0.9 among them must not be read as 90 %."""
+    text = FP8.replace("0.9538", "95.3753").replace("0.0058", "0.5785")
+    error = refused(text)
+    assert error.failure == "no_metrics"
+    assert "a score is 95.3753: a percentage" in error.message
+    assert "trtllm-eval" in error.hint
+    assert refused(FP8.replace("0.9500", "95.00")).message.startswith("a score is 95: a percentage")
+
+
 def test_a_cut_row() -> None:
     assert refused(FP8[:-20]).failure == "truncated_output"
 

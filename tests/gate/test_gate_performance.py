@@ -13,7 +13,9 @@ from perfgate.gate.performance import (
     judge_documented,
     judge_performance,
 )
+from perfgate.gate.probe import PerformanceTest, ProbeTests, judge_probe
 from perfgate.gate.rule import rule_for
+from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict
 
 # Five equal values: sigma = sqrt(10·0.005² / 14) = 0.0042258, t(0.975, 14) = 2.14479, so one run
@@ -415,3 +417,40 @@ def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
     assert judged.band == pytest.approx(0.10)
     assert any("raised from 5.0 % to 10 %" in note for note in judged.notes)
     assert judge_documented("output_throughput", 100, [100], 0.2).band == pytest.approx(0.2)
+
+
+class TestZero:
+    """A median of ITL is 0 where tokens come in bursts: no relative change can be told of it."""
+
+    @pytest.mark.parametrize(
+        ("baseline", "new"),
+        [([0.0] * 3, [0.0]), ([0.0] * 3, [9.0, 9.0]), ([9.0] * 3, [0.0, 0.0]), ([9, 0, 9], [9.0])],
+    )
+    def test_is_told_and_never_passes(self, baseline: list[float], new: list[float]) -> None:
+        for metric in ("itl_median_ms", "itl_p90_ms", "itl_p95_ms", "itl_p99_ms"):
+            judged = judge_performance(metric, baseline, new, band=0.1)
+            assert judged.verdict == Verdict.NOT_COMPARABLE
+            assert not judged.needs_more_runs
+            assert "cannot be compared relatively" in judged.reason
+            assert metric in judged.reason
+
+    def test_is_refused_where_no_whole_result_has_one(self) -> None:
+        for metric in ("itl_mean_ms", "tpot_median_ms", "output_throughput"):
+            with pytest.raises(InputError, match="cannot be judged"):
+                judge_performance(metric, [1.0] * 3, [0.0], band=0.1)
+
+    def test_of_a_point_spoils_the_curve_alone(self) -> None:
+        judged = judge_sweep("itl_median_ms", [[5.0, 0.0]] * 3, [[5.0, 1.0]], band=0.1)
+        assert judged.verdict == Verdict.NOT_COMPARABLE
+
+    def test_of_a_metric_that_does_not_gate_is_a_note(self) -> None:
+        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
+        beside = PerformanceTest("itl_median_ms", None, [0.0] * 5, [0.0])
+        judged = judge_probe(ProbeTests([gating], observed=[beside]), Rule())
+        assert judged.verdict == Verdict.PASS
+        assert "cannot be compared relatively" in judged.notes[0]
+
+    def test_of_one_metric_decides_over_the_others_that_pass(self) -> None:
+        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
+        zero = PerformanceTest("itl_median_ms", 0.1, [0.0] * 5, [0.0])
+        assert judge_probe(ProbeTests([gating, zero]), Rule()).verdict == Verdict.NOT_COMPARABLE

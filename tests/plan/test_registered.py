@@ -5,7 +5,8 @@ import pytest
 from perfgate.core.paths import repository
 from perfgate.engines.base import Engine, engine
 from perfgate.engines.tensorrt_llm.releases import all_releases
-from perfgate.engines.tensorrt_llm.words import WORDS
+from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.words import words
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
 
@@ -29,6 +30,7 @@ def test_an_engine_counts_from_when_it_is_registered(monkeypatch: pytest.MonkeyP
 
 def test_every_word_of_a_release_is_known() -> None:
     for release in all_releases():
-        assert release.bench_backends | release.serve_backends <= WORDS["backend"]
-        assert {default.backend for default in release.defaults.values()} <= WORDS["backend"]
-        assert (release.moe_backends or frozenset()) <= WORDS["moe_backend"]
+        for program in (THROUGHPUT, SERVE):
+            assert {*release.choices(program, "backend")} <= words()["backend"]
+        assert {default.backend for default in release.defaults.values()} <= words()["backend"]
+        assert (release.moe_backends or frozenset()) <= words()["moe_backend"]

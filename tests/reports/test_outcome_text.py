@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
+from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome, with_extra_options
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -116,6 +116,13 @@ def test_an_outcome_says_what_why_where_and_how_again() -> None:
         "artifacts: /runs/one/small-serve/start-2-new/c4",
         "rerun: pytest 'perf_tests/test_serving.py::test_it[c4]'",
     ]
+
+
+def test_extra_options_stand_behind_the_build() -> None:
+    lines = render(outcome(probe=with_extra_options())).splitlines()
+    build = next(at for at, line in enumerate(lines) if line.startswith("build: "))
+    assert lines[build + 1] == "extra options: server --workers 4"
+    assert "extra options" not in render(outcome())
 
 
 def test_notes_follow_the_reasons() -> None:

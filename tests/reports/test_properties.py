@@ -1,6 +1,6 @@
 """Properties for JUnit XML: a verdict with its numbers, the build and the baseline."""
 
-from building import judgement, outcome
+from building import judgement, outcome, with_extra_options
 
 from perfgate.core.errors import RunError
 from perfgate.gate.verdict import Verdict
@@ -31,6 +31,12 @@ def test_every_number_of_a_regression_is_there() -> None:
         ("metric.output_throughput.band", "-2.0 %"),
         ("metric.output_throughput.verdict", "REGRESSION"),
     ]
+
+
+def test_what_the_engine_was_given_beyond_the_settings_is_there() -> None:
+    extra = outcome(probe=with_extra_options())
+    assert dict(properties(extra))["extra_options"] == "server --workers 4"
+    assert "extra_options" not in dict(properties(outcome()))
 
 
 def test_what_was_not_judged_has_its_reason_and_its_numbers() -> None:

@@ -3,7 +3,15 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from building import SCENARIO, group_record, judgement, lower_accuracy, machine, outcome
+from building import (
+    SCENARIO,
+    group_record,
+    judgement,
+    lower_accuracy,
+    machine,
+    outcome,
+    with_extra_options,
+)
 
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.errors import RunError
@@ -54,6 +62,12 @@ def test_begins_with_how_it_ended_and_where() -> None:
         "",
         "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
     ]
+
+
+def test_extra_options_stand_beside_the_build() -> None:
+    text = summary(FACTS, recorded(outcome(probe=with_extra_options())), None)
+    assert "- extra options: `server --workers 4`" in text.splitlines()
+    assert "extra options" not in summary(FACTS, recorded(outcome()), None)
 
 
 def test_a_regression_has_its_table_reasons_and_baseline() -> None:

@@ -46,6 +46,8 @@ def error(content: str, client: str | None = None) -> dict[str, Json]:
         ("aiperf/not_streamed.json", "aiperf"),
         ("aiperf/chat.json", "aiperf"),
         ("gpqa/deepseek_v3.txt", "trtllm-gpqa"),
+        ("trtllm_eval/gsm8k_qwen3.txt", "trtllm-eval"),
+        ("trtllm_eval/mmlu_qwen3.txt", "trtllm-eval"),
         ("quickstart/deepseek_v3.txt", "trtllm-quickstart"),
     ],
 )
@@ -210,12 +212,39 @@ class TestLogsOfFailedRuns:
         cut = "\n".join(as_text(Run()).splitlines()[:30])
         assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
 
-    def test_nothing_known(self) -> None:
+    def test_a_log_that_ends_well_without_a_report(self) -> None:
         log = "[TRT-LLM] [I] Loading\n[TRT-LLM] [I] free memory 1.63 of total memory 5.87\n"
         found = error(log)
-        assert found["class"] == "unknown"
+        assert found["class"] == "no_metrics"
         assert found["evidence"] == [2, "[TRT-LLM] [I] free memory 1.63 of total memory 5.87"]
         assert error(log, "trtllm-bench")["class"] == "no_metrics"
+
+    @pytest.mark.parametrize("client", [None, "trtllm-bench"])
+    def test_something_went_wrong_that_nobody_knows(self, client: str | None) -> None:
+        wrong = "[TRT-LLM] [E] Error in event loop: list index out of range"
+        found = error(f"[TRT-LLM] [I] Loading\n{wrong}\nbye\n", client)
+        assert (found["class"], found["evidence"]) == ("unknown", [2, wrong])
+
+    @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
+    def test_a_report_whose_head_was_cut(self, share: float) -> None:
+        for lines in (
+            as_text(Run()).splitlines(),
+            (DATA / "benchmark_serving" / "table.txt").read_text().splitlines(),
+        ):
+            heads = [n for n, one in enumerate(lines) if "PERFORMANCE OVERVIEW" in one]
+            heads += [n for n, one in enumerate(lines) if "Serving Benchmark Result" in one]
+            rest = lines[heads[0] + 1 :]
+            for client in (None, "trtllm-bench", "benchmark_serving"):
+                found = error("\n".join(rest[: int(share * len(rest))]), client)
+                assert found["class"] == "truncated_output"
+                assert "its beginning is missing" in str(found["message"])
+
+    def test_one_line_that_reads_like_a_row_is_no_report(self) -> None:
+        assert error("Total Latency (ms): 12.5\n[TRT-LLM] [I] Loading\n")["class"] == "no_metrics"
+
+    def test_a_cause_outweighs_a_report_whose_head_was_cut(self) -> None:
+        rows = "Mean TTFT (ms):   12.0\nMean ITL (ms):   1.0\n"
+        assert error(f"{rows}{OOM}\n")["class"] == "oom"
 
     def test_a_whole_report_outweighs_scary_words(self) -> None:
         scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"

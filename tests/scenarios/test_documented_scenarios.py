@@ -1,23 +1,15 @@
 """The documented scenarios: every number of the documents, written down here a second time."""
 
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
+from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 
-from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-ROOT = Path(__file__).parents[2]
-SCENARIOS = {s.id: s for s in load_scenarios(ROOT / "scenarios") if s.engine.name == "tensorrt-llm"}
-
-BLOG = "Best_perf_practice_on_DeepSeek-R1_in_TensorRT-LLM.md"
-RECIPE = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
-EXAMPLE = "TensorRT-LLM examples/deepseek_v3/README.md"
-GB200_RECIPE = "NVIDIA dgxc-benchmarking deepseek_r1/inference/README.md"
-LAB = "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs (GPUStack performance lab)"
+SCENARIOS = {scenario.id: scenario for scenario in documented_suite().scenarios}
 
 POWERS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]
 FP16KV = {
@@ -41,12 +33,15 @@ V3 = {
     "cuda_graphs": {"padding": True, "batch_sizes": POWERS},
 }  # fmt: skip
 V3_SERVE = {**V3, "tp": 8, "ep": 8}
-V3_KV = {**V3_SERVE, "max_batch_size": 384, "max_num_tokens": 3200, "kv_cache_fraction": 0.8}
+V3_KV = {
+    **V3_SERVE, "pp": 1, "max_batch_size": 384, "max_num_tokens": 3200, "kv_cache_fraction": 0.8
+}  # fmt: skip
 B200_KV = {name: value for name, value in SERVE.items() if name not in {
     "kv_cache_dtype", "mtp", "stream_interval"
 }}  # fmt: skip
-GB200 = {"backend": "pytorch",
-    "tp": 4, "ep": 4, "attention_dp": True, "max_batch_size": 384, "kv_cache_fraction": 0.85,
+GB200 = {
+    "backend": "pytorch", "tp": 4, "pp": 1, "ep": 4, "attention_dp": True, "max_batch_size": 384,
+    "kv_cache_fraction": 0.85,
 }  # fmt: skip
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -97,10 +92,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "tp": 8, "max_batch_size": 32, "max_num_tokens": 4096, "overlap_scheduler": True,
         "cuda_graphs": {},
     },
-    "h200-v3-fp8-serve": V3_SERVE,
+    "h200-v3-fp8-gpqa-eval": {
+        "tp": 8, "backend": "pytorch", "max_batch_size": 32, "max_num_tokens": 4096,
+        "kv_cache_fraction": 0.95, "moe_backend": "CUTLASS", "overlap_scheduler": True,
+        "chunked_context": False, "pdl": False, "cuda_graphs": {},
+    },
+    "h200-v3-fp8-serve": {**V3_SERVE, "pp": 1},
     "h200-v3-fp8-2node-mpirun": {**V3, "tp": 16, "ep": 8},
     "h200-v3-fp8-2node-slurm": {**V3, "tp": 16, "ep": 4},
-    "gb200-r1-fp4-2node-slurm": {**FP16KV, "backend": "pytorch", "overlap_scheduler": True},
+    "gb200-r1-fp4-2node-slurm": {
+        **FP16KV, "backend": "pytorch", "overlap_scheduler": True, "pp": 1,
+    },
     "h200-v3-fp8-deepgemm-on": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-off": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-nvcc": {**V3_SERVE, "kv_cache_fraction": 0.9},
@@ -185,7 +187,6 @@ def told_settings(scenario: Scenario) -> dict[str, Any]:
     """What a scenario sets, without what is so by default."""
     plain: Any = scenario_to_plain(scenario)["engine"]
     told = {**plain["settings"]}
-    told = {k: v for k, v in told.items() if (k, v) != ("pp", 1)}
     if "cuda_graphs" in told:
         graphs = {**told["cuda_graphs"]}
         assert graphs.pop("enabled") is True
@@ -196,7 +197,6 @@ def told_settings(scenario: Scenario) -> dict[str, Any]:
 def test_every_documented_scenario_is_there_and_no_other() -> None:
     assert set(SCENARIOS) == set(SETTINGS)
     assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
-    assert len(SCENARIOS) == 50
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -250,6 +250,10 @@ def test_hardware_model_and_source_follow_from_the_name(name: str) -> None:
     r1 = "DeepSeek-R1-0528" if "-0528-" in name else "DeepSeek-R1"
     base = "DeepSeek-V3" if "-v3-" in name else r1
     public = f"nvidia/{base}-FP4" if scenario.model.precision == "nvfp4" else f"deepseek-ai/{base}"
+    if name == "gb200-r1-fp4-2node-slurm":  # named with a folder of other weights
+        public = f"deepseek-ai/{base}"
+        assert scenario.model.folder == f"{base}-FP4"
+        assert scenario.model.quantization == {"quant_algo": "NVFP4"}
     assert scenario.model.name == public
 
 
@@ -368,7 +372,9 @@ def test_the_checkpoints_that_are_checked() -> None:
     assert fp8.quantization == {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}
     weighed = {name: s.model.weights for name, s in SCENARIOS.items() if s.model.weights}
     assert set(weighed) == {
-        name for name, s in SCENARIOS.items() if s.model.name == "nvidia/DeepSeek-R1-FP4"
+        name
+        for name, s in SCENARIOS.items()
+        if (s.model.folder or s.model.name.rpartition("/")[2]) == "DeepSeek-R1-FP4"
     }
     assert {(weights.shards, weights.gib) for weights in weighed.values()} == {(80, 395)}
 

@@ -4,16 +4,20 @@ import re
 from pathlib import Path
 
 import pytest
+from documented_set import DOCUMENTS, documented_suite
 
+from perfgate.core.metrics import METRICS, is_accuracy
+from perfgate.gate.accuracy import judge_paired
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.selection import select_marked
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "documented.md"
-SUITE = load_suite(ROOT / "scenarios")
+SUITE = documented_suite()
 SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
-DOCUMENTED = [scenario for scenario in SUITE.scenarios if scenario.engine.name == "tensorrt-llm"]
-CLAIMS = {claim.id: claim for claim in claims_of(DOCUMENTED, SUITE.claims)}
+CLAIMS = {claim.id: claim for claim in claims_of(SUITE.scenarios, SUITE.claims)}
 
 
 def statements() -> list[tuple[str, str, str]]:
@@ -34,12 +38,13 @@ NAMED = [
     for document, _, by in STATEMENTS
     for claim in re.findall(r"claim `([^`]+)`", by)
 ]
+GATES = [pair for *_, by in STATEMENTS for pair in re.findall(r"gates `([^`]+)` of `([^`]+)`", by)]
 KINDS = ("claim `", "gates `", "documented value", "first answer", "rule:", "check:", "refused:")
 
 
 def test_all_five_documents_have_statements() -> None:
     documents = {document for document, _, _ in STATEMENTS}
-    assert documents == {scenario.source.document for scenario in DOCUMENTED}
+    assert documents == DOCUMENTS
     assert len(STATEMENTS) > 50
 
 
@@ -60,11 +65,29 @@ def test_every_claim_is_named_under_its_document() -> None:
 
 
 def test_every_metric_that_is_said_to_gate_does() -> None:
-    told = [
-        pair for *_, by in STATEMENTS for pair in re.findall(r"gates `([^`]+)` of `([^`]+)`", by)
-    ]
-    assert told
-    assert [(m, s) for m, s in told if m not in SCENARIOS[s].gate.metrics] == []
+    assert GATES
+    assert [(m, s) for m, s in GATES if m not in SCENARIOS[s].gate.metrics] == []
+
+
+@pytest.mark.parametrize(("metric", "scenario"), sorted(set(GATES)))
+def test_what_is_said_to_gate_turns_red(metric: str, scenario: str) -> None:
+    """Half as good is a regression by the scenario's own policy, and the same is none."""
+    band = SCENARIOS[scenario].gate.bands.get(metric)
+    if is_accuracy(metric):
+        right = {f"q{number}": number < 180 for number in range(198)}
+        wrong = {key: was_right and int(key[1:]) % 2 == 0 for key, was_right in right.items()}
+        verdicts = [
+            judge_paired(metric, right, [answers] * 2, margin=band or 0.02).verdict
+            for answers in (wrong, right)
+        ]
+        assert verdicts[0] == Verdict.REGRESSION
+    else:
+        factor = 0.5 if METRICS[metric].direction == "higher" else 2.0
+        verdicts = [
+            judge_performance(metric, [100.0] * 5, [value] * 2, band=band).verdict
+            for value in (100 * factor, 100.0)
+        ]
+        assert verdicts == [Verdict.REGRESSION, Verdict.PASS]
 
 
 def test_every_first_answer_that_is_named_is_asked_for() -> None:
@@ -81,12 +104,24 @@ def test_every_rule_that_is_named_is_a_rule() -> None:
     assert [rule for rule in told if rule.strip().lower() not in rules] == []
 
 
-def test_every_documented_number_has_its_row() -> None:
-    """Also those of the GB200 recipe's variables: what they select is what it says."""
-    use_cases = dict(re.findall(r"`(\w+):(\d+/\d+)`", PAGE.read_text(encoding="utf-8")))
-    assert set(use_cases) == {"reasoning", "chat", "summarization", "generation"}
-    for use, lengths in use_cases.items():
-        for streaming in ("streaming", "no-streaming"):
-            load = SCENARIOS[f"gb200-r1-fp4-{use}-{streaming}"].workload
-            assert load is not None
-            assert f"{load.isl}/{load.osl}" == lengths
+VARIABLES = {  # of the GB200 recipe: lengths, MAX_NUM_TOKENS, KV_CACHE_FRACTION, minutes
+    "reasoning": ("1000/1000", 6000, 0.85, 30),
+    "chat": ("128/128", 7000, 0.8, 30),
+    "summarization": ("8000/512", 9000, 0.85, 45),
+    "generation": ("512/8000", 3000, 0.85, 100),
+}
+
+
+@pytest.mark.parametrize("use_case", VARIABLES)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_gb200_recipes_variables_select_a_scenario(use_case: str, streamed: bool) -> None:
+    expression = f"gb200 and {use_case} and {'' if streamed else 'not '}streaming"
+    (found,) = select_marked(DOCUMENTED, expression, SUITE.markers)
+    lengths, tokens, fraction, minutes = VARIABLES[use_case]
+    assert found.workload is not None
+    assert f"{found.workload.isl}/{found.workload.osl}" == lengths
+    assert found.workload.streaming is streamed
+    settings = found.engine.settings
+    assert (settings.max_num_tokens, settings.kv_cache_fraction) == (tokens, fraction)
+    assert found.limits.total_s == 60 * minutes
+    assert f"`{use_case}:{lengths}`" in PAGE.read_text(encoding="utf-8")

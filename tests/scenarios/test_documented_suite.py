@@ -5,15 +5,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from documented_set import documented_suite
 
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 ROOT = Path(__file__).parents[2]
-SUITE = load_suite(ROOT / "scenarios")
-SCENARIOS = {s.id: s for s in SUITE.scenarios if s.engine.name == "tensorrt-llm"}
+SUITE = documented_suite()
+SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,16 @@
 """Exploration: scenarios marked `explore`, with lengths of a person's choice."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from building import SCENARIO
+from documented_set import documented_suite
 from hypothesis import given
 from hypothesis import strategies as st
 
 from perfgate.core.errors import InputError
 from perfgate.scenarios.exploration import explored, parse_shape
-from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import (
     EngineChoice,
@@ -22,8 +21,6 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Workload,
 )
-
-ROOT = Path(__file__).parents[2]
 
 
 def template(**settings: Any) -> Scenario:
@@ -118,7 +115,7 @@ def test_only_synthetic_prompts_have_other_lengths(changes: dict[str, Any]) -> N
 
 
 def test_the_suites_templates_can_be_explored() -> None:
-    marked = [s for s in load_scenarios(ROOT / "scenarios") if "explore" in s.markers]
+    marked = [s for s in documented_suite().scenarios if "explore" in s.markers]
     assert [s.id for s in marked] == ["b200-r1-fp4-explore", "h200-r1-fp8-explore"]
     for scenario in explored(marked, [(128, 128), (8192, 1024), (32000, 100)]):
         assert broken_rules(scenario) == []

@@ -6,6 +6,7 @@ import pytest
 from test_scenario_files import GOOD, Write, line_of, write
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.vocabulary import Vocabulary
 
@@ -53,6 +54,21 @@ def test_scores_of_bands_and_floors_are_known_too(write: Write) -> None:
     text += f"    floors: [{{metric: {wrong!r}, value: 0.9}}]\n"
     fields = [error.field for error in refused(write(text)) if error.problem.startswith("unknown")]
     assert fields == [f"scenarios[0].gate.bands.{wrong}", "scenarios[0].floors[0].metric"]
+
+
+def test_an_engine_says_which_extra_options_it_refuses(write: Write) -> None:
+    text = FULL.replace(
+        "      name: llama.cpp\n", "      name: llama.cpp\n      extra_yaml: {a: 1}\n"
+    )
+    file = write(text)
+    assert len(load_scenarios(file, KNOWN)) == 1, "nobody refuses it"
+    with pytest.raises(SeveralInputErrors) as caught:
+        load_scenarios(file, registered())
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "extra_yaml" in row)
+    assert (
+        f"{file}:{line}: scenarios[0].engine.extra_yaml: llama.cpp takes no options beyond its "
+        "settings\n  found: a\n  expected: not to be set"
+    ) in str(caught.value)
 
 
 WRONG = {

@@ -3,19 +3,15 @@
 from pathlib import Path
 
 import pytest
+from documented_set import documented_suite
 from test_rehearsal import Rehearsed, rehearse
 
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_suite
 
 pytestmark = pytest.mark.slow
 
-SUITE = load_suite(Path(__file__).parents[2] / "scenarios")
-CLAIMS = {
-    claim.id: claim
-    for claim in claims_of(SUITE.scenarios, SUITE.claims)
-    if not claim.scenario.startswith("local")
-}
+SUITE = documented_suite()
+CLAIMS = {claim.id: claim for claim in claims_of(SUITE.scenarios, SUITE.claims)}
 
 
 def rate(where: str, factor: float) -> str:

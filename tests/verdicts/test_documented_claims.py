@@ -4,21 +4,20 @@ All numbers are made up. A claim without a case here fails a test of this file.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from documented_set import documented_suite
 
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.claims import claim_outcome, claim_probes
 from perfgate.verdicts.outcome import Outcome
 
-SUITE = load_suite(Path(__file__).parents[2] / "scenarios")
+SUITE = documented_suite()
 CLAIMS = {claim.id: claim for claim in claims_of(SUITE.scenarios, SUITE.claims)}
 QUESTIONS = 1319  # of GSM8K
 

@@ -20,7 +20,14 @@ from perfgate.baselines.baseline import (
     as_run,
 )
 from perfgate.baselines.file import SCHEMA_VERSION, read
-from perfgate.baselines.store import Store, candidate_store, own_store, suite_store
+from perfgate.baselines.store import (
+    Store,
+    candidate_store,
+    own_store,
+    rehearsal_candidate_store,
+    rehearsal_store,
+    suite_store,
+)
 
 __all__ = [
     "MOST_RUNS",
@@ -39,5 +46,7 @@ __all__ = [
     "candidate_store",
     "own_store",
     "read",
+    "rehearsal_candidate_store",
+    "rehearsal_store",
     "suite_store",
 ]

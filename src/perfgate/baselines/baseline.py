@@ -92,6 +92,7 @@ class Baseline:
         change: what accepting it changed; anything but "none" starts a new level.
         regression: why a regression was accepted; empty: none was.
         retired: that it is not compared with any more.
+        synthetic: whether stand-ins made its numbers: only rehearsals are compared with it.
         file: where it was read from.
     """
 
@@ -106,6 +107,7 @@ class Baseline:
     change: Change = "none"
     regression: str = ""
     retired: Retired | None = None
+    synthetic: bool = False
     file: Path | None = field(default=None, compare=False)
 
     def merged(self, other: "Baseline") -> "Baseline":

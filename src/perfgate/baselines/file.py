@@ -60,6 +60,8 @@ def write(path: Path, baseline: Baseline) -> None:
     accepted = {name: plain.pop(field) for name, field in _ACCEPTED.items()}
     if not baseline.regression:
         del accepted["regression"]
+    if not baseline.synthetic:
+        del plain["synthetic"]
     for entry in plain["entries"].values():
         for run in entry["runs"]:
             answers = run.pop("answers")

@@ -17,6 +17,7 @@ from perfgate.baselines import (
     Retired,
     Store,
     read,
+    rehearsal_store,
     suite_store,
 )
 from perfgate.baselines.choice import newest_build, newest_release
@@ -59,6 +60,7 @@ def promote(
     accept_regression: str | None = None,
     dry_run: bool = False,
     repo: EngineRepo | None = None,
+    rehearsal: bool = False,
 ) -> Promotion:
     """Accept a candidate: write it into the suite's store under a person's name.
 
@@ -69,13 +71,14 @@ def promote(
         accept_regression: why a loss that the run proved is accepted; it starts a new level.
         dry_run: tell what would change, and write nothing.
         repo: a clone of the engine, which tells the nearest ancestor.
+        rehearsal: into the store of rehearsals, which takes what stand-ins made and nothing else.
 
     Raises:
-        InputError: the candidate is unusable, edited, retired, from unlike machines, or a loss that
-            is not accepted; or name or reason are empty.
+        InputError: the candidate is unusable, edited, of the other kind, retired, from unlike
+            machines, or a loss that is not accepted; or name or reason are empty.
     """
     by, reason = _named("--by", by), _named("--reason", reason)
-    store = suite_store()
+    store = rehearsal_store() if rehearsal else suite_store()
     with nullcontext() if dry_run else store.changing():
         return _promote(store, candidate, by, reason, accept_regression, dry_run, repo)
 
@@ -90,6 +93,18 @@ def _promote(
     repo: EngineRepo | None,
 ) -> Promotion:
     found = read(candidate)
+    if found.synthetic != store.synthetic:
+        raise InputError(
+            "stand-ins made these numbers: they can never be a baseline of measured ones"
+            if found.synthetic
+            else "these numbers were measured, and belong into no store of rehearsals",
+            file=candidate,
+            field="synthetic",
+            found=str(found.synthetic).lower(),
+            hint="--rehearsal puts it into the store that rehearsals alone are compared with"
+            if found.synthetic
+            else "leave out --rehearsal",
+        )
     if found.retired is not None:
         raise InputError(
             "a retired baseline cannot be accepted again",
@@ -229,8 +244,8 @@ def _named(option: str, text: str) -> str:
 
 def _store_of(file: Path) -> Store:
     """The store that a baseline lies in."""
-    _accepted(file)  # else the folders above it may be anything
-    return Store(file.resolve().parents[2])
+    accepted = _accepted(file)  # else the folders above it may be anything
+    return Store(file.resolve().parents[2], synthetic=accepted.synthetic)
 
 
 def _accepted(file: Path) -> Baseline:

@@ -2,11 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perfgate.baselines import NOBODY, Baseline, BaselineRun, Entry, candidate_store
+from perfgate.baselines import (
+    NOBODY,
+    Baseline,
+    BaselineRun,
+    Entry,
+    candidate_store,
+    rehearsal_candidate_store,
+)
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.verdict import Verdict, worst
@@ -56,7 +63,9 @@ class _Found:
     hardware: str = ""
 
 
-def record_candidates(runs: Sequence[Path]) -> tuple[list[Path], list[str]]:
+def record_candidates(
+    runs: Sequence[Path], *, rehearsal: bool = False
+) -> tuple[list[Path], list[str]]:
     """Write a candidate for every scenario that passed in full, pooling the runs' fresh starts.
 
     A scenario is taken whole or not at all: every probe of it that was selected must have been
@@ -65,18 +74,20 @@ def record_candidates(runs: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
     Args:
         runs: folders of finished runs, of the same engine commit.
+        rehearsal: take what stand-ins made, and only that; it stays among rehearsals.
 
     Returns:
         The candidates' files, and what was left out, and why.
 
     Raises:
         InputError: not a run, one named twice, nothing usable in them, numbers that may never
-            become a baseline (changed on purpose, or made by a stand-in), or runs of unlike
+            become a baseline (changed on purpose, or made by a stand-in for other than a
+            rehearsal), or runs of unlike
             machines or engine commits.
     """
     found: dict[str, _Found] = defaultdict(_Found)
     for folder in _folders(runs):
-        _collect(folder, found)
+        _collect(folder, found, synthetic=rehearsal)
     left_out: set[str] = set()
     candidates = []
     for scenario, one in found.items():
@@ -95,7 +106,8 @@ def record_candidates(runs: Sequence[Path]) -> tuple[list[Path], list[str]]:
         }
         entries = _entries(scenario, one)
         if entries:
-            candidates.append(_candidate(scenario, one, entries, runs))
+            made = _candidate(scenario, one, entries, runs)
+            candidates.append(replace(made, synthetic=rehearsal))
     if not candidates:
         raise InputError(
             "nothing in this run can become a baseline"
@@ -106,7 +118,7 @@ def record_candidates(runs: Sequence[Path]) -> tuple[list[Path], list[str]]:
             expected="a run whose probes were measured in full, without injections",
         )
     # Written only when all of them are known to be right.
-    store = candidate_store()
+    store = rehearsal_candidate_store() if rehearsal else candidate_store()
     return [store.save(one, merge=False) for one in candidates], sorted(left_out)
 
 
@@ -135,7 +147,7 @@ def _folders(runs: Sequence[Path]) -> list[RunFolder]:
     return folders
 
 
-def _collect(folder: RunFolder, found: dict[str, _Found]) -> None:
+def _collect(folder: RunFolder, found: dict[str, _Found], *, synthetic: bool) -> None:
     """Sort the records of one run by scenario and probe."""
     folder.require_checksums()
     _require_real(folder)
@@ -144,7 +156,7 @@ def _collect(folder: RunFolder, found: dict[str, _Found]) -> None:
     for line in folder.records("measurement"):
         if line["role"] == "new":
             measured[line["scenario"]].add(line["probe"])
-            _take(found[line["scenario"]], _Taken(folder.path, run, line))
+            _take(found[line["scenario"]], _Taken(folder.path, run, line), synthetic=synthetic)
     ended = [line for line in folder.records() if line.get("record") in ("verdict", "skipped")]
     for line in ended:
         if _is_claim(line):
@@ -196,14 +208,16 @@ def _is_claim(line: Line) -> bool:
     return bool(line.get("name")) and line["name"] == line["probe"]
 
 
-def _take(found: _Found, taken: _Taken) -> None:
+def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
     line, label = taken.line, taken.line["probe"]
     build = EngineBuild(**line["engine"])
     if build not in found.engines:
         found.engines.append(build)
     found.hardware = line["hardware"]
     disturbed = line.get("disturbed", [])
-    if line["injected"] or line["synthetic"]:
+    if synthetic and not line["synthetic"]:
+        found.unused[label].add("no stand-in made its numbers: it was no rehearsal")
+    elif line["injected"] or line["synthetic"] != synthetic:
         found.unused[label].add("its settings were injected, or its numbers are synthetic")
     elif line["machine_bound"]:
         found.own.add(label)

@@ -18,10 +18,16 @@ from perfgate.engines.base import EngineBuild
 
 
 class Store:
-    """A folder of baselines: ``<folder>/<hardware>/<scenario>/<engine-commit>.json``."""
+    """A folder of baselines: ``<folder>/<hardware>/<scenario>/<engine-commit>.json``.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the folder.
+        synthetic: whether it holds what stand-ins made. A store holds nothing of the other kind.
+    """
+
+    def __init__(self, folder: Path, *, synthetic: bool = False) -> None:
         self.folder = folder
+        self.synthetic = synthetic
         self._is_alone = False
 
     @contextmanager
@@ -67,13 +73,14 @@ class Store:
         """All baselines of one scenario on one hardware, by name of their commits.
 
         Raises:
-            InputError: one of them is unusable, was put there without a person's acceptance, or
-                could be another user's work.
+            InputError: one of them is unusable, was put there without a person's acceptance, is a
+                rehearsal's, or could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
         require_own(folder, all_of_it=True)
         found = [_unchanged(path) for path in sorted(filter(_is_baseline, folder.glob("*.json")))]
         for one in found:
+            self._require_kind(one)
             if one.accepted_by == NOBODY:
                 raise InputError(
                     "a candidate that no person has accepted is no baseline",
@@ -145,7 +152,11 @@ class Store:
         Args:
             baseline: the baseline.
             merge: whether to keep them; those of a retired baseline are never kept.
+
+        Raises:
+            InputError: it is a rehearsal's, and the store is not, or the other way round.
         """
+        self._require_kind(baseline)
         path = self.path(baseline.hardware, baseline.scenario, baseline.engine.commit)
         with self.changing():
             if merge and path.is_file():
@@ -154,6 +165,20 @@ class Store:
                     baseline = before.merged(baseline)
             write(path, baseline)
         return path
+
+    def _require_kind(self, baseline: Baseline) -> None:
+        """Rule: numbers that stand-ins made are never compared with measured ones."""
+        if baseline.synthetic != self.synthetic:
+            raise InputError(
+                "stand-ins made the numbers of a baseline in a store of measured ones"
+                if baseline.synthetic
+                else "a measured baseline in the store of rehearsals",
+                file=baseline.file or self.folder,
+                field="synthetic",
+                found=str(baseline.synthetic).lower(),
+                expected=str(self.synthetic).lower(),
+                hint="delete it here; `perfgate baseline promote` puts each into its own store",
+            )
 
 
 def _unchanged(path: Path) -> Baseline:
@@ -185,6 +210,16 @@ def suite_store() -> Store:
 def candidate_store() -> Store:
     """The store of what was recorded from runs and not yet accepted by a person."""
     return Store(machine_store() / "candidates")
+
+
+def rehearsal_store() -> Store:
+    """The store of what rehearsals are compared with; no other session reads it."""
+    return Store(machine_store() / "rehearsal" / "baselines", synthetic=True)
+
+
+def rehearsal_candidate_store() -> Store:
+    """The store of what was recorded from rehearsals and not yet accepted by a person."""
+    return Store(machine_store() / "rehearsal" / "candidates", synthetic=True)
 
 
 def own_store() -> Store:

@@ -67,7 +67,7 @@ class Campaign:
             tools,
             session.machine,
             session.reference,
-            measured=not session.synthetic,
+            synthetic=session.synthetic,
             repo=session.repo,
             vboost=level_for(scenario, session),
         )

@@ -246,7 +246,7 @@ class Campaigns:
         tools = self._tools(scenario)
         tools.require()
         commands = commands_to_verify(scenario, tools.build, tools.locations)
-        unasked = tools.engine.verify(scenario, tools.build, commands, tools.locations)
+        unasked = tools.engine.verify(tools.build, commands, tools.locations)
         if unasked:
             self.session.run.record(
                 "unasked",

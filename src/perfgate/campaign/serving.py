@@ -4,7 +4,6 @@ Starts nothing itself (launchers do) and reads no results (clients and evaluator
 """
 
 import shutil
-import signal
 import socket
 import time
 import urllib.error
@@ -12,7 +11,7 @@ import urllib.request
 
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify_logs
+from perfgate.core.failures import class_of_status, classify_logs
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Exit, Job
 from perfgate.scenarios.scenario import Limits
@@ -20,8 +19,6 @@ from perfgate.scenarios.scenario import Limits
 _POLL_S = 0.1
 _ROOM_FOR_A_LINE = 4096  # bytes: file systems give room by pages
 _NOTE_EVERY_S = 0.5
-# Signals that come from outside: a person, a scheduler, the kernel that ran out of memory.
-_KILLED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 _HTTP_TIMEOUT_S = 5.0
 _LARGEST_ANSWER = 2**20  # bytes: the list of the models that one server has
 # A server that dies closes its connections before it has ended, while its memory is given back: its
@@ -108,14 +105,15 @@ def require_alive(job: Job, when: str) -> None:
     if ended is None:
         return
     lost = ended.reason == "lost"
-    otherwise = "killed" if lost or ended.status in _KILLED else "server_died"
-    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
+    otherwise = "killed" if lost else class_of_status(ended.status) or "server_died"
+    failure, evidence, hint = classify_logs((job.stderr, job.stdout), otherwise)
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
     how = "was lost: its watcher process died" if lost else "ended by itself"
     raise RunError(
         failure,
         f"{job.name} {how} {when}, {status}",
         evidence=evidence or job.tail(5),
+        hint=hint,
     )
 
 
@@ -170,10 +168,12 @@ def run_to_end(
         lost = ended.status is None or ended.reason == "lost"
         how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
         otherwise = "killed"
-    failure, evidence = classify_logs((job.stderr, job.stdout), otherwise)
+    failure, evidence, hint = classify_logs(
+        (job.stderr, job.stdout), class_of_status(ended.status) or otherwise
+    )
     if not evidence and shutil.disk_usage(job.folder).free < _ROOM_FOR_A_LINE:
         failure, how = "disk_full", f"{how}, and {job.folder} has no room for what it wrote"
-    raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8))
+    raise RunError(failure, f"{job.name} {how}", evidence=evidence or job.tail(8), hint=hint)
 
 
 def _bytes_written(job: Job, server: Job | None) -> int:

@@ -16,6 +16,8 @@ from perfgate.baselines import (
     candidate_store,
     own_store,
     read,
+    rehearsal_candidate_store,
+    rehearsal_store,
     suite_store,
 )
 from perfgate.baselines.engine_repo import EngineRepo
@@ -46,6 +48,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = add_verb("record", _record, "make candidates from the measurements of runs")
     several = "a run folder; several, of one engine commit, are pooled"
     add("folder", type=Path, nargs="+", help=several)
+    rehearsed = "what stand-ins made, for rehearsals alone: never read by another session"
+    add("--rehearsal", action="store_true", help=rehearsed)
 
     add = add_verb("promote", _promote, "accept a candidate as baseline")
     add("file", type=Path, help="the candidate's file, as `record` printed it")
@@ -56,6 +60,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     clone = "a clone of the engine: compare with the nearest ancestor"
     add("--engine-repo", type=Path, metavar="DIR", help=clone)
     add("--dry-run", action="store_true", help="show what would change, write nothing")
+    add("--rehearsal", action="store_true", help=rehearsed)
 
     baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
     baseline_history.add_options(
@@ -74,7 +79,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    stores = {"suite": suite_store(), "candidate": candidate_store(), "own": own_store()}
+    stores = {
+        "suite": suite_store(),
+        "candidate": candidate_store(),
+        "own": own_store(),
+        "rehearsal": rehearsal_store(),
+        "rehearsal candidate": rehearsal_candidate_store(),
+    }
     found = [(name, read(path)) for name, store in stores.items() for path in store.list()]
     if arguments.format == "json":
         print_json([{"store": name, **_brief(baseline)} for name, baseline in found])
@@ -109,6 +120,7 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "engine": baseline.engine.name,
         "version": baseline.engine.version,
         "commit": baseline.engine.commit,
+        "synthetic": baseline.synthetic or None,
         "accepted_by": baseline.accepted_by,
         "accepted_at": baseline.accepted_at,
         "reason": baseline.reason,
@@ -150,7 +162,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    paths, left_out = record_candidates(arguments.folder)
+    paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
     if arguments.format == "json":
         print_json({"candidates": [str(path) for path in paths], "left_out": left_out})
     else:
@@ -159,7 +171,8 @@ def _record(arguments: argparse.Namespace) -> int:
         for path in paths:
             print(f"candidate: {path}")
         print(
-            "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote`"
+            "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
+            + (" --rehearsal`" if arguments.rehearsal else "`")
         )
     return 0
 
@@ -175,6 +188,7 @@ def _promote(arguments: argparse.Namespace) -> int:
             accept_regression=arguments.accept_regression,
             dry_run=dry_run,
             repo=repo,
+            rehearsal=arguments.rehearsal,
         )
 
     # What would change is on the screen before anything is written.
@@ -207,4 +221,6 @@ def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
-        print(f"{what}: {path}\ncommit this file so that it is used elsewhere too")
+        print(f"{what}: {path}")
+        if not read(arguments.file).synthetic:
+            print("commit this file so that it is used elsewhere too")

@@ -14,6 +14,7 @@ from perfgate.clients.base import with_asked
 from perfgate.clients.logs import left
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import lookup
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 from perfgate.scenarios.scenario import LoadPoint, Workload
@@ -99,14 +100,14 @@ class Summary:
         self.path = path
         self.fields = fields
 
-    def value(self, tag: str, statistic: str, kind: str) -> float:
-        """A statistic of a metric, positive and finite; times in ms.
+    def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
+        """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
 
         Raises:
             RunError: it is absent (``no_metrics``), or zero or not finite (``incomplete``).
         """
         found = self._number(tag, statistic, kind)
-        if not math.isfinite(found) or found <= 0:
+        if not math.isfinite(found) or found < 0 or (found == 0 and not may_be_zero):
             raise RunError(
                 "incomplete", f"{tag} has {statistic} {found}", evidence=self.error_lines()
             )
@@ -245,7 +246,8 @@ def metrics_of(summary: Summary, workload: Workload) -> dict[str, float]:
         if short in _FROM_SECOND_TOKEN and workload.osl == 1:
             continue
         for statistic, key in _STATISTICS.items():
-            found[f"{short}_{statistic}_ms"] = summary.value(tag, key, "time")
+            name = f"{short}_{statistic}_ms"
+            found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
     for name, tag in _AVERAGES.items():
         kind = "time"
         if name.endswith("throughput") or name.endswith("per_user"):

@@ -19,6 +19,7 @@ ON_PAPER = Path("YOUR_DATASET.jsonl")
 SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
 GPQA_DIAMOND = "gpqa_diamond.csv"
 GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
+GPQA_FOLDER = "gpqa"
 
 _SHAREGPT_FROM = (
     "download it from https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered "
@@ -28,6 +29,11 @@ _GPQA_FROM = (
     "its licence asks for an account: request access at "
     "https://huggingface.co/datasets/Idavidrein/gpqa, download gpqa_diamond.csv (DeepSeek-V3 "
     f"example, section 'Run evaluation on GPQA dataset') into the folder that {DATASETS} names"
+)
+_GPQA_FOLDER_FROM = (
+    "its licence asks for an account: request access at "
+    "https://huggingface.co/datasets/Idavidrein/gpqa, then `hf download --repo-type dataset "
+    f"Idavidrein/gpqa --local-dir {GPQA_FOLDER}` in the folder that {DATASETS} names"
 )
 _FORMAT = 'one JSON object a line: {"task_id": 0, "prompt": "…", "output_tokens": 2048}'
 _REAL_WHY = (
@@ -114,6 +120,33 @@ def gpqa_diamond(locations: Locations) -> Path:
     if locations.on_paper:
         return Path(GPQA_DIAMOND)
     path = _find([GPQA_DIAMOND], locations, _GPQA_FROM)
+    _require_gpqa(path, _GPQA_FROM)
+    return path
+
+
+def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
+    """The folder with the questions of a task of `trtllm-eval`; None: it loads them from the hub.
+
+    GPQA needs an account there, so that it must be here: the repository of the data set, whose
+    README.md tells the program which file is which. Others may be here, under the task's name.
+
+    Raises:
+        InputError: GPQA is not there, or is another data set.
+    """
+    is_gpqa = task == "gpqa_diamond"
+    if locations.on_paper:
+        return Path(GPQA_FOLDER) if is_gpqa else None
+    if is_gpqa:
+        names = [f"{GPQA_FOLDER}/{GPQA_DIAMOND}"]
+        path = _find(names, locations, _GPQA_FOLDER_FROM)
+        _require_gpqa(path, _GPQA_FOLDER_FROM)
+        _find([f"{GPQA_FOLDER}/README.md"], locations, _GPQA_FOLDER_FROM)
+        return path.parent
+    folder = None if locations.datasets is None else locations.datasets / task
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _require_gpqa(path: Path, hint: str) -> None:
     with path.open(encoding="utf-8", newline="", errors="replace") as stream:
         table = csv.reader(stream)
         columns = next(table, [])
@@ -125,9 +158,8 @@ def gpqa_diamond(locations: Locations) -> Path:
             file=path,
             found=f"{rows} rows" + (f", no column {min(missing)}" if missing else ""),
             expected=f"{GPQA_QUESTIONS} rows with Question, Correct Answer, Incorrect Answer 1…3",
-            hint=_GPQA_FROM,
+            hint=hint,
         )
-    return path
 
 
 def _find(names: list[str], locations: Locations, hint: str) -> Path:

@@ -50,8 +50,8 @@ def no_report(program: str, folder: Path, name: str) -> RunError:
     An exit status of 0 is no excuse: up to 1.0 TensorRT-LLM swallows an interrupt.
     """
     logs = (folder / f"{name}.out", folder / f"{name}.err")
-    failure, evidence = classify_logs(logs, otherwise="no_metrics")
-    return RunError(failure, f"{program} left no report", evidence=evidence)
+    failure, evidence, hint = classify_logs(logs, otherwise="no_metrics")
+    return RunError(failure, f"{program} left no report", evidence=evidence, hint=hint)
 
 
 def decoded(

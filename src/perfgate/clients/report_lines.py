@@ -28,6 +28,7 @@ _PREFIX = re.compile(
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)", re.I)
 _LONGEST_NUMBER = 300  # characters
+FEWEST_ROWS = 2  # of a report, by their labels: one alone may be a line of a log
 _SHOWN = 300  # characters of a line that are shown as evidence
 
 
@@ -98,12 +99,28 @@ def positive(value: object, evidence: str) -> float:
     Raises:
         RunError: ``no_metrics``, it is anything else.
     """
+    found = not_negative(value, evidence)
+    if not found > 0:
+        raise _no_metric(found, evidence)
+    return found
+
+
+def not_negative(value: object, evidence: str) -> float:
+    """A measured value that may be zero, too; otherwise as `positive`.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
     found = number(value) if isinstance(value, str) else value
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise RunError("no_metrics", "a metric has no number", evidence=(evidence,))
-    if not 0 < found < float("inf"):
-        raise RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
+    if not 0 <= found < float("inf"):
+        raise _no_metric(found, evidence)
     return float(found)
+
+
+def _no_metric(found: float, evidence: str) -> RunError:
+    return RunError("no_metrics", f"a metric is {found:g}", evidence=(evidence,))
 
 
 def plain_fact(value: object) -> Json:

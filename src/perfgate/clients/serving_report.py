@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.clients.identities import require_ordered, require_totals
-from perfgate.clients.report_lines import plain_fact, positive
+from perfgate.clients.report_lines import not_negative, plain_fact, positive
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import lookup
 
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")
+FROM_SECOND_TOKEN = ("tpot", "itl")
 # Canonical metric ← key. The stray colon is in real releases of both programs.
 RATES = {
     "request_throughput": "request_throughput",
@@ -125,22 +127,54 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Servin
     for key, name in RATES.items():
         if fields.get(key) is not None:
             metrics[name] = positive(fields[key], _evidence(key, fields[key]))
+    streamed = Streamed(streaming, facts)
     unknown = []
     for key, value in fields.items():
         latency = _LATENCY_KEY.fullmatch(key)
         if latency is None:
             if not {key} & {*RATES, *_FACTS, *_IGNORED}:
                 unknown.append(key)
-        elif latency["statistic"] in _STATISTICS and (
-            streaming or latency["short"] not in FROM_STREAM
-        ):
+        elif latency["statistic"] in _STATISTICS and streamed.has(latency["short"]):
             name = f"{latency['short']}_{_STATISTICS[latency['statistic']]}_ms"
-            metrics[name] = positive(value, _evidence(key, value))
+            metrics[name] = latency_value(name, value, _evidence(key, value))
     metrics |= _acceptance(fields)
     facts["streaming"] = streaming
     if unknown:
         facts["unknown_labels"] = list(unknown)
     return ServingReport(completed_metrics(metrics), facts)
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Which latencies the requests of a report have.
+
+    Attributes:
+        streaming: whether answers were streamed.
+        facts: what the report says of the requests.
+    """
+
+    streaming: bool
+    facts: Mapping[str, Json]
+
+    def has(self, short: str) -> bool:
+        """Whether that latency exists: there is none after the last token of one-token answers.
+
+        The programs print 0.00 for what does not exist.
+        """
+        if short not in FROM_STREAM:
+            return True
+        completed = self.facts.get("requests_completed")
+        one_token = completed is not None and completed == self.facts.get("output_tokens")
+        return self.streaming and not (one_token and short in FROM_SECOND_TOKEN)
+
+
+def latency_value(name: str, value: object, evidence: str) -> float:
+    """A latency in ms; zero only where it can be.
+
+    Raises:
+        RunError: ``no_metrics``, it is no number, negative, or a zero that cannot be.
+    """
+    return (not_negative if lookup(name).may_be_zero else positive)(value, evidence)
 
 
 def _acceptance(fields: Mapping[str, Any]) -> dict[str, float]:

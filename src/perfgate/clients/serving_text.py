@@ -7,11 +7,12 @@ there.
 import re
 from dataclasses import dataclass, field
 
-from perfgate.clients.report_lines import Line, last_line, number, positive
+from perfgate.clients.report_lines import FEWEST_ROWS, Line, last_line, number, positive
 from perfgate.clients.serving_report import (
-    FROM_STREAM,
     ServingReport,
+    Streamed,
     completed_metrics,
+    latency_value,
     require_complete,
 )
 from perfgate.core.errors import RunError
@@ -71,6 +72,13 @@ class _Found:
 def is_report(lines: tuple[Line, ...]) -> bool:
     """Whether a table begins somewhere in these lines."""
     return any(_OPENING.fullmatch(line.text) for line in lines)
+
+
+def is_piece(lines: tuple[Line, ...]) -> bool:
+    """Whether rows of a table stand there whose beginning does not: the head of a log was cut."""
+    labels = {found[0].lower() for line in lines if (found := line.labelled())}
+    rows = [label for label in labels if label in _METRICS or _LATENCY.fullmatch(label)]
+    return len(rows) >= FEWEST_ROWS and not is_report(lines)
 
 
 def is_of_vllm(lines: tuple[Line, ...]) -> bool:
@@ -164,10 +172,9 @@ def _read(found: _Found, line: Line, streaming: bool) -> None:
         name, factor = _METRICS[known]
         found.metrics[name] = positive(value, line.evidence) * factor
     elif latency := _LATENCY.fullmatch(known):
-        if latency["short"] in FROM_STREAM and not streaming:
-            return
-        if latency["statistic"] in _STATISTICS:
+        has_it = Streamed(streaming, found.facts).has(latency["short"])
+        if has_it and latency["statistic"] in _STATISTICS:
             name = f"{latency['short']}_{latency['statistic']}_ms"
-            found.metrics[name] = positive(value, line.evidence)
+            found.metrics[name] = latency_value(name, value, line.evidence)
     elif not _UNUSED.fullmatch(known):
         found.unknown.append(label)

@@ -67,7 +67,7 @@ def _knobs(scenario: Scenario) -> tuple[_Knob, ...]:
         _Knob("osl", load.osl if load and synthetic else None, LENGTH_TOLERANCE),
         _Knob("backend", _BACKENDS.get(settings.backend or "")),
         _Knob("tp", settings.tp),
-        _Knob("pp", settings.pp),
+        _Knob("pp", settings.stages),
         _Knob("ep", settings.ep),
         _Knob("max_batch_size", settings.max_batch_size),
         _Knob("max_num_tokens", settings.max_num_tokens),

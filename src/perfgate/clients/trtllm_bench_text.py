@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from perfgate.clients.identities import SLACK
-from perfgate.clients.report_lines import Line, last_line, number, positive
+from perfgate.clients.report_lines import FEWEST_ROWS, Line, last_line, number, positive
 from perfgate.clients.trtllm_bench_report import (
     EXTREMES,
     OPTIONAL,
@@ -104,6 +104,13 @@ def is_report(lines: Sequence[Line]) -> bool:
     return any(_title(line) in (*_OPENING, OVERVIEW) for line in lines)
 
 
+def is_piece(lines: Sequence[Line]) -> bool:
+    """Whether rows of a report stand there whose beginning does not: the head of a log was cut."""
+    labels = {found[0] for line in lines if (found := line.labelled())}
+    rows = [one for one in labels if _spelled(one) in _OVERVIEW_LABELS or _ROW.fullmatch(one)]
+    return len(rows) >= FEWEST_ROWS and not is_report(lines)
+
+
 def parse(lines: tuple[Line, ...]) -> BenchReport:
     """Read the one report in these lines.
 
@@ -173,7 +180,7 @@ def _read_value(found: _Found, label: str, value: str, line: Line) -> None:
     if row := _ROW.fullmatch(label):
         found.groups.setdefault(row["group"], {})[row["point"].lower()] = line
         return
-    key = _OVERVIEW_LABELS.get(re.sub(r"\s", "", label).lower())
+    key = _OVERVIEW_LABELS.get(_spelled(label))
     if key is None:
         if number(value) is not None:
             found.unknown.append(label)
@@ -184,6 +191,11 @@ def _read_value(found: _Found, label: str, value: str, line: Line) -> None:
     measured = positive(value, line.evidence) * factor
     if found.metrics.setdefault(metric, measured) != measured:
         raise RunError("no_metrics", f"{label} appears twice", evidence=(line.evidence,))
+
+
+def _spelled(label: str) -> str:
+    """A label as the table of labels has it."""
+    return re.sub(r"\s", "", label).lower()
 
 
 def _fact(name: str, value: str) -> Json:

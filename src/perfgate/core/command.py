@@ -21,6 +21,8 @@ class Command:
         cwd: the working folder; the launcher's folder when None.
         stdout: name of the file in the working folder that standard output goes to, for programs
             that print their result; the launcher's own log when None.
+        asked_by: option, or key of a file with dots → the scenario's field that gives it as it is;
+            what perfgate itself spells is not among them.
     """
 
     argv: tuple[str, ...]
@@ -28,6 +30,7 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
     stdout: str | None = None
+    asked_by: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         remember(self.env, self.argv)  # the program may write its secrets into its log

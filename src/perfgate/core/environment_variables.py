@@ -62,6 +62,10 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "a checkout of TensorRT-LLM, for the example programs that its wheel lacks",
     ),
     EnvironmentVariable(
+        "PERFGATE_TENSORRT_LLM_TABLES",
+        "a folder with tables of further releases of TensorRT-LLM; unset: those of the package",
+    ),
+    EnvironmentVariable(
         "PERFGATE_HOSTS", "the nodes of a run by mpirun, in order, separated by commas or blanks"
     ),
     EnvironmentVariable(

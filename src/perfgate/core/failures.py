@@ -5,14 +5,17 @@ The classes are in `perfgate.core.failure_classes`, what their lines look like i
 """
 
 import re
+import signal
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from perfgate.core.failure_classes import FAILURES, Failure
 from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
+from perfgate.core.memory_shortage import BINDING_ADVICE, MemoryShortage
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 
@@ -21,6 +24,8 @@ __all__ = [
     "TELLING",
     "Diagnosis",
     "Failure",
+    "Shown",
+    "class_of_status",
     "classify",
     "classify_logs",
     "diagnose",
@@ -30,29 +35,8 @@ __all__ = [
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
 
-# What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
-# py_executor_creator.py); the longer name stands before the one it begins with.
-_COMPONENTS = (
-    ("Initial KV cache", "lower max_num_tokens"),
-    ("KV cache", "lower the KV cache fraction"),
-    ("Model", "lower max_num_tokens or spread the weights over more GPUs"),
-    ("Draft", "lower max_seq_len or the number of draft layers"),
-    ("Sampler", "lower max_seq_len"),
-    ("Additional executor resources", "lower max_num_tokens"),
-)
-
-# The lines after the executor's message that say what did not fit, and into how much.
-_DETAILS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"The following component could not be created: (?P<component>.+)",
-        r"Total GPU memory \(GiB\): ",
-        r"Free GPU memory before component creation attempt \(GiB\): ",
-    )
-)
 # In lower case: the words of the lines that tell anything.
-TELLING = (*TELLING_WORDS, "component could not be created", "gpu memory")
-_HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
+TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mpi local size")
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What stands before a program's own words, in any number and order.
@@ -73,6 +57,11 @@ _PREFIX = re.compile(
     """,
     re.VERBOSE,
 )
+_ON_ONE_GPU = re.compile(r"Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+")
+# Signals that a program makes itself; others come from outside: a person, a scheduler, the kernel.
+_OF_A_CRASH = {
+    *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL),
+}
 _CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
 
 
@@ -149,15 +138,17 @@ def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str
 
 def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     lesser: dict[Rank, _Sign] = {}
+    shortage = MemoryShortage()
     for number, line in numbered:
         sign = _sign(number, line)
         if sign is None:
+            shortage.before(line)
             continue
         if sign.rank == "cause":
-            return _diagnosis(sign, line, numbered)
+            return _diagnosis(sign, line, numbered, shortage)
         lesser.setdefault(sign.rank, sign)
     best = lesser.get("symptom") or lesser.get("banner")
-    return None if best is None else _diagnosis(best, best.text, iter(()))
+    return None if best is None else _diagnosis(best, best.text, iter(()), shortage)
 
 
 def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
@@ -170,7 +161,21 @@ def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tup
     return _class_of(diagnose(lines), otherwise)
 
 
-def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
+class Shown(NamedTuple):
+    """What logs show.
+
+    Attributes:
+        failure: class of the failure.
+        evidence: the lines that show it; empty: none does.
+        hint: the next step, where the lines call for one of their own; None: that of the class.
+    """
+
+    failure: str
+    evidence: tuple[str, ...]
+    hint: str | None = None
+
+
+def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> Shown:
     """The class that raw logs of any size show, and the lines that show it.
 
     Args:
@@ -178,7 +183,21 @@ def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> tuple[str
         otherwise: the class when no line tells which.
     """
     lines = chain.from_iterable(lines_with(log, TELLING) for log in logs)
-    return _class_of(diagnose_log(lines), otherwise)
+    found = diagnose_log(lines)
+    failure, evidence = _class_of(found, otherwise)
+    return Shown(failure, evidence, found.next_step if found and found.failure == failure else None)
+
+
+def class_of_status(status: int | None) -> str | None:
+    """The class of a program's end by a signal, where no line tells; None: it was none.
+
+    Args:
+        status: -N: signal N; 128 + N is how a shell tells a signal of the program's own, and other
+            programs may mean something else by it.
+    """
+    if status is None or status >= 0:
+        return "crash" if status in {128 + one for one in _OF_A_CRASH} else None
+    return "crash" if -status in _OF_A_CRASH else "killed"
 
 
 def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:
@@ -226,33 +245,28 @@ def _shortened(line: str, telling: str) -> str:
     return line[begin : begin + LONGEST_EVIDENCE]
 
 
-def _diagnosis(sign: _Sign, line: str, rest: Iterator[tuple[int, str]]) -> Diagnosis:
+def _diagnosis(
+    sign: _Sign, line: str, rest: Iterator[tuple[int, str]], shortage: MemoryShortage
+) -> Diagnosis:
     """The diagnosis with what the rest of the log adds to it."""
     step = FAILURES[sign.failure].next_step
+    if sign.failure == "nccl":
+        return _of_nccl(sign, line, rest, step)
     if sign.failure != "oom":
         return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
-    if _HOST_MEMORY.search(line):
-        step = "give the job more host memory (Slurm: --mem), or look for what else runs there"
-        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
-    details, component = _component(rest)
-    for name, advice in _COMPONENTS:
-        if component.startswith(name):
-            step = f"{component} did not fit: {advice}; in general: {step}"
-            break
-    return Diagnosis(sign.failure, sign.line, sign.text, details, step)
+    shortage.cause(_COLOUR.sub("", line))
+    for number, following in rest:
+        shortage.after(number, _COLOUR.sub("", following))
+    details = tuple((number, _shortened(text, text)) for number, text, _ in shortage.details)
+    return Diagnosis(sign.failure, sign.line, sign.text, details, shortage.advice(step))
 
 
-def _component(rest: Iterator[tuple[int, str]]) -> tuple[tuple[tuple[int, str], ...], str]:
-    """The executor's lines on the component that did not fit, and its name; empty if none."""
-    wanted, details, component = list(_DETAILS), [], ""
-    for number, line in rest:
-        for pattern in wanted:
-            found = pattern.search(line)
-            if found:
-                wanted.remove(pattern)
-                details.append((number, _shortened(_COLOUR.sub("", line), found[0])))
-                component = component or redact(found.groupdict().get("component", "").strip())
-                break
-        if not wanted:
-            break
-    return tuple(details), component
+def _of_nccl(sign: _Sign, line: str, rest: Iterator[tuple[int, str]], step: str) -> Diagnosis:
+    """The diagnosis of NCCL's failure: two ranks on one GPU are told before it or after it."""
+    for number, one in chain([(sign.line, line)], rest):
+        if found := _ON_ONE_GPU.search(one):
+            more = ((number, _shortened(_COLOUR.sub("", one), found[0])),)
+            step = f"{found[0]}: {BINDING_ADVICE}"
+            details = more if number != sign.line else ()
+            return Diagnosis(sign.failure, sign.line, sign.text, details, step)
+    return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)

@@ -49,6 +49,8 @@ class Metric:
         direction: whether "higher" or "lower" values are better.
         family: its noise family.
         meaning: one line for people.
+        may_be_zero: whether a whole result can have a value of 0: most tokens of an answer can
+            reach the client together, and have no time between them.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Metric:
     direction: Direction
     family: Family
     meaning: str
+    may_be_zero: bool = False
 
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

@@ -164,6 +164,7 @@ LLAMA_CPP_PYTHON = Program(
 _TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
 TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM, of_engine=True)
 TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM, of_engine=True)
+TRTLLM_EVAL = Program("trtllm-eval", "trtllm-eval", _TENSORRT_LLM, of_engine=True)
 TENSORRT_LLM_PYTHON = Program(
     "tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True, runs=TRTLLM_BENCH
 )

@@ -111,12 +111,11 @@ class Engine(ABC):
 
     def verify(
         self,
-        scenario: Scenario,  # noqa: ARG002
         build: EngineBuild,  # noqa: ARG002
         commands: Sequence[Command],  # noqa: ARG002
         locations: Locations,  # noqa: ARG002
     ) -> tuple[str, ...]:
-        """Ask the installed build whether it takes all that the scenario's `commands` give it.
+        """Ask the installed build whether it takes all that `commands` give it.
 
         Called before anything is started on a GPU; an engine whose options never move needs none.
 

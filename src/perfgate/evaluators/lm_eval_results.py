@@ -90,8 +90,8 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
     for (metric, filter_name), score in scores.items():
         name = accuracy_name(task.task, metric, filter_name)
         rows = [row for row in samples if row.get("filter") == filter_name]
-        answers[name] = _answers(rows, metric, name, count)
-        _require_same_score(name, score, answers[name])
+        answers[name] = answered(rows, metric, name, count)
+        require_same_score(name, score, answers[name])
         metrics[name] = score
         facts[f"stderr:{metric}:{filter_name}"] = _stderr(report, task, metric, filter_name)
         invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
@@ -185,8 +185,18 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
     return done
 
 
-def _answers(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
-    """Question key → answered right; the key stays the same as long as the question does."""
+def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
+    """Question key → answered right; the key stays the same as long as the question does.
+
+    Args:
+        rows: samples of one filter, as lm_eval logs them.
+        metric: what is read of each.
+        name: the score's name, for messages.
+        count: how many there must be.
+
+    Raises:
+        RunError: ``no_metrics`` (neither right nor wrong, or twice), ``incomplete``.
+    """
     found: dict[str, bool] = {}
     for row in rows:
         value = row.get(metric)
@@ -201,9 +211,16 @@ def _answers(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
     return found
 
 
-def _require_same_score(name: str, score: float, answers: dict[str, bool]) -> None:
+def require_same_score(
+    name: str, score: float, answers: dict[str, bool], tolerance: float = 1e-6
+) -> None:
+    """Refuse a score that is not the mean of the answers that were logged.
+
+    Raises:
+        RunError: ``no_metrics``.
+    """
     mean = sum(answers.values()) / len(answers)
-    if not math.isclose(mean, score, abs_tol=1e-6):
+    if not math.isclose(mean, score, rel_tol=0, abs_tol=tolerance):
         raise RunError(
             "no_metrics",
             f"{name} is reported as {score:g}, but the logged answers give {mean:g}",

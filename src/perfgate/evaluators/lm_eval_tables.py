@@ -7,7 +7,7 @@ For people who only have that. A run of the suite reads results and samples toge
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfgate.clients.report_lines import Line, number
 from perfgate.core.errors import RunError
@@ -16,6 +16,28 @@ from perfgate.core.metrics import accuracy_name, is_accuracy
 
 _COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
 WORDS = ("n-shot",)
+
+
+class Row(NamedTuple):
+    """One row of such a table, as it is printed; the task's name where the table leaves it blank.
+
+    Attributes:
+        task: the task.
+        filter_name: what made an answer of the text.
+        shots: examples before each question.
+        metric: what is told.
+        value: the score.
+        stderr: its standard error; ``N/A`` or empty: none is told.
+        line: where it stands.
+    """
+
+    task: str
+    filter_name: str
+    shots: str
+    metric: str
+    value: str
+    stderr: str
+    line: Line
 
 
 def is_table(lines: Sequence[Line]) -> bool:
@@ -38,14 +60,14 @@ def parse(lines: Sequence[Line]) -> Measurement:
     """
     metrics: dict[str, float] = {}
     facts: dict[str, Json] = {"evaluator": "lm_eval"}
-    for cells, line in _rows(lines):
-        task, _, filter_name, shots, metric, _, value, _, stderr = cells
-        score = _fraction(number(value), line.evidence)
-        name = _name(task, metric, filter_name, line.evidence)
+    for row in rows(lines):
+        evidence = row.line.evidence
+        score = _fraction(number(row.value), evidence)
+        name = _name(row.task, row.metric, row.filter_name, evidence)
         if metrics.setdefault(name, score) != score:
-            raise RunError("no_metrics", f"{name} appears twice", evidence=(line.evidence,))
-        facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(number(stderr))
-        facts["fewshot"] = _finite(number(shots))
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
+        facts[f"stderr:{row.task}:{row.metric}:{row.filter_name}"] = _finite(number(row.stderr))
+        facts["fewshot"] = _finite(number(row.shots))
     if not metrics:
         raise RunError("no_metrics", "the table has no rows")
     return Measurement(metrics, facts)
@@ -81,8 +103,12 @@ def parse_results(fields: Mapping[str, Any]) -> Measurement:
     return Measurement(metrics, facts)
 
 
-def _rows(lines: Sequence[Line]) -> Iterator[tuple[tuple[str, ...], Line]]:
-    """The rows below every head, the task's name repeated where the table leaves it blank."""
+def rows(lines: Sequence[Line]) -> Iterator[Row]:
+    """The rows below every head.
+
+    Raises:
+        RunError: ``truncated_output`` or ``no_metrics``, a row is not whole.
+    """
     width, task, inside = 0, "", False
     last = next((line for line in reversed(lines) if line.text), None)
     for line in lines:
@@ -96,7 +122,8 @@ def _rows(lines: Sequence[Line]) -> Iterator[tuple[tuple[str, ...], Line]]:
                 what = "truncated_output" if line is last else "no_metrics"
                 raise RunError(what, "a row of the table is incomplete", evidence=(line.evidence,))
             task = cells[0].lstrip("- ") or task
-            yield (task, *cells[1:]), line
+            _, _, filter_name, shots, metric, _, value, _, stderr = cells
+            yield Row(task, filter_name, shots, metric, value, stderr, line)
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -123,6 +150,14 @@ def _name(task: str, metric: str, filter_name: str, evidence: str) -> str:
 
 
 def _fraction(value: object, evidence: str) -> float:
+    if isinstance(value, int | float) and 1 < value <= 100:
+        raise RunError(
+            "no_metrics",
+            f"a score is {value:g}: a percentage, where lm_eval writes fractions up to 1",
+            evidence=(evidence,),
+            hint="trtllm-eval says in the line above its table that it is one: give the whole log. "
+            "Without that line none is read, as of 1 and below nobody can tell whether it is one",
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise RunError("no_metrics", "a score is no fraction above 0", evidence=(evidence,))
     return float(value)

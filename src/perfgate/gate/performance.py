@@ -16,7 +16,7 @@ from perfgate.gate import scale
 from perfgate.gate.noise import Noise
 from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import BaselineLevel, judge
-from perfgate.gate.verdict import Judgement, Verdict, counted, percent
+from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
 # what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
@@ -73,12 +73,17 @@ def judge_performance(
             then those of `perfgate.gate.noise` (of `rule` only `max_runs` counts), and the band is
             widened to what that noise lets the gate resolve.
 
+    Returns:
+        the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
+
     Raises:
         InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
             one unit (`perfgate.gate.scale.UNIT_FACTOR`), or too few baseline values to measure the
             noise.
     """
     found = performance_metric(metric)
+    if why := scale.has_zero(found, baseline, new):
+        return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     return judge_on_scale(
         found,
         scale.badness(found, baseline, "baseline"),
@@ -133,6 +138,8 @@ def describe_change(
     Arguments and errors as in `judge_performance`; no band is needed.
     """
     found = performance_metric(metric)
+    if why := scale.has_zero(found, baseline, new):
+        raise InputError(why)
     before = scale.badness(found, baseline, "baseline")
     values = scale.badness(found, new, "new")
     level, _ = baseline_level(found, before, sigma, rule or _RULE, measured_noise)

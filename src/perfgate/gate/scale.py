@@ -7,7 +7,7 @@ scale have no unit.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 from perfgate.core.errors import InputError
@@ -46,6 +46,28 @@ def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, 
             raise _not_judged(metric, value, f"{what} value {position}")
         found.append(sign * log(number))
     return tuple(found)
+
+
+def has_zero(metric: Metric, *series: Sequence[float] | Sequence[Sequence[float]]) -> str:
+    """Why values cannot be compared relatively: one of a metric that may be zero is; else empty.
+
+    What is no list of numbers, or of such lists, is left to others to refuse.
+
+    From 0 every change is infinitely large, and to 0 every one is a whole gain, so no band can
+    tell a loss from noise.
+    """
+    if not metric.may_be_zero or not _holds_zero(series):
+        return ""
+    return (
+        f"a value of {metric.name} is 0 {metric.unit}, so it cannot be compared relatively; gate "
+        "its mean, or another metric that has no 0"
+    )
+
+
+def _holds_zero(value: object) -> bool:
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return any(map(_holds_zero, value))
+    return as_number(value) == 0
 
 
 def _count(metric: Metric, values: Sequence[float], what: str) -> int:

@@ -13,7 +13,7 @@ from perfgate.core.metrics import Metric
 from perfgate.gate import scale
 from perfgate.gate.performance import judge_on_scale, performance_metric
 from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Judgement, Verdict, counted, percent
+from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 
 
 def judge_sweep(
@@ -50,6 +50,8 @@ def judge_sweep(
         InputError: as `judge_performance`, or fresh starts with different numbers of points.
     """
     found = performance_metric(metric)
+    if why := scale.has_zero(found, baseline, new):
+        return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     before = _starts(found, baseline, "baseline")
     now = _starts(found, new, "new")
     points = _points(found, [*before, *now])

@@ -11,7 +11,7 @@ from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.table_lines import asked_by, told_by
+from perfgate.engines.tensorrt_llm.table_lines import told_by
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 
@@ -94,7 +94,9 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
                 kind = (one.program, one.place, one.problem)
                 if kind not in first:
                     first[kind] = one
-                    asked[kind] = asked_by(scenario, one) or told_by(definitions.version, one)
+                    asked[kind] = command.asked_by.get(one.place) or told_by(
+                        definitions.version, one
+                    )
                 _add(found, kind, scenario.id)
     return Conformance(
         scenarios=rendered,

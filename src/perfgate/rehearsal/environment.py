@@ -3,23 +3,31 @@
 The main process puts the stand-ins in place and tells the variables to the workers of pytest-xdist.
 """
 
+import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.programs import Program
-from perfgate.rehearsal.setup import clear, parse_fault, set_up
+from perfgate.rehearsal.recorded_pages import label
+from perfgate.rehearsal.setup import PLAYBOOK, clear, parse_fault, set_up
 from perfgate.scenarios.scenario import Scenario
 
 SEED = 20  # the same rehearsal twice gives the same numbers
 
 
 class RehearsalEnvironment:
-    """The environment variables that put the stand-ins in place; none until `enter`."""
+    """The environment variables that put the stand-ins in place; none until `enter`.
+
+    Attributes:
+        variables: the variables.
+        pages: release → program → of which release its recorded page is; empty until `build`.
+    """
 
     def __init__(self) -> None:
         self.variables: Mapping[str, str] = {}
+        self.pages: Mapping[str, Mapping[str, str]] = {}
         self._before: dict[str, str | None] = {}
         self._built: Path | None = None
 
@@ -48,6 +56,11 @@ class RehearsalEnvironment:
                 seed=SEED,
                 real=real,
             )
+        releases = json.loads((folder / PLAYBOOK).read_text())["releases"]
+        self.pages = {
+            version: {program: label(name) for program, name in programs.items()}
+            for version, programs in releases.items()
+        }
         self.enter(variables)
 
     def enter(self, variables: Mapping[str, str]) -> None:

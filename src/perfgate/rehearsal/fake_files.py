@@ -79,6 +79,9 @@ def datasets(folder: Path, scenarios: Iterable[Scenario]) -> None:
             _sharegpt(folder / SHAREGPT)
         if any(task.task == "gpqa_diamond" for task in scenario.accuracy):
             _gpqa(folder / GPQA)
+            (folder / "gpqa").mkdir(exist_ok=True)
+            _gpqa(folder / "gpqa" / GPQA)
+            (folder / "gpqa" / "README.md").write_text("Made up by perfgate's rehearsal.\n")
 
 
 def _real(path: Path, requests: int, isl: int, osl: int) -> None:

@@ -27,6 +27,7 @@ from perfgate.core.programs import (
     SRUN,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
+    TRTLLM_EVAL,
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
     VLLM,
@@ -42,6 +43,7 @@ from perfgate.scenarios.scenario import Limits, Scenario
 __all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
 
 ENGINE = "tensorrt-llm"
+PLAYBOOK = "playbook.json"
 # Stand-ins are ready in a second and never silent for longer, unless they are to hang.
 LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
 _RELEASE = "1.0.0"  # of scenarios whose document names none
@@ -50,6 +52,7 @@ _RELEASE = "1.0.0"  # of scenarios whose document names none
 _MODULES: Mapping[Program, tuple[str, ...]] = {
     TRTLLM_BENCH: ("trtllm_bench",),
     TRTLLM_SERVE: ("trtllm_serve",),
+    TRTLLM_EVAL: ("trtllm_eval",),
     TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
     VLLM: ("vllm",),
     LM_EVAL: ("lm_eval",),
@@ -92,7 +95,7 @@ def set_up(
         require_hits(fault, [(one.id, label) for one in rehearsed for label in _labels(one)])
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "playbook.json"
+    path = folder / PLAYBOOK
     playbook = {
         "schema_version": FORMAT,
         SYNTHETIC: True,

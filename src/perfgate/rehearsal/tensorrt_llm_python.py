@@ -1,6 +1,7 @@
 """A stand-in for the Python that has TensorRT-LLM: runs scripts, `-m`, `-c`; its package is empty.
 
-It gives the imitated release as the package's version; everything else is the real interpreter.
+It tells the played release as the package's version, and the schema of its LLM-API model from the
+recorded page; everything else is the real interpreter.
 """
 
 import importlib.metadata
@@ -13,8 +14,12 @@ from types import ModuleType
 
 from perfgate.rehearsal import benchmark_serving, lm_eval
 from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal.llm_api_model import MODULE, model_of
 from perfgate.rehearsal.playbook import Playbook, end, here
+from perfgate.rehearsal.recorded_pages import YAML, read
 
+# The packages that can be imported; nothing is in them but what `_Package` puts there.
+_PACKAGES = ("tensorrt_llm", "tensorrt_llm.llmapi")
 _BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
 
 
@@ -53,7 +58,7 @@ def _imitate_package(playbook: Playbook) -> None:
 
 
 class _Package(MetaPathFinder, Loader):
-    """An empty tensorrt_llm with a version, which greets as the real one does."""
+    """A tensorrt_llm with a version and the LLM-API's model, which greets as the real one does."""
 
     def __init__(self, playbook: Playbook) -> None:
         self._playbook = playbook
@@ -63,12 +68,19 @@ class _Package(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """See `importlib.abc.MetaPathFinder`."""
         del path, target
-        return ModuleSpec(fullname, self) if fullname == "tensorrt_llm" else None
+        if fullname not in (*_PACKAGES, MODULE):
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname in _PACKAGES)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Greet, and tell the version."""
-        healthy.banner(self._playbook.version)
-        module.__dict__["__version__"] = self._playbook.version
+        """Greet, and tell the version; or the model."""
+        version = self._playbook.version
+        if module.__name__ == MODULE:
+            page = read(self._playbook.releases[version][YAML])
+            module.__dict__["TorchLlmArgs"] = model_of(page)
+        elif module.__name__ == "tensorrt_llm":
+            healthy.banner(version)
+            module.__dict__["__version__"] = version
 
 
 if __name__ == "__main__":

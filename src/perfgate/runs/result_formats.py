@@ -27,7 +27,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES, TELLING, diagnose_log
 from perfgate.core.input_files import open_input
 from perfgate.core.measurement import Json, Measurement
-from perfgate.evaluators import lm_eval_tables, trtllm_gpqa
+from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
 
 Lines = tuple[Line, ...]
 Fields = Mapping[str, Any]
@@ -102,6 +102,8 @@ _FORMATS: dict[str, _Format] = {
     "vllm-bench": _serving("vllm-bench"),
     # Its printed table is an ornament of the terminal; the export is the result.
     "aiperf": _Format(known_json=aiperf_file.is_report, read_json=aiperf_file.parse),
+    # Before lm_eval, whose table it prints in percent.
+    "trtllm-eval": _Format(trtllm_eval_results.is_report, trtllm_eval_results.parse),
     "lm_eval": _Format(
         lm_eval_tables.is_table,
         lm_eval_tables.parse,
@@ -116,6 +118,7 @@ _WORDS = (
     *trtllm_bench_text.WORDS,
     *serving_text.WORDS,
     *lm_eval_tables.WORDS,
+    *trtllm_eval_results.WORDS,
     *trtllm_gpqa.WORDS,
     *trtllm_quickstart.WORDS,
 )
@@ -183,9 +186,14 @@ def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Me
         file.seek(0)
         content = file.read(min(size, json_text.LARGEST_DOCUMENT) + 1)
         return _from_json(decoded(content, "the file", last_line(lines)), client)
-    if client is None:
-        raise _NoReport("unknown", "no report of a known program", evidence=last_line(lines))
-    raise _NoReport("no_metrics", f"no report of {client}", evidence=last_line(lines))
+    if trtllm_bench_text.is_piece(lines) or serving_text.is_piece(lines):
+        raise RunError(
+            "truncated_output",
+            "the report is truncated: its beginning is missing",
+            evidence=last_line(lines),
+        )
+    program = client or "a known program"
+    raise _NoReport("no_metrics", f"no report of {program}", evidence=last_line(lines))
 
 
 def _client_of_text(lines: Lines) -> str | None:
@@ -227,8 +235,9 @@ def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
                 evidence=(cause.line, cause.text),
                 hint=cause.next_step,
             )
-        if cause is not None and error.failure == "unknown":
-            error = RunError(error.failure, error.message, evidence=(cause.text,))
+        if cause is not None and isinstance(error, _NoReport):
+            # Something went wrong, and no line says what: more than that there is no report.
+            error = RunError("unknown", error.message, evidence=(cause.text,))
     return Parsed(
         failure=error.failure,
         message=error.message,

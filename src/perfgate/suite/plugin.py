@@ -177,7 +177,8 @@ class SuiteSession:
                 self._view.start()
                 if self.options.rehearses:
                     folder = self.run.path / "rehearsal"
-                    self.rehearsal.build(folder, self.options.scenarios, option)
+                    pages = self.rehearsal.build(folder, self.options.scenarios, option)
+                    self.run.record("rehearsal", {"synthetic": True, "pages": pages})
         return self.run
 
     def admit(self, selected: Mapping[str, Selected]) -> None:

@@ -1,7 +1,7 @@
 """Rehearsal seam: whether stand-ins play the engine; alone in the suite in loading them."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,19 +32,26 @@ class RehearsalSeam:
     def __init__(self) -> None:
         self._environment: RehearsalEnvironment | None = None
 
-    def build(self, folder: Path, scenarios: Iterable[Scenario], option: Option) -> None:
+    def build(
+        self, folder: Path, scenarios: Iterable[Scenario], option: Option
+    ) -> Mapping[str, Mapping[str, str]]:
         """Put the stand-ins in place, as the main process does.
+
+        Returns:
+            Release → program → of which release the recorded page is that its stand-in plays.
 
         Raises:
             InputError: no such fault.
         """
-        self._loaded().build(
+        environment = self._loaded()
+        environment.build(
             folder,
             tuple(scenarios),
             option("--engine-version"),
             option("--rehearse-fault"),
             launcher[option("--launcher")].starts_by,
         )
+        return environment.pages
 
     def join(self, variables_json: str) -> None:
         """Take part in what the main process put in place, as it says."""

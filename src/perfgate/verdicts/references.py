@@ -50,7 +50,8 @@ class References:
             ("fresh"), use the machine's stored one ("stored"), or measure only where no stored one
             is comparable ("auto").
         read_documented: reads what is documented for a scenario.
-        measured: whether stored measurements may be compared with; a rehearsal's may not.
+        synthetic: whether stand-ins make the numbers: then they are compared with what earlier
+            rehearsals left in a store of its own, and with nothing that was measured.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
         vboost: the level that the GPUs' slider is set to for this session; None: it is not.
     """
@@ -62,13 +63,13 @@ class References:
         policy: ReferencePolicy,
         read_documented: Callable[[Scenario], Documented | None] = documented_values,
         *,
-        measured: bool = True,
+        synthetic: bool = False,
         repo: EngineRepo | None = None,
         vboost: int | None = None,
     ) -> None:
         self._repo = repo
         self._vboost = vboost
-        self._measured = measured
+        self._synthetic = synthetic
         self._tools = tools
         self._read_documented = read_documented
         self._machine = machine
@@ -164,7 +165,9 @@ class References:
         if measures_itself(probe):
             return None
         scenario = self._tools.scenario
-        anchor = _store_of(probe).anchor(scenario.hardware.label, scenario.id, self._tools.build)
+        anchor = self._store_of(probe).anchor(
+            scenario.hardware.label, scenario.id, self._tools.build
+        )
         if anchor is None or anchor.baseline.engine == nearest.baseline.engine:
             return None
         return anchor
@@ -187,12 +190,15 @@ class References:
         return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
 
     def _choose(self, probe: Probe) -> ChosenBaseline | None:
-        if not self._measured:
-            return None
         scenario = self._tools.scenario
-        return _store_of(probe).choose(
+        return self._store_of(probe).choose(
             scenario.hardware.label, scenario.id, self._tools.build, self._repo
         )
+
+    def _store_of(self, probe: Probe) -> Store:
+        if self._synthetic:
+            return baselines.rehearsal_store()
+        return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
 
 
 def measures_itself(probe: Probe) -> bool:
@@ -208,14 +214,11 @@ def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
         starts += f" of it and of {counted(len(chosen.window) - 1, 'older baseline')}"
     engine = baseline.engine
     commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]},"
+    kind = "a rehearsal of " if baseline.synthetic else ""
     return (
-        f"{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
+        f"{kind}{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
         f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
     )
-
-
-def _store_of(probe: Probe) -> Store:
-    return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
 
 
 def cited(source: Source) -> str:

@@ -5,14 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from trtllm_scenarios import (
     CASES,
     DOCUMENTED,
-    ON_PAPER,
-    SUBCOMMANDS,
     Documented,
     build,
     offline,
@@ -21,19 +18,10 @@ from trtllm_scenarios import (
     served,
 )
 
-from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm import dataset
 from perfgate.engines.tensorrt_llm.checks import check, is_served
 from perfgate.engines.tensorrt_llm.environment import environment
-from perfgate.engines.tensorrt_llm.releases import all_releases, release
-from perfgate.engines.tensorrt_llm.releases.table import (
-    BENCH,
-    GPQA,
-    QUICKSTART,
-    SERVE,
-    THROUGHPUT,
-)
+from perfgate.engines.tensorrt_llm.releases import release
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,
@@ -92,9 +80,10 @@ class TestRefuses:
         assert "pytorch" in message
 
     def test_chunked_context_before_trtllm_bench_had_it(self) -> None:
-        message = self.refused(benched(chunked_context=True), "0.21.0")
-        assert "this release has no --enable_chunked_context" in message
-        check(benched(chunked_context=True), build("1.0.0"))
+        message = self.refused(benched(chunked_context=True), "0.19.0")
+        assert "not to be set: trtllm-bench throughput has no option for it" in message
+        for version in ("0.20.0", "0.21.0", "1.0.0rc3", "1.0.0rc4"):
+            check(benched(chunked_context=True), build(version))
 
     def test_prompts_that_do_not_fit(self) -> None:
         assert "found: max_num_tokens 1023, isl 1024" in self.refused(benched(max_num_tokens=1023))
@@ -202,8 +191,6 @@ ALWAYS = {
 # The same for what only some releases do by themselves.
 BY_ITSELF = {
     ("bench", "chunked_context", False): ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0"),
-    ("bench", "torch_compile", False): ("0.21.0",),
-    ("serve", "torch_compile", False): ("0.21.0",),
     ("first_answer", "overlap_scheduler", False): ("0.19.0",),
     ("first_answer", "overlap_scheduler", True): VERSIONS[1:],
 }
@@ -238,51 +225,6 @@ def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
             silent = key in ALWAYS or version in BY_ITSELF.get(key, ()) or value == Mtp(0)
             told = said(replace(bare, engine=replace(bare.engine, settings=settings)), version)
             assert told != plain or silent, f"{field}={value} was dropped"
-
-
-# Everything that is rendered is known to the release. ---------------------------------------
-
-
-def given_to(case: Scenario, command: Command) -> list[tuple[str, list[str]]]:
-    """Program of the release tables → the options it is given."""
-    argv = list(command.argv)
-    if case.smoke is not None:
-        return [(QUICKSTART, argv[2:])]
-    if case.accuracy:
-        return [(GPQA, argv[2:])]
-    if "throughput" in argv:
-        at = argv.index("throughput")
-        return [(BENCH, argv[1:at]), (THROUGHPUT, argv[at + 1 :])]
-    return [(SERVE, argv[2:])]
-
-
-@pytest.mark.parametrize("version", ["0.20.0", "0.21.0", "1.0.0", "1.1.0", "1.2.0", "1.3.0"])
-@pytest.mark.parametrize("case", DOCUMENTED, ids=CASES)
-def test_what_is_rendered_is_in_the_table(case: Documented, version: str) -> None:
-    try:
-        check(case.scenario, build(version))
-    except InputError:
-        return
-    command = render(case.scenario, version)
-    known = release(version)
-    for program, words in given_to(case.scenario, command):
-        for word in words:
-            assert not word.startswith("--") or known.option(program, word), (program, word)
-    for text in command.files.values():
-        assert set(yaml.safe_load(text)) <= set(known.yaml_keys)
-
-
-@pytest.mark.parametrize("version", [table.since for table in all_releases()])
-def test_the_dataset_tool_is_in_the_table(version: str) -> None:
-    known = release(version)
-    argv = list(dataset.prepare(benched(), build(version), 8, ON_PAPER).command.argv)
-    generator = argv.index("token-norm-dist")
-    start = next(at for at, word in enumerate(argv) if word in SUBCOMMANDS or ".py" in word)
-    for word in argv[start + 1 : generator]:
-        assert not word.startswith("--") or known.option(known.dataset_tool.program, word)
-    for word in argv[generator + 1 :]:
-        program = f"{known.dataset_tool.program} token-norm-dist"
-        assert not word.startswith("--") or known.option(program, word)
 
 
 @given(

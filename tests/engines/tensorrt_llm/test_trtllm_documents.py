@@ -19,7 +19,7 @@ from trtllm_scenarios import (
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
-from perfgate.scenarios.scenario import EngineSettings, Smoke
+from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
 YAML = "extra-llm-api-config.yml"
 
@@ -34,8 +34,7 @@ def documented_release(case: Documented) -> str:
 @every_document
 def test_options_are_the_documents(case: Documented) -> None:
     found = options(render(case.scenario, documented_release(case)).argv)
-    expected = {key: value for key, value in case.options.items() if key not in case.left_out}
-    assert {key: found[key] for key in found if key not in case.beyond} == expected
+    assert {key: found[key] for key in found if key not in case.beyond} == case.options
     assert set(case.beyond) <= set(found), "each said addition is made"
 
 
@@ -80,6 +79,13 @@ class TestLocalModels:
         (locations.models / "DeepSeek-R1-0528").mkdir()
         argv = render(CASES["sharegpt"].scenario, "1.0.0", locations).argv
         assert argv[1] == str(locations.models / "DeepSeek-R1-0528")
+
+    def test_a_folder_of_other_weights_is_named_on_paper_before_anybody_has_it(self) -> None:
+        model = Model("deepseek-ai/DeepSeek-R1", "nvfp4", folder="DeepSeek-R1-FP4")
+        case = replace(CASES["gb200-2node"].scenario, model=model)
+        found = options(render(case, "0.19.0").argv)
+        assert found["--model"] == "deepseek-ai/DeepSeek-R1"
+        assert found["--model_path"] == "<MODELS>/DeepSeek-R1-FP4"
 
     def test_a_model_that_is_not_there_comes_from_the_hub(self, locations: Locations) -> None:
         found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", locations).argv)
@@ -206,6 +212,16 @@ class TestExamples:
     def test_zero_draft_layers_are_left_out_where_the_example_refuses_them(self) -> None:
         found = options(render(CASES["mtp-0"].scenario, "1.0.0").argv)
         assert "--spec_decode_nextn" not in found
+
+    def test_one_model_drafts_where_two_would_run_without_a_word(self) -> None:
+        case = CASES["mtp-3"].scenario
+        assert options(render(case, "1.0.0").argv)["--spec_decode_nextn"] == "3"
+        assert "--use_one_model" not in render(case, "1.0.0").argv
+        for version in ("1.1.0rc0", "1.3.0"):
+            found = options(render(case, version).argv)
+            assert found["--spec_decode_max_draft_len"] == "3"
+            assert "--use_one_model" in found
+            assert "--spec_decode_nextn" not in found
 
     def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
         case = CASES["gpqa"].scenario

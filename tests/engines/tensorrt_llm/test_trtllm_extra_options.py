@@ -11,9 +11,9 @@ from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, scenario
 
 import perfgate
 from perfgate.core.command import Command
-from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm import bench, serve
+from perfgate.engines.tensorrt_llm import bench, evaluation, serve
 from perfgate.engines.tensorrt_llm.checks import check, refused_extras
 from perfgate.engines.tensorrt_llm.extra_options import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
@@ -21,6 +21,7 @@ from perfgate.engines.tensorrt_llm.releases import all_releases
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import (
+    AccuracyTask,
     CudaGraphs,
     EngineSettings,
     Mtp,
@@ -90,6 +91,36 @@ def test_the_share_of_the_cache_is_not_lost_to_a_file_that_replaces_it() -> None
     }
 
 
+def test_a_release_that_merges_the_file_needs_no_second_word() -> None:
+    one = of(EngineSettings(kv_cache_fraction=0.8), extra_yaml=REUSE)
+    deep = next(table.since for table in reversed(all_releases()) if table.yaml_merge == "deep")
+    one = replace(one, source=replace(one.source, engine_version=deep))
+    assert tree(served(one, deep))["kv_cache_config"] == {"enable_block_reuse": True}
+
+
+def test_the_program_that_evaluates_takes_them_before_its_task() -> None:
+    task = AccuracyTask("trtllm-eval", "gsm8k", fewshot=5)
+    extra = {"extra_yaml": REUSE, "extra_args": {"trtllm-eval": ("--tokenizer", "/t")}}
+    one = replace(of(**extra), workload=None, accuracy=(task,))
+    check(one, build("1.3.0rc3"))
+    command = evaluation.evaluate(one, build("1.3.0rc3"), task, None, ON_PAPER)
+    assert command.argv[command.argv.index("gsm8k") - 2 :][:2] == ("--tokenizer", "/t")
+    assert tree(command)["kv_cache_config"]["enable_block_reuse"] is True
+
+
+def test_the_call_knows_which_field_asks_for_what() -> None:
+    one = of(extra_yaml=REUSE, extra_args={"trtllm-serve": ("--a", 1, "--b=2")})
+    assert served(one).asked_by == {
+        "--a": "case.engine.extra_args.trtllm-serve[0]",
+        "--b": "case.engine.extra_args.trtllm-serve[2]",
+        "kv_cache_config": "case.engine.extra_yaml.kv_cache_config",
+        "kv_cache_config.enable_block_reuse": (
+            "case.engine.extra_yaml.kv_cache_config.enable_block_reuse"
+        ),
+    }
+    assert served(of()).asked_by == {}
+
+
 def test_a_key_replaces_a_default_that_is_only_spelled_out() -> None:
     documented = replace(of(extra_yaml={"torch_compile_config": {"enable_userbuffers": False}}))
     documented = replace(documented, source=replace(documented.source, engine_version="1.0.0"))
@@ -150,7 +181,7 @@ def test_the_spelling_is_that_of_the_release(version: str) -> None:
     graphs = replace(graphs, source=replace(graphs.source, engine_version=version))
     try:
         written = tree(served(graphs, version))
-    except Exception as error:  # a release that cannot do the rest of it
+    except CannotDo as error:
         pytest.skip(str(error))
     one = replace(
         graphs, engine=replace(graphs.engine, settings=EngineSettings(), extra_yaml=written)

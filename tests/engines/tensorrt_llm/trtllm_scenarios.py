@@ -131,7 +131,6 @@ class Documented:
         yaml: its YAML file.
         env: its environment.
         beyond: options that are rendered and not in the document, each with the reason.
-        left_out: options of the document that are not rendered, each with the reason.
     """
 
     scenario: Scenario
@@ -139,12 +138,10 @@ class Documented:
     yaml: dict[str, Any] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     beyond: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
 
 
 YAML_FILE = {"--extra_llm_api_options": "./extra-llm-api-config.yml"}
 REPORT = {"--report_json": "the results are read from it"}
-PP_1 = {"--pp": "1 is the default"}
 V3 = "deepseek-ai/DeepSeek-V3"
 V3_GRAPHS = CudaGraphs(padding=True, batch_sizes=EXAMPLE_GRAPHS)
 V3_YAML = {
@@ -214,6 +211,7 @@ def _gb200(name: str, isl: int, osl: int, tokens: int, fraction: float) -> Docum
             settings=EngineSettings(
                 tp=4,
                 ep=4,
+                pp=1,
                 attention_dp=True,
                 max_batch_size=384,
                 max_num_tokens=tokens,
@@ -237,7 +235,6 @@ def _gb200(name: str, isl: int, osl: int, tokens: int, fraction: float) -> Docum
         },
         {"enable_attention_dp": True},
         beyond=REPORT,
-        left_out=PP_1,
     )
 
 
@@ -509,7 +506,7 @@ DOCUMENTED: tuple[Documented, ...] = (
             "v3-serve",
             "0.19.0",
             V3,
-            settings=replace(V3_SETTINGS, tp=8, ep=8),
+            settings=replace(V3_SETTINGS, tp=8, ep=8, pp=1),
             workload=served(isl=1000, osl=1000),
         ),
         {
@@ -525,7 +522,6 @@ DOCUMENTED: tuple[Documented, ...] = (
             **YAML_FILE,
         },
         V3_YAML,
-        left_out={"--pp_size": "1 is the default"},
     ),
     # 002, "mpirun"
     Documented(
@@ -588,6 +584,7 @@ DOCUMENTED: tuple[Documented, ...] = (
                 V3_SETTINGS,
                 tp=8,
                 ep=8,
+                pp=1,
                 max_batch_size=384,
                 max_num_tokens=1536,
                 kv_cache_fraction=0.85,
@@ -611,7 +608,6 @@ DOCUMENTED: tuple[Documented, ...] = (
         },
         V3_YAML,
         beyond=REPORT,
-        left_out=PP_1,
     ),
     # 002, "DeepGEMM", one node; its batch, tokens, concurrency and requests are placeholders
     Documented(

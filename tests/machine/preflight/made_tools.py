@@ -42,7 +42,7 @@ class Made(Engine):
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    def verify(self, scenario, build, commands, locations) -> tuple[str, ...]:
+    def verify(self, build, commands, locations) -> tuple[str, ...]:
         return self._say("options", ())
 
 

@@ -116,13 +116,19 @@ def _tags(model: typing.Any) -> dict[str, typing.Any]:
 
 
 def _programs() -> dict[str, typing.Any]:
-    """Program with subcommands → its click options, of what shows no help without a tokenizer."""
+    """Program with subcommands → its click options, of what shows no help without a model."""
     bench = importlib.import_module("tensorrt_llm.commands.bench").main
     found = {}
     for name in ("prepare-dataset",):
         group = bench.commands.get(name)
         for generator, command in getattr(group, "commands", {}).items():
             found[f"trtllm-bench {name} {generator}"] = [_option(one) for one in command.params]
+    try:
+        tasks = importlib.import_module("tensorrt_llm.commands.eval").main.commands
+    except (ImportError, AttributeError):
+        tasks = {}
+    for name, command in tasks.items():
+        found[f"trtllm-eval {name}"] = [_option(one) for one in command.params]
     return found
 
 

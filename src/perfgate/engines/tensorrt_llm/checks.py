@@ -10,18 +10,26 @@ from typing import NamedTuple
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import bench, dataset, examples, extra_options, serve
+from perfgate.engines.tensorrt_llm import (
+    bench,
+    dataset,
+    evaluation,
+    examples,
+    extra_options,
+    serve,
+)
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 BENCH_CLIENT = "trtllm-bench"
 QUICKSTART_CLIENT = "trtllm-quickstart"
 GPQA_EVALUATOR = "trtllm-gpqa"
-_OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR})
+EVALUATOR = "trtllm-eval"
+_OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR, EVALUATOR})
 
 _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
@@ -61,9 +69,16 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         _prompts_fit(scenario, known, pinned(scenario, build, THROUGHPUT), THROUGHPUT)
     if scenario.smoke is not None and scenario.smoke.client == QUICKSTART_CLIENT:
         examples.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+    _evaluators_can(scenario, build)
+
+
+def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
+    """Render the programs that evaluate without a server."""
     for task in scenario.accuracy:
         if task.evaluator == GPQA_EVALUATOR:
             examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
+        if task.evaluator == EVALUATOR:
+            evaluation.evaluate(scenario, build, task, None, _ON_PAPER)
 
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:
@@ -84,8 +99,10 @@ def refused_extras(scenario: Scenario) -> Iterator[Problem]:
 
 def _extra_options_have_their_program(scenario: Scenario) -> None:
     load = scenario.workload
-    benched = load is not None and load.client == BENCH_CLIENT
-    for problem in extra_options.misplaced(scenario, is_served(scenario), benched):
+    programs = [SERVE] if is_served(scenario) else []
+    programs += [THROUGHPUT] if load is not None and load.client == BENCH_CLIENT else []
+    programs += [EVAL] if any(task.evaluator == EVALUATOR for task in scenario.accuracy) else []
+    for problem in extra_options.misplaced(scenario, programs):
         raise extra_options.ExtraOptionRefused(scenario, problem)
 
 

@@ -52,14 +52,10 @@ class TensorRTLLM(Engine):
         return model.name if model.path is None else model.path.name
 
     def verify(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        commands: Sequence[Command],
-        locations: Locations,
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> tuple[str, ...]:
         """See `Engine.verify`."""
-        return installed_options.verify(scenario, build, commands, locations)
+        return installed_options.verify(build, commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

@@ -123,7 +123,7 @@ def _refuse_gpqa(scenario: Scenario, known: Release, task: AccuracyTask) -> None
             task.evaluator,
             known,
             f"0.19: later releases have no examples/{GPQA} (#3483)",
-            "evaluate GPQA with lm_eval on the served model instead",
+            "evaluate GPQA with trtllm-eval, whose score is another: it shuffles the choices",
         )
     if task.fewshot:
         raise refusal(scenario, "accuracy.fewshot", task.fewshot, known, "0: it shows no examples")

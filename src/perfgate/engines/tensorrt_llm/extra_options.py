@@ -6,7 +6,7 @@ follows from the rendering itself, in each release's spelling, so that it keeps 
 An extra key does replace a default that is only spelled out because it moved since the document.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -14,13 +14,17 @@ from perfgate.core.errors import CannotDo, InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.arguments import Argument
 from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves
 from perfgate.scenarios.problem import Keys, Problem, dotted
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 
 # A program as `engine.extra_args` calls it: what a person types.
-PROGRAMS: Mapping[str, str] = {SERVE: "trtllm-serve", THROUGHPUT: "trtllm-bench"}
+PROGRAMS: Mapping[str, str] = {
+    SERVE: "trtllm-serve",
+    THROUGHPUT: "trtllm-bench",
+    EVAL: "trtllm-eval",
+}
 
 _OWN = "perfgate itself"
 _ONE_SERVER = "nothing: perfgate measures one server, over HTTP"
@@ -37,8 +41,8 @@ _NEVER: Mapping[str, str] = {
     "--eos_id": "workload.ignore_eos",
     "--target_input_len": "workload.isl",
     "--target_output_len": "workload.osl",
+    "--free_gpu_memory_fraction": "engine.settings.kv_cache_fraction",
 }
-_SHARE = ("kv_cache_config", "free_gpu_memory_fraction")
 # Keys of the file for what the programs have options for (`TorchLlmArgs` of 1.3.0rc3).
 _KEYS_OF_OPTIONS: Mapping[Keys, str] = {
     ("model",): "model",
@@ -55,7 +59,6 @@ _KEYS_OF_OPTIONS: Mapping[Keys, str] = {
             (("max_seq_len",), "max_seq_len"),
             (("trust_remote_code",), "trust_remote_code"),
             (("enable_chunked_prefill",), "chunked_context"),
-            (_SHARE, "kv_cache_fraction"),
         )
     },
 }
@@ -73,7 +76,6 @@ _ANY = EngineSettings(
     stream_interval=1,
     iteration_log=True,
 )
-_FOLLOWS_NO_SETTING = ("kv_cache_config", "enable_block_reuse")
 
 
 class ExtraOptionRefused(InputError):
@@ -111,8 +113,8 @@ def words(
     taken = {f"--{key[0]}": owner for key, owner in keys if len(key) == 1}
     for argument in arguments:
         listed = known.options(program).get(argument.setting)
-        spellings = () if listed is None else listed.spellings
-        taken |= dict.fromkeys(map(_as_declared, spellings), argument.field)
+        if listed is not None:
+            taken |= dict.fromkeys(map(_as_declared, listed.spellings), argument.field)
     taken |= _NEVER
     found: list[str] = []
     for option in extra_options(scenario.engine):
@@ -151,18 +153,28 @@ def merged(
         ]
         if saying:
             raise _refused(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
-    return _kept_share(scenario, program, _laid_over(tree, extra))
+    full, settings = _laid_over(tree, extra), scenario.engine.settings
+    return llm_api_yaml.with_kv_cache_kept(full, scenario, settings, known, program)
 
 
-def misplaced(scenario: Scenario, served: bool, benched: bool) -> Iterator[Problem]:
+def asked_by(scenario: Scenario) -> dict[str, str]:
+    """Extra option, or extra key with dots → the field that gives it, from the scenario's id on."""
+    engine = scenario.engine
+    places: list[tuple[str, Keys]] = [(one.name, one.path) for one in extra_options(engine)]
+    for keys, _ in extra_keys(engine):
+        for end in range(1, len(keys) + 1):
+            places.append((".".join(map(str, keys[:end])), (*YAML, *keys[:end])))
+    return {place: f"{scenario.id}.{dotted(path)}" for place, path in places}
+
+
+def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem]:
     """Extra options for programs that the scenario does not run, or that take none.
 
     Args:
         scenario: the scenario.
-        served: whether it runs `trtllm-serve`.
-        benched: whether it runs `trtllm-bench`.
+        programs: those that it runs, as the release tables call them.
     """
-    runs = [PROGRAMS[SERVE]] * served + [PROGRAMS[THROUGHPUT]] * benched
+    runs = [name for program, name in PROGRAMS.items() if program in programs]
     expected = " or ".join(runs) or "none: no program of this scenario takes any"
     for program in scenario.engine.extra_args or {}:
         if program not in runs:
@@ -193,7 +205,8 @@ def _owners(scenario: Scenario, known: Release, program: str) -> dict[Keys, str]
                 continue  # this release has no key for it
             written = {keys: f"engine.settings.{name}" for keys, _ in leaves(tree)}
             found = written | found
-    found.pop(_FOLLOWS_NO_SETTING, None)
+    found[known.spelling.kv_cache_fraction] = "engine.settings.kv_cache_fraction"
+    found.pop(known.spelling.kv_cache_reuse, None)
     return found
 
 
@@ -206,25 +219,6 @@ def _laid_over(tree: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, A
         else:
             found[name] = value
     return found
-
-
-def _kept_share(scenario: Scenario, program: str, tree: dict[str, Any]) -> dict[str, Any]:
-    """The file with what its mapping for the KV cache would take away from the command line.
-
-    Up to some candidate of 1.2 the file's mapping replaces the one that the options made, instead
-    of going over it: the share that was asked for would be lost, and with trtllm-bench that no
-    block is used twice.
-    """
-    top, share = _SHARE
-    cache = tree.get(top)
-    if not isinstance(cache, Mapping):
-        return tree
-    kept: dict[str, Any] = {}
-    if scenario.engine.settings.kv_cache_fraction is not None:
-        kept[share] = scenario.engine.settings.kv_cache_fraction
-    if program == THROUGHPUT:
-        kept[_FOLLOWS_NO_SETTING[1]] = False
-    return {**tree, top: {**kept, **cache}}
 
 
 def _refused(scenario: Scenario, path: Keys, found: object, owner: str) -> ExtraOptionRefused:

@@ -34,9 +34,8 @@ from perfgate.engines.tensorrt_llm.help_page import options_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import Call, calls
 from perfgate.engines.tensorrt_llm.program_output import answer
-from perfgate.engines.tensorrt_llm.table_lines import asked_by, told_by
+from perfgate.engines.tensorrt_llm.table_lines import told_by
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
-from perfgate.scenarios.scenario import Scenario
 
 _ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
 _MOST_TOLD = 4  # mismatches in one message; the rest is counted
@@ -50,9 +49,9 @@ _KINDS: Mapping[str, Kind] = {
 
 
 def verify(
-    scenario: Scenario, build: EngineBuild, commands: Iterable[Command], locations: Locations
+    build: EngineBuild, commands: Iterable[Command], locations: Locations
 ) -> tuple[str, ...]:
-    """Ask the installed build whether it takes all that the scenario's `commands` give it.
+    """Ask the installed build whether it takes all that `commands` give it.
 
     Returns:
         What could not be asked, and why, for the record; empty: all was asked.
@@ -68,7 +67,8 @@ def verify(
         mismatch for command in asked for mismatch in mismatches(command, definitions, locations)
     )
     if found:
-        raise _drift(scenario, build, tuple(found))
+        asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
+        raise _unknown_extra(build, found, asked_by) or _drift(build, tuple(found))
     return definitions.notes
 
 
@@ -102,7 +102,7 @@ def installed_definitions(
                 str(one["options"][0]).lstrip("-"): _option(one) for one in programs[page]
             }
         else:
-            reason = why.get("programs") or "only a model's tokenizer makes it show them"
+            reason = why.get("programs") or "only a model, or its tokenizer, makes it show them"
             notes.append(f"options of {page}: not asked: {reason}")
     model: Mapping[str, Any] | None = told.get("model")
     if has_file and model is None:
@@ -204,7 +204,23 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def _drift(scenario: Scenario, build: EngineBuild, found: tuple[Mismatch, ...]) -> InputError:
+def _unknown_extra(
+    build: EngineBuild, found: Iterable[Mismatch], asked_by: Mapping[str, str]
+) -> InputError | None:
+    """What is wrong with the first that a scenario itself gives; None: all are of the tables."""
+    for one in found:
+        if one.place in asked_by:
+            return InputError(
+                f"the installed TensorRT-LLM {build.version} does not take this: {one.problem}",
+                field=asked_by[one.place],
+                found=f"{one.place} {one.found}" if one.found != one.place else one.found,
+                expected=one.expected,
+                hint="correct it, or take it out of the scenario",
+            )
+    return None
+
+
+def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
     first, *others = found
     more = "".join(
         f"; {one.program} {one.place}: {one.problem}, {one.found}" for one in others[:_MOST_TOLD]
@@ -220,16 +236,6 @@ def _drift(scenario: Scenario, build: EngineBuild, found: tuple[Mismatch, ...]) 
         problem = f"the installed {first.program} does not take {first.place}: {first.problem}"
     near = first.expected.removesuffix("?") if first.expected.endswith("?") else ""
     hint = f"the installed program has {near}; " if near else ""
-    field = asked_by(scenario, first)
-    if field:
-        return InputError(
-            problem + more,
-            file=scenario.file,
-            field=field,
-            found=first.found,
-            expected=first.expected if not near else f"a {kind} of the installed build",
-            hint=f"{hint}or take it out for TensorRT-LLM {build.version}",
-        )
     line = told_by(build.version, first)
     return CliDrift(
         problem + more,

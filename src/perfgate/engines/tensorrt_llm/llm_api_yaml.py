@@ -1,6 +1,6 @@
 """The YAML file behind `--extra_llm_api_options`: settings under the keys of one release."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -8,7 +8,7 @@ import yaml
 
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, same_release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Keys
+from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
 
 FILE = "extra-llm-api-config.yml"
@@ -38,37 +38,48 @@ def document(
             continue
         for keys, entry in spell(value, scenario, release, program):
             _put(tree, keys, entry)
-    _keep_kv_cache(tree, scenario, settings, release, program)
-    return tree
+    return with_kv_cache_kept(tree, scenario, settings, release, program)
 
 
-def _keep_kv_cache(
+def with_kv_cache_kept(
     tree: dict[str, Any],
     scenario: Scenario,
     settings: EngineSettings,
     release: Release,
     program: str,
-) -> None:
-    """Say again what the command line says of the KV cache, where the file has a mapping for it.
+) -> dict[str, Any]:
+    """The file, saying again what the command line says of the KV cache where it has a mapping.
 
     The mapping takes the place of the command line's own before 1.3, share and block reuse with
     it, so that one call would measure different things at two releases. At the document's own
-    release the command stays the document's; a scenario of no release keeps what it asks for.
+    release the command stays the document's; a scenario of no release, or with keys of its own in
+    the file, gets what it asks for.
     """
-    documented, keys = scenario.source.engine_version, release.spelling.kv_cache_fraction
-    if documented is None:
-        moved = release.yaml_merge == "shallow"
+    documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
+    there = _at(tree, place)
+    if scenario.engine.extra_yaml is not None:
+        is_said = True
+    elif documented is None:
+        is_said = release.yaml_merge == "shallow"
     else:
-        moved = not same_release(documented, release.version)
-    there = _at(tree, keys[:-1])
-    if not moved or there is None:
-        return
-    if settings.kv_cache_fraction is not None:
-        there.setdefault(keys[-1], settings.kv_cache_fraction)
-    there.setdefault(release.spelling.kv_cache_reuse[-1], release.defaults[program].kv_cache_reuse)
+        is_said = not same_release(documented, release.version)
+    if there is None or not is_said:
+        return tree
+    kept: dict[str, Any] = {
+        release.spelling.kv_cache_reuse[-1]: release.defaults[program].kv_cache_reuse
+    }
+    share = settings.kv_cache_fraction
+    if share is not None:
+        kept = {release.spelling.kv_cache_fraction[-1]: share, **kept}
+    return _replaced(tree, place, {**there, **{k: v for k, v in kept.items() if k not in there}})
 
 
-def _at(tree: dict[str, Any], keys: Keys) -> dict[str, Any] | None:
+def _replaced(tree: Mapping[str, Any], keys: Keys, value: Any) -> dict[str, Any]:
+    first, *rest = keys
+    return {**tree, first: _replaced(tree[first], tuple(rest), value) if rest else value}
+
+
+def _at(tree: Mapping[str, Any], keys: Keys) -> dict[str, Any] | None:
     """The mapping at a place of the file; None: there is none."""
     found: Any = tree
     for key in keys:
@@ -157,7 +168,7 @@ def _mtp(mtp: Mtp, _scenario: Scenario, release: Release, _program: str) -> Iter
 
 def _chunked(value: bool, _scenario: Scenario, release: Release, program: str) -> Iterator[Entry]:
     spelling = release.spelling
-    if program == SERVE:
+    if program in (SERVE, EVAL):
         yield spelling.chunked_prefill, value
     elif (
         spelling.bench_chunked_prefill and value

@@ -6,6 +6,8 @@ from pathlib import Path
 from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
+UNNAMED = "<MODELS>"
+
 
 @dataclass(frozen=True)
 class ModelReference:
@@ -24,9 +26,12 @@ def reference(scenario: Scenario, locations: Locations) -> ModelReference:
     """The scenario's model: its folder is looked for below `locations.models`.
 
     Tried in this order: the folder's name that the scenario gives, the public name as a path below
-    (``nvidia/DeepSeek-R1-FP4``), its last part.
+    (``nvidia/DeepSeek-R1-FP4``), its last part. On paper a folder that the scenario gives is below
+    one that is still to be named.
     """
     model = scenario.model
+    if locations.models is None and locations.on_paper and model.folder:
+        return ModelReference(model.name, Path(UNNAMED) / model.folder)
     if locations.models is None:
         return ModelReference(model.name, None)
     names = [model.folder] if model.folder else [model.name, model.name.rpartition("/")[2]]

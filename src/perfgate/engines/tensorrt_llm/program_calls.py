@@ -8,10 +8,18 @@ from pathlib import Path
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
-from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, TRTLLM_SERVE, Program
+from perfgate.core.programs import (
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+    TRTLLM_EVAL,
+    TRTLLM_SERVE,
+    Program,
+)
+from perfgate.engines.tensorrt_llm.evaluation import TASKS
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     BENCHMARK_SERVING,
+    EVAL,
     GPQA,
     PREPARE,
     PREPARE_SCRIPT,
@@ -32,8 +40,8 @@ class Call:
 
     Attributes:
         program: name as in the release tables.
-        help: the argv that prints the program's options; empty: the program would load a model's
-            tokenizer before it shows them.
+        help: the argv that prints the program's options; empty: the program would load a model,
+            or its tokenizer, before it shows them.
         arguments: what the command gives to it.
     """
 
@@ -77,12 +85,18 @@ def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call
 
 
 def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[Call]:
-    """`trtllm-bench` has options before and behind its subcommand."""
+    """`trtllm-bench` and `trtllm-eval` have options before and behind their subcommands."""
     if name == SERVE:
         yield Call(SERVE, (*prefix, "serve", "--help"), rest)
         return
     if name == BENCHMARK_SERVING:
         yield Call(name, (*prefix, "--help"), rest)
+        return
+    if name == EVAL:
+        at = next((at for at, word in enumerate(rest) if word in TASKS), len(rest))
+        yield Call(EVAL, (*prefix, "--help"), rest[:at])
+        if at < len(rest):
+            yield Call(f"{EVAL} {rest[at]}", (), rest[at + 1 :])
         return
     at = next((at for at, word in enumerate(rest) if word in _SUBCOMMANDS), len(rest))
     yield Call(BENCH, (*prefix, "--help"), rest[:at])
@@ -129,6 +143,7 @@ def _interpreter(argv: Sequence[str], position: int, locations: Locations) -> tu
 _PROGRAMS: tuple[tuple[str, Program], ...] = (
     (BENCH, TRTLLM_BENCH),
     (SERVE, TRTLLM_SERVE),
+    (EVAL, TRTLLM_EVAL),
     (BENCHMARK_SERVING, BENCHMARK_SERVING_PROGRAM),
 )
 
@@ -137,6 +152,7 @@ def _executables() -> tuple[str, ...]:
     return (
         TRTLLM_BENCH.executable,
         TRTLLM_SERVE.executable,
+        TRTLLM_EVAL.executable,
         BENCHMARK_SERVING_PROGRAM.arguments[-1],
         *_SCRIPTS,
     )

@@ -55,4 +55,5 @@ def serve(
         ),
         env=environment(scenario, settings, known),
         files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
+        asked_by=extra_options.asked_by(scenario),
     )

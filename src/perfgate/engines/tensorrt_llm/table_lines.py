@@ -1,4 +1,4 @@
-"""What makes perfgate write an option or a YAML key: a scenario, or a line of a release table."""
+"""Which line of which release table makes perfgate write an option or a YAML key."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,10 +11,6 @@ from packaging.version import Version
 from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch
 from perfgate.engines.tensorrt_llm.releases import parse
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
-from perfgate.scenarios.extra_options import YAML as EXTRA_YAML
-from perfgate.scenarios.extra_options import extra_keys, extra_options
-from perfgate.scenarios.problem import dotted
-from perfgate.scenarios.scenario import Scenario
 
 _FOLDER = Path(__file__).with_name("releases")
 
@@ -31,24 +27,6 @@ class Place(NamedTuple):
     keys: tuple[str, ...]
     word: str
     line: int
-
-
-def asked_by(scenario: Scenario, mismatch: Mismatch) -> str:
-    """The scenario's own field that asks for it, where it is an extra option; else empty."""
-    if mismatch.program == YAML:
-        told = tuple(mismatch.place.split("."))
-        found = [
-            (*EXTRA_YAML, *keys)
-            for keys, _ in extra_keys(scenario.engine)
-            if keys[: len(told)] == told or told[: len(keys)] == keys
-        ]
-    else:
-        found = [
-            option.path
-            for option in extra_options(scenario.engine)
-            if option.name == mismatch.place and option.program == mismatch.program.split()[0]
-        ]
-    return f"{scenario.id}.{dotted(found[0])}" if found else ""
 
 
 def told_by(version: str, mismatch: Mismatch, folder: Path = _FOLDER) -> str:

@@ -12,7 +12,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine
-from perfgate.evaluators import trtllm_gpqa
+from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
@@ -108,6 +108,11 @@ def dataset_of(scenario: Scenario) -> str | None:
         return load.dataset
     if any(task.evaluator == trtllm_gpqa.EVALUATOR for task in scenario.accuracy):
         return "gpqa"
+    if any(
+        task.evaluator == trtllm_eval_results.EVALUATOR and task.task == trtllm_gpqa.TASK
+        for task in scenario.accuracy
+    ):
+        return "gpqa folder"
     return None
 
 
@@ -115,6 +120,8 @@ def _dataset(tools: Toolchain) -> str:
     kind = dataset_of(tools.scenario)
     if kind == "real":
         return str(datasets.real_dataset(tools.scenario, tools.locations))
+    if kind == "gpqa folder":
+        return str(datasets.of_trtllm_eval(trtllm_gpqa.TASK, tools.locations))
     find = datasets.sharegpt if kind == "sharegpt" else datasets.gpqa_diamond
     return str(find(tools.locations))
 
@@ -152,7 +159,7 @@ def _model(tools: Toolchain) -> Finding:
 
 def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
-    unasked = tools.engine.verify(tools.scenario, tools.build, commands, tools.locations)
+    unasked = tools.engine.verify(tools.build, commands, tools.locations)
     found = f"those of {len(commands)} commands"
     return Finding("unknown", f"{found}; {_line('; '.join(unasked))}") if unasked else found
 

@@ -33,7 +33,13 @@ _TOLD: dict[str, tuple[tuple[str, ...], float]] = {
     "fewshot": (("fewshot",), 0.0),
 }
 # Programs that come with the engine have its version, which is what is under test.
-_OF_THE_ENGINE = ("trtllm-bench", "benchmark_serving", "trtllm-gpqa", "trtllm-quickstart")
+_OF_THE_ENGINE = (
+    "trtllm-bench",
+    "benchmark_serving",
+    "trtllm-eval",
+    "trtllm-gpqa",
+    "trtllm-quickstart",
+)
 PROGRAM = "program"
 _PER_TASK = "questions:"
 # Rates and durations that parsers hold against each other to one percent.

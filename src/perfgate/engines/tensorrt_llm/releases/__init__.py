@@ -79,11 +79,15 @@ def _wrong(path: Path, found: str) -> InputError:
     )
 
 
-def _spelled_out(changes: Mapping[str, Any] | None) -> dict[str, Any]:
+_Programs = dict[str, dict[str, str | dict[str, Any] | None] | None]
+
+
+def _spelled_out(content: object) -> dict[str, Any]:
     """Options that are only a name, as mappings, so that they can be merged."""
-    programs = (changes or {}).get("programs") or {}
+    changes = msgspec.convert(content or {}, dict[str, Any])
+    programs = msgspec.convert(changes.get("programs") or {}, _Programs)
     return {
-        **(changes or {}),
+        **changes,
         "programs": {
             program: options
             and {

@@ -14,6 +14,7 @@ PREPARE = "trtllm-bench prepare-dataset"
 PREPARE_SCRIPT = "prepare_dataset.py"
 GENERATOR = "token-norm-dist"
 SERVE = "trtllm-serve"
+EVAL = "trtllm-eval"
 BENCHMARK_SERVING = "benchmark_serving"
 QUICKSTART = "quickstart_advanced.py"
 GPQA = "gpqa_llmapi.py"
@@ -24,20 +25,22 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         name: as it is spelled; None: there is none but `opposite`.
+        aliases: other spellings, which are never rendered: an extra option may not say them.
         flag: it takes no value.
         opposite: the flag that says the opposite.
         choices: the only values that it takes; empty: any.
     """
 
     name: str | None = None
+    aliases: tuple[str, ...] = ()
     flag: bool = False
     opposite: str | None = None
     choices: tuple[str, ...] = ()
 
     @property
     def spellings(self) -> tuple[str, ...]:
-        """Every word that may be rendered for it."""
-        return tuple(word for word in (self.name, self.opposite) if word)
+        """Every word that the program takes for it."""
+        return tuple(word for word in (self.name, self.opposite, *self.aliases) if word)
 
 
 Options = Mapping[str, Option]

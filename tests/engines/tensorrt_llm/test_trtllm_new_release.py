@@ -1,0 +1,172 @@
+"""A new release is one table file: the made-up one of the document, in a folder of one's own."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from trtllm_scenarios import R1_SERVE, build, offline, options, render, scenario, served
+
+import perfgate.rehearsal
+from perfgate.cli.main import main
+from perfgate.core.errors import CannotDo, SeveralInputErrors
+from perfgate.core.locations import Locations
+from perfgate.core.paths import repository
+from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
+from perfgate.engines.tensorrt_llm.checks import check
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.releases import TABLES, release, uncovered
+from perfgate.engines.tensorrt_llm.releases.table import SERVE
+from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.registered import registered
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+PAPER = Locations(on_paper=True)
+DOCUMENT = repository() / "docs" / "reference" / "dialects.md"
+NEW, OLD = "1.4.0", "1.3.0"
+
+
+def shown() -> tuple[str, str]:
+    """Name and content of the table that the document shows."""
+    section = DOCUMENT.read_text(encoding="utf-8").partition("\n## Add a release\n")[2]
+    (name,) = set(re.findall(r"`(\d[\w.]+\.yaml)`", section))
+    (content,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    return name, content
+
+
+@pytest.fixture(autouse=True)
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    name, content = shown()
+    (folder / name).write_text(content, encoding="utf-8")
+    monkeypatch.setenv(TABLES, str(folder))
+    return folder
+
+
+def case(**settings: Any) -> Scenario:
+    return scenario(
+        release=None,
+        settings=EngineSettings(tp=8, kv_cache_fraction=0.8, iteration_log=True, **settings),
+        workload=served(),
+    )
+
+
+def file(made: Scenario, version: str) -> Any:
+    (content,) = render(made, version).files.values()
+    return yaml.safe_load(content)
+
+
+def test_it_holds_from_its_first_candidate_on() -> None:
+    assert release(NEW).since == "1.4.0rc0"
+    assert release(OLD).since == "1.3.0rc24"
+    assert uncovered(NEW) is None
+    assert uncovered("1.5.0") is not None
+
+
+def test_without_the_file_the_release_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TABLES)
+    assert release(NEW).since == "1.3.0rc24"
+    assert uncovered(NEW) is not None
+
+
+def test_the_renamed_option_is_rendered() -> None:
+    assert options(render(case(), NEW).argv)["--kv_cache_share"] == "0.8"
+    assert "--kv_cache_free_gpu_memory_fraction" not in render(case(), NEW).argv
+    assert options(render(case(), OLD).argv)["--kv_cache_free_gpu_memory_fraction"] == "0.8"
+
+
+def test_the_moved_key_is_rendered() -> None:
+    assert file(case(), NEW) == {"logging": {"iterations": True}}
+    assert file(case(), OLD) == {"print_iter_log": True}
+
+
+def test_the_new_choices_are_taken_where_they_are_known() -> None:
+    bench = scenario(
+        release=None, settings=EngineSettings(tp=8, backend="photon"), workload=offline()
+    )
+    experts = case(moe_backend="PHOTONIC")
+    for made in (bench, case(backend="photon"), experts):
+        check(made, build(NEW))
+    for made in (bench, case(backend="photon")):
+        with pytest.raises(CannotDo, match="one of _autodeploy, pytorch"):
+            check(made, build(OLD))
+    with pytest.raises(CannotDo, match="found: PHOTONIC"):
+        check(experts, build("1.3.0rc3"))
+    assert file(experts, NEW)["moe_config"] == {"backend": "PHOTONIC"}
+
+
+def test_a_scenario_file_may_name_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = repository() / "scenarios" / "b200" / "deepseek_r1_quick_start.yaml"
+    text = source.read_text(encoding="utf-8").replace("backend: pytorch", "backend: photon")
+    (tmp_path / "markers.yaml").write_bytes(source.parents[1].joinpath("markers.yaml").read_bytes())
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text.partition("\nclaims:")[0], encoding="utf-8")
+    found = load_scenarios([tmp_path / "markers.yaml", mine], registered())
+    assert {one.engine.settings.backend for one in found} == {"photon"}
+    assert "PHOTONIC" in registered().engines["tensorrt-llm"]["moe_backend"]
+    monkeypatch.delenv(TABLES)
+    with pytest.raises(SeveralInputErrors, match="photon"):
+        load_scenarios([tmp_path / "markers.yaml", mine], registered())
+
+
+def page() -> Definitions:
+    """What 1.3.0rc3 accepts, with the changes of the made-up release."""
+    path = Path(perfgate.rehearsal.__file__).parent / "recorded" / "tensorrt_llm_1.3.0rc3.json"
+    known = msgspec.json.decode(path.read_bytes(), type=Definitions)
+    server = dict(known.programs[f"{SERVE} serve"])
+    name = next(
+        name
+        for name, option in server.items()
+        if "--kv_cache_free_gpu_memory_fraction" in option.options
+    )
+    server[name] = OptionDefinition(("--kv_cache_share",), "number")
+    keys = dict(known.keys or {})
+    del keys["print_iter_log"]
+    log = {"LoggingConfig": {"iterations": KeyDefinition(types=("bool",))}}
+    keys["logging"] = KeyDefinition(types=("LoggingConfig",), models=log)
+    programs = {**known.programs, f"{SERVE} serve": server}
+    return msgspec.structs.replace(known, version=NEW, programs=programs, keys=keys)
+
+
+@pytest.mark.parametrize(
+    ("version", "wrong"),
+    [(NEW, set()), (OLD, {"--kv_cache_free_gpu_memory_fraction", "print_iter_log"})],
+)
+def test_every_scenario_fits_what_such_a_build_accepts(version: str, wrong: set[str]) -> None:
+    accepted, held, found = page(), Counter[str](), set()
+    for one in load_scenarios(repository() / "scenarios", registered()):
+        if one.engine.name != "tensorrt-llm":
+            continue
+        try:
+            commands = commands_to_verify(one, build(version), PAPER)
+        except CannotDo:
+            continue
+        for command in commands:
+            held.update(call.page for call in calls(command.argv, PAPER))
+            found |= {mismatch.place for mismatch in mismatches(command, accepted, PAPER)}
+    print(f"{version}: {held.total()} calls {dict(held)}")
+    assert held.total() > 100
+    assert found == wrong
+
+
+def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["scenarios", "command", "b200-r1-0528-fp8-serve", "--engine-version", NEW]
+    assert main(call) == 0
+    told = capsys.readouterr()
+    assert "--kv_cache_share 0.8" in told.out
+    assert "spelled for tensorrt-llm 1.4.0" in told.out
+    assert "no table of releases" not in told.err
+
+
+def test_the_settings_of_the_documents_are_all_there() -> None:
+    made = scenario(release="1.0.0rc6", settings=R1_SERVE, workload=served())
+    before, after = options(render(made, OLD).argv), options(render(made, NEW).argv)
+    renamed = before.pop("--kv_cache_free_gpu_memory_fraction")
+    assert after.pop("--kv_cache_share") == renamed
+    assert before == after

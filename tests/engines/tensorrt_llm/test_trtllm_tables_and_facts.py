@@ -1,0 +1,233 @@
+"""The release tables against recorded option pages, both ways.
+
+The pages were read off TensorRT-LLM's own source, so that what a table gets wrong shows here: every
+call that is rendered must fit the page of its release, and every option and choice of a table must
+be on it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+import yaml
+from documented_set import documented_suite
+
+import perfgate.rehearsal
+from perfgate.core.command import Command
+from perfgate.core.errors import CannotDo
+from perfgate.core.locations import Locations
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.definitions import Definitions
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT, Option
+from perfgate.plan.calls import commands_to_verify
+from perfgate.scenarios.scenario import Scenario
+
+PAPER = Locations(on_paper=True)
+RECORDED = Path(perfgate.rehearsal.__file__).parent / "recorded"
+
+
+class Page(NamedTuple):
+    """One recorded page, and the table that perfgate has for its release."""
+
+    name: str
+    definitions: Definitions
+    table: Release
+
+
+def _pages() -> list[Page]:
+    found = []
+    for path in sorted(RECORDED.glob("tensorrt_llm_*.json")):
+        definitions = msgspec.json.decode(path.read_bytes(), type=Definitions)
+        found.append(Page(path.stem, definitions, release(definitions.version)))
+    return found
+
+
+PAGES = _pages()
+every_page = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+
+# What a release cannot do at all: these scenarios are refused there, and nothing else is.
+GPQA = {"h200-v3-fp8-gpqa"}
+STREAMED_IN_STEPS = {
+    "b200-r1-0528-fp4-serve",
+    "b200-r1-0528-fp8-serve",
+    "gb200-r1-0528-fp4-wide-ep-serve",
+    "h200-r1-0528-fp8-serve",
+    "h200-r1-0528-fp8-serve-8k1k",
+}
+CHUNKED = {"b200-r1-fp4-chunked-context-on", "h200-r1-fp8-chunked-context-on"}
+
+
+def _of_serve(program: str) -> str:
+    """The server's name on a page, where it has its subcommand."""
+    return f"{SERVE} serve" if program == SERVE else program
+
+
+@pytest.fixture(scope="module")
+def scenarios() -> tuple[Scenario, ...]:
+    return documented_suite().scenarios
+
+
+def commands(scenarios: tuple[Scenario, ...], version: str) -> dict[str, tuple[Command, ...]]:
+    """The commands of each scenario at a release; none where the release cannot do it."""
+    build = EngineBuild("tensorrt-llm", version, version)
+    found: dict[str, tuple[Command, ...]] = {}
+    for scenario in scenarios:
+        try:
+            found[scenario.id] = commands_to_verify(scenario, build, PAPER)
+        except CannotDo:
+            found[scenario.id] = ()
+    return found
+
+
+def test_there_are_pages_and_scenarios(scenarios: tuple[Scenario, ...]) -> None:
+    """Nothing compared with nothing would fit."""
+    assert len(PAGES) >= 6
+    assert any(page.definitions.whole for page in PAGES)
+    assert sum(page.definitions.keys is not None for page in PAGES) >= 3
+    assert len(scenarios) >= 40
+
+
+@every_page
+def test_every_rendered_call_fits_the_page_of_its_release(
+    page: Page, scenarios: tuple[Scenario, ...]
+) -> None:
+    held, files, wrong = Counter[str](), 0, []
+    for scenario, steps in commands(scenarios, page.definitions.version).items():
+        for command in steps:
+            held.update(
+                call.page
+                for call in calls(command.argv, PAPER)
+                if call.page in page.definitions.programs
+            )
+            files += bool(command.files) and page.definitions.keys is not None
+            wrong += [
+                f"{page.table.file}: {scenario}: {one.program} {one.place}: {one.problem}: "
+                f"found {one.found}, expected {one.expected}"
+                for one in mismatches(command, page.definitions, PAPER)
+            ]
+    print(f"{page.name}: {held.total()} calls {dict(held)}, {files} YAML files")
+    assert wrong == []
+    assert held.total() > 0
+    assert page.definitions.keys is None or files > 20
+
+
+@every_page
+def test_what_a_release_cannot_do_is_refused_and_nothing_else(
+    page: Page, scenarios: tuple[Scenario, ...]
+) -> None:
+    found = commands(scenarios, page.definitions.version)
+    refused = {name for name, steps in found.items() if not steps}
+    expected = {
+        "0.19.0": STREAMED_IN_STEPS | CHUNKED,
+        "0.20.0": STREAMED_IN_STEPS | GPQA,
+    }
+    assert refused >= expected.get(page.definitions.version, GPQA)
+    others = refused - expected.get(page.definitions.version, GPQA)
+    assert not others & (GPQA | STREAMED_IN_STEPS | CHUNKED), others
+
+
+# Tables. --------------------------------------------------------------------------------------
+
+
+def table_options(page: Page) -> Iterator[tuple[str, str, Option]]:
+    """Every program, setting and option of a table whose program is on the page."""
+    for program, options in page.table.programs.items():
+        if _of_serve(program) in page.definitions.programs:
+            for setting, option in options.items():
+                yield _of_serve(program), setting, option
+
+
+def differences(page: Page) -> list[str]:
+    """What a table says of an option and its page does not, for people."""
+    found = []
+    for program, setting, option in table_options(page):
+        where = f"{page.table.file}: {program}: {setting}"
+        for spelling in option.spellings:
+            known = page.definitions.option(program, spelling)
+            if known is None:
+                found.append(f"{where}: {spelling} is not on the page")
+                continue
+            if (known.kind == "flag") != option.flag:
+                found.append(f"{where}: {spelling} is of kind {known.kind}")
+            if option.choices and set(known.choices) != set(option.choices):
+                found.append(f"{where}: {spelling} takes {', '.join(known.choices) or 'any'}")
+    return found
+
+
+@every_page
+def test_every_option_of_a_table_is_on_the_page(page: Page) -> None:
+    """By-eye pages have no exceptions either: what was not seen there is rendered nowhere."""
+    held = len(list(table_options(page)))
+    print(f"{page.name}: {held} options of the table")
+    assert differences(page) == []
+    assert held > 0
+
+
+@every_page
+def test_every_default_of_a_table_is_that_of_the_page(page: Page) -> None:
+    told = page.definitions
+    backends = [
+        (program, option.default)
+        for program in (THROUGHPUT, SERVE, QUICKSTART)
+        if (option := told.option(_of_serve(program), "--backend")) and option.default
+    ]
+    for program, default in backends:
+        assert page.table.defaults[program].backend == default, program
+    chunked = told.option(THROUGHPUT, "--enable_chunked_context")
+    if chunked is not None and isinstance(chunked.default, bool):
+        assert page.table.defaults[THROUGHPUT].chunked_context == chunked.default
+    warmup = told.option(THROUGHPUT, "--warmup")
+    if warmup is not None and isinstance(warmup.default, int):
+        assert page.table.bench_warmup == warmup.default
+    experts = (told.keys or {}).get("moe_config")
+    for model in experts.models.values() if experts else ():
+        if isinstance(model["backend"].default, str):
+            assert page.table.defaults[SERVE].moe_backend == model["backend"].default
+        if model["backend"].choices and page.table.moe_backends is not None:
+            assert page.table.moe_backends == set(model["backend"].choices)
+
+
+# That the checks above can fail. ----------------------------------------------------------------
+
+
+def page_of(version: str) -> Page:
+    return next(page for page in PAGES if page.definitions.version == version)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"tp": Option("--tensor")}, "tp: --tensor is not on the page"),
+        ({"streaming": Option("--streaming")}, "streaming: --streaming is of kind flag"),
+        ({"tp": Option("--tp", flag=True)}, "tp: --tp is of kind integer"),
+        (
+            {"backend": Option("--backend", choices=("pytorch",))},
+            "backend: --backend takes pytorch, _autodeploy, tensorrt",
+        ),
+    ],
+)
+def test_a_wrong_option_of_a_table_is_told(change: dict[str, Option], told: str) -> None:
+    page = page_of("1.3.0rc3")
+    options = {**page.table.options(THROUGHPUT), **change}
+    table = msgspec.structs.replace(
+        page.table, programs={**page.table.programs, THROUGHPUT: options}
+    )
+    (difference,) = differences(page._replace(table=table))
+    assert difference == f"{page.table.file}: {THROUGHPUT}: {told}"
+    assert Path(page.table.file).name == "1.3.0rc0.yaml"
+
+
+def test_a_wrong_key_of_a_file_is_told() -> None:
+    tree = {"kv_cache_config": {"free_gpu_memory_share": 0.8}, "moe_config": {"backend": "NONE"}}
+    command = Command(("true",), files={"extra-llm-api-config.yml": yaml.safe_dump(tree)})
+    found = mismatches(command, page_of("1.3.0rc3").definitions, PAPER)
+    assert {one.place for one in found} == {
+        "kv_cache_config.free_gpu_memory_share",
+        "moe_config.backend",
+    }

@@ -1,0 +1,77 @@
+"""Recorded pages: whole, of a known source, chosen by release; nothing of the tables is in them."""
+
+import ast
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from perfgate.core.errors import InputError
+from perfgate.engines.definitions import Definitions
+from perfgate.rehearsal import recorded_pages
+from perfgate.rehearsal.recorded_pages import FOLDER, YAML, label, nearest, read
+
+NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_a_definition_that_names_its_source(name: str) -> None:
+    found = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Definitions)
+    assert len(found.source) > 20
+    page = read(name)
+    assert {program: page.options(program) for program in page.programs} == found.programs
+    assert page.yaml_keys() == (found.keys or {})
+    assert (found.keys is None) == (found.unknown_keys is None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_spelling_belongs_to_two_options(name: str) -> None:
+    page = read(name)
+    for program in page.programs:
+        spelled = [word for one in page.options(program).values() for word in one.spellings]
+        assert len(spelled) == len(set(spelled)), program
+
+
+@pytest.mark.parametrize(
+    ("version", "program", "page"),
+    [
+        ("0.20.0", "trtllm-serve serve", "0.20.0"),
+        ("0.19.0", "trtllm-serve serve", "0.20.0"),  # the next one: there is none before
+        ("1.0.0", "trtllm-serve serve", "0.20.0"),
+        ("1.0.0", "trtllm-bench throughput", "1.0.0rc4"),
+        ("1.2.0", "trtllm-bench throughput", "1.1.0rc6"),
+        ("99", "trtllm-bench throughput", "1.3.0rc3"),
+        ("0.19.0", "gpqa_llmapi.py", "about 0.19"),
+        ("1.0.0", YAML, "about 1.0.0rc5"),
+        ("1.0.0rc1", YAML, "0.20.0"),
+    ],
+)
+def test_each_program_plays_the_page_of_the_nearest_release(
+    version: str, program: str, page: str
+) -> None:
+    assert label(nearest("tensorrt-llm", version)[program]) == page
+
+
+def test_a_subcommand_is_not_there_before_a_page_of_its_program_that_lacks_it() -> None:
+    name = "trtllm-bench prepare-dataset"
+    assert name not in nearest("tensorrt-llm", "1.0.0")
+    assert name not in nearest("tensorrt-llm", "1.1.0rc6")
+    assert name in nearest("tensorrt-llm", "1.2.0")  # between two pages it may have come
+    assert name in nearest("tensorrt-llm", "1.3.0rc3")
+
+
+def test_what_is_no_release_is_refused() -> None:
+    with pytest.raises(InputError, match="not a release"):
+        nearest("tensorrt-llm", "newest")
+
+
+def test_stand_ins_know_pages_and_no_release_table() -> None:
+    """A stand-in that reads what the commands are rendered from agrees with every mistake in it."""
+    allowed = {"perfgate.engines.definitions"}
+    for path in Path(recorded_pages.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            engines = {name for name in names if name.startswith("perfgate.engines")}
+            assert engines <= allowed, f"{path.name}: {engines}"
