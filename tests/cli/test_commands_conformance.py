@@ -149,7 +149,7 @@ def test_for_people_each_fact_has_its_place(tmp_path: Path, capsys: Capture) -> 
     )
     assert checked(tree) == 1
     text = capsys.readouterr().out
-    assert text.startswith(f"TensorRT-LLM 1.3.0rc3, sources at {tree}\nread: 7 programs with ")
+    assert text.startswith(f"TensorRT-LLM 1.3.0rc3, sources at {tree}\nread: 9 programs with ")
     assert "\ntrtllm-bench throughput --num_requests: no such option\n" in text
     assert f"  expected: --num_request? ({BENCH}:" in text
     assert "  written by: releases/" in text
