@@ -12,6 +12,7 @@ from perfgate.clients.datasets import (
     GPQA_DIAMOND,
     SHAREGPT,
     gpqa_diamond,
+    of_trtllm_eval,
     real_dataset,
     sharegpt,
 )
@@ -148,6 +149,30 @@ class TestGpqa:
         (tmp_path / GPQA_DIAMOND).write_text(text)
         with pytest.raises(InputError, match="not the questions"):
             gpqa_diamond(locations)
+
+    def test_trtllm_eval_takes_the_folder_of_the_data_set(
+        self, locations: Locations, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "gpqa"
+        folder.mkdir()
+        (folder / GPQA_DIAMOND).write_text(self.HEAD + "q,a,b,c,d\n" * 198)
+        with pytest.raises(InputError, match=r"README\.md"):
+            of_trtllm_eval("gpqa_diamond", locations)
+        (folder / "README.md").write_text("configs")
+        assert of_trtllm_eval("gpqa_diamond", locations) == folder
+        (folder / GPQA_DIAMOND).write_text(self.HEAD)
+        with pytest.raises(InputError, match="not the questions") as caught:
+            of_trtllm_eval("gpqa_diamond", locations)
+        assert "hf download" in str(caught.value)
+
+    def test_other_tasks_of_trtllm_eval_may_come_from_the_hub(
+        self, locations: Locations, tmp_path: Path
+    ) -> None:
+        assert of_trtllm_eval("gsm8k", locations) is None
+        (tmp_path / "gsm8k").mkdir()
+        assert of_trtllm_eval("gsm8k", locations) == tmp_path / "gsm8k"
+        assert of_trtllm_eval("gsm8k", PAPER) is None
+        assert of_trtllm_eval("gpqa_diamond", PAPER) == Path("gpqa")
 
     def test_no_file_tells_of_the_licence(self, locations: Locations) -> None:
         with pytest.raises(InputError, match="licence"):

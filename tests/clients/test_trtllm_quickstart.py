@@ -78,7 +78,7 @@ def test_a_documented_answer_is_held_to() -> None:
     smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
     documented = (RECORDED / "numbered.txt").read_text()
     assert parse(lines_of(documented), smoke).facts["answers"] == 4
-    with pytest.raises(RunError, match="contains 'Paris'") as caught:
+    with pytest.raises(RunError, match="does not contain 'Paris'") as caught:
         parse(lines_of(documented.replace("Paris", "London")), smoke)
     assert caught.value.failure == "wrong_answer"
 

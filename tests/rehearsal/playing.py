@@ -23,6 +23,7 @@ OLD = "h200-v3-fp8-2node-mpirun"  # its document's release is the oldest of all
 WEIGHED = "gb200-r1-fp4-chat-streaming"  # its document says how large the weights are
 SHAREGPT = "h200-r1-0528-fp8-sharegpt"  # vllm bench serve
 GPQA = "h200-v3-fp8-gpqa"
+GPQA_EVAL = "h200-v3-fp8-gpqa-eval"
 QUICKSTART = "h200-v3-fp8-quickstart"
 
 

@@ -2,13 +2,16 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from perfgate.core.errors import InputError
 from perfgate.engines.definitions import Definitions
+from perfgate.engines.tensorrt_llm.yaml_schema import keys_of
 from perfgate.rehearsal import recorded_pages
+from perfgate.rehearsal.llm_api_model import model_of
 from perfgate.rehearsal.recorded_pages import FOLDER, YAML, label, nearest, read
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -75,3 +78,14 @@ def test_stand_ins_know_pages_and_no_release_table() -> None:
                 names = [node.module]
             engines = {name for name in names if name.startswith("perfgate.engines")}
             assert engines <= allowed, f"{path.name}: {engines}"
+
+
+def test_a_pages_model_tells_no_type_that_the_page_does_not() -> None:
+    """A page says ``int`` of a list of them, too, and nothing of null."""
+    model: Any = model_of(read(nearest("tensorrt-llm", "1.3.0rc3")[YAML]))
+    keys = keys_of({"name": model.__name__, "schema": model.model_json_schema()})
+    graphs = keys["cuda_graph_config"]
+    assert "null" in graphs.types
+    assert graphs.models["CudaGraphConfig"]["batch_sizes"].types == ("any",)
+    assert "TRTLLM" in keys["moe_config"].models["MoeConfig"]["backend"].choices
+    assert keys["moe_config"].models["MoeConfig"]["backend"].types == ("null",)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playing import (
     GPQA,
+    GPQA_EVAL,
     MIN_LATENCY,
     QUICKSTART,
     STREAMED,
@@ -22,6 +23,7 @@ from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify
 from perfgate.core.measurement import Measurement
+from perfgate.evaluators.trtllm_eval import TrtllmEval
 from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
 from perfgate.rehearsal.faults import FAULTS
 from perfgate.scenarios.documented import documented_values
@@ -33,6 +35,7 @@ PROGRAMS: dict[str, type[Offline]] = {
     UNSTREAMED: TrtllmBench,
     QUICKSTART: TrtllmQuickstart,
     GPQA: TrtllmGpqa,
+    GPQA_EVAL: TrtllmEval,
 }
 ENDING = [kind for kind in FAULTS.values() if kind.place in ("engine", "answers")]
 CLIENT = ["partial", "truncated", "no_metrics", "zero_metrics"]
@@ -147,6 +150,30 @@ def test_quickstart_answers_all_prompts(tmp_path: Path, env: pytest.MonkeyPatch)
     assert found.facts["answers"] == 4
 
 
+@pytest.mark.parametrize("version", ["0.20.0", "1.1.0", "1.3.0rc3"])
+def test_trtllm_eval_scores_all_questions_and_later_keeps_the_answers(
+    tmp_path: Path, env: pytest.MonkeyPatch, version: str
+) -> None:
+    ended, found = play(staged(tmp_path / "stage", version), GPQA_EVAL, tmp_path / "run", env)
+    assert ended.status == 0, ended.err
+    assert isinstance(found, Measurement), found
+    assert found.facts["questions"] == 198
+    (score,) = found.metrics.values()
+    kept = [sum(one.values()) / len(one) for one in found.answers.values()]
+    assert kept == ([pytest.approx(score, abs=1e-6)] if version == "1.3.0rc3" else [])
+
+
+@pytest.mark.parametrize("fault", CLIENT)
+def test_a_fault_of_trtllm_eval_is_found_by_the_parser(
+    tmp_path: Path, env: pytest.MonkeyPatch, fault: str
+) -> None:
+    stage = staged(tmp_path / "stage", "1.3.0rc3", fault=fault)
+    ended, found = play(stage, GPQA_EVAL, tmp_path / "run", env)
+    assert ended.status == 0
+    assert isinstance(found, RunError)
+    assert found.failure == FAULTS[fault].failure
+
+
 def test_gpqa_scores_all_questions(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
     ended, found = play(staged(tmp_path / "stage"), GPQA, tmp_path / "run", env)
     assert ended.status == 0, ended.err
@@ -191,9 +218,22 @@ def test_a_fault_of_the_report_ends_in_0_and_is_found_by_the_parser(
     ended, found = play(staged(tmp_path / "stage", fault=fault), name, tmp_path / "run", env)
     assert ended.status == 0
     assert isinstance(found, RunError)
-    # GPQA's whole report is one line: there is no half of it.
-    cut = name == GPQA and fault == "truncated"
-    assert found.failure == ("no_metrics" if cut else FAULTS[fault].failure)
+    expected = FAULTS[fault].failure
+    if name == GPQA and fault == "truncated":  # its whole report is one line, without a half
+        expected = "no_metrics"
+    if name == QUICKSTART and fault == "zero_metrics":  # its answers are empty
+        expected = "broken_output"
+    assert found.failure == expected
+
+
+@pytest.mark.parametrize("fault", ["broken_answers", "wrong_answers"])
+def test_answers_of_no_working_model_and_of_no_document(
+    tmp_path: Path, env: pytest.MonkeyPatch, fault: str
+) -> None:
+    ended, found = play(staged(tmp_path / "stage", fault=fault), QUICKSTART, tmp_path / "run", env)
+    assert ended.status == 0
+    assert isinstance(found, RunError)
+    assert found.failure == FAULTS[fault].failure
 
 
 def test_slower_means_slower_by_as_much(tmp_path: Path, env: pytest.MonkeyPatch) -> None:

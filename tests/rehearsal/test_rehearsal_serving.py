@@ -117,6 +117,19 @@ def test_the_server_lists_its_model_and_answers(tmp_path: Path, env: pytest.Monk
     assert found.facts["answers"] == len(smoke.prompts)
 
 
+def test_first_answers_can_be_broken_and_wrong(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+    smoke = scenarios()[SERVED].smoke
+    assert smoke is not None
+    stage = use(staged(tmp_path / "broken", fault="broken_answers"), env)
+    with serving(stage, SERVED, tmp_path / "one") as endpoint, pytest.raises(RunError) as caught:
+        ask(endpoint, smoke, tmp_path, 5.0)
+    assert caught.value.failure == "broken_output"
+    stage = use(staged(tmp_path / "wrong", fault="wrong_answers"), env)
+    with serving(stage, SERVED, tmp_path / "two") as endpoint:
+        texts = ask(endpoint, smoke, tmp_path, 5.0).facts["answer_texts"]
+    assert "London" in str(texts)  # fluent: what it should be stands in the scenario's document
+
+
 def test_another_model_is_not_served(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
     stage = use(staged(tmp_path / "stage"), env)
     with serving(stage, SERVED, tmp_path / "server") as endpoint:

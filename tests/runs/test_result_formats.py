@@ -46,6 +46,8 @@ def error(content: str, client: str | None = None) -> dict[str, Json]:
         ("aiperf/not_streamed.json", "aiperf"),
         ("aiperf/chat.json", "aiperf"),
         ("gpqa/deepseek_v3.txt", "trtllm-gpqa"),
+        ("trtllm_eval/gsm8k_qwen3.txt", "trtllm-eval"),
+        ("trtllm_eval/mmlu_qwen3.txt", "trtllm-eval"),
         ("quickstart/deepseek_v3.txt", "trtllm-quickstart"),
     ],
 )

@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from documented_set import DOCUMENTS, documented_suite
 
+from perfgate.core.metrics import METRICS, is_accuracy
+from perfgate.gate.accuracy import judge_paired
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.selection import select_marked
 
@@ -34,6 +38,7 @@ NAMED = [
     for document, _, by in STATEMENTS
     for claim in re.findall(r"claim `([^`]+)`", by)
 ]
+GATES = [pair for *_, by in STATEMENTS for pair in re.findall(r"gates `([^`]+)` of `([^`]+)`", by)]
 KINDS = ("claim `", "gates `", "documented value", "first answer", "rule:", "check:", "refused:")
 
 
@@ -60,11 +65,29 @@ def test_every_claim_is_named_under_its_document() -> None:
 
 
 def test_every_metric_that_is_said_to_gate_does() -> None:
-    told = [
-        pair for *_, by in STATEMENTS for pair in re.findall(r"gates `([^`]+)` of `([^`]+)`", by)
-    ]
-    assert told
-    assert [(m, s) for m, s in told if m not in SCENARIOS[s].gate.metrics] == []
+    assert GATES
+    assert [(m, s) for m, s in GATES if m not in SCENARIOS[s].gate.metrics] == []
+
+
+@pytest.mark.parametrize(("metric", "scenario"), sorted(set(GATES)))
+def test_what_is_said_to_gate_turns_red(metric: str, scenario: str) -> None:
+    """Half as good is a regression by the scenario's own policy, and the same is none."""
+    band = SCENARIOS[scenario].gate.bands.get(metric)
+    if is_accuracy(metric):
+        right = {f"q{number}": number < 180 for number in range(198)}
+        wrong = {key: was_right and int(key[1:]) % 2 == 0 for key, was_right in right.items()}
+        verdicts = [
+            judge_paired(metric, right, [answers] * 2, margin=band or 0.02).verdict
+            for answers in (wrong, right)
+        ]
+        assert verdicts[0] == Verdict.REGRESSION
+    else:
+        factor = 0.5 if METRICS[metric].direction == "higher" else 2.0
+        verdicts = [
+            judge_performance(metric, [100.0] * 5, [value] * 2, band=band).verdict
+            for value in (100 * factor, 100.0)
+        ]
+        assert verdicts == [Verdict.REGRESSION, Verdict.PASS]
 
 
 def test_every_first_answer_that_is_named_is_asked_for() -> None:

@@ -72,8 +72,8 @@ def require_known(smoke: Smoke, answers: Mapping[str, Answer]) -> None:
         RunError: ``wrong_answer``.
     """
     for known in smoke.answers:
-        for fact, found, expected in _differences(known, answers[known.prompt]):
-            message = f"{fact} of the answer to {known.prompt!r} is {found}, not {expected}"
+        for difference in _differences(known, answers[known.prompt]):
+            message = f"the answer to {known.prompt!r} {difference}"
             raise _refused("wrong_answer", message, answers[known.prompt])
 
 
@@ -110,16 +110,16 @@ def compared_with_texts(
     return {"not_as_documented": other} if other else {}
 
 
-def _differences(known: DocumentedAnswer, answer: Answer) -> Iterator[tuple[str, str, str]]:
-    """(what, found, expected) of all that is known and otherwise."""
+def _differences(known: DocumentedAnswer, answer: Answer) -> Iterator[str]:
+    """All that is known and otherwise, in words that follow "the answer"."""
     plain = _plain(answer.text)
     for text in known.contains:
         if _plain(text) not in plain:
-            yield "the text", "without it", f"one that contains {text!r}"
+            yield f"does not contain {text!r}"
     for name in ("finish_reason", "prompt_tokens", "completion_tokens"):
         expected, found = getattr(known, name), getattr(answer, name)
         if expected is not None and found != expected:
-            yield name, str(found), str(expected)
+            yield f"has {name} {found}, documented is {expected}"
 
 
 def _refused(failure: str, message: str, answer: Answer) -> RunError:

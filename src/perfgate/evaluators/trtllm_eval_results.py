@@ -132,7 +132,7 @@ def _of_tables(lines: Sequence[Line]) -> list[_Score]:
 def _of_row(row: Row, task: str) -> _Score:
     name = accuracy_name(task, row.metric, row.filter_name)
     score = _fraction(row.value, row.line)
-    facts: dict[str, Json] = {"fewshot": number(row.shots)}
+    facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
     error = number(row.stderr)
     if error is not None and 0 < error < float("inf"):
         facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)

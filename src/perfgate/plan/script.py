@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.clients.datasets import GPQA_DIAMOND, ON_PAPER, SHAREGPT
+from perfgate.clients.datasets import GPQA_DIAMOND, GPQA_FOLDER, ON_PAPER, SHAREGPT
 from perfgate.core.command import Command
 from perfgate.core.locations import TENSORRT_LLM_SOURCE
 from perfgate.core.steps import Step
@@ -22,7 +22,7 @@ SERVER_LOG = "server.log"
 _POLL_S = 1
 _GRACE_S = 60  # for a server to end by itself: it has to stop its ranks
 _PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
-_BROUGHT = (str(ON_PAPER), SHAREGPT, GPQA_DIAMOND)  # files that a person has to have
+_BROUGHT = (str(ON_PAPER), SHAREGPT, GPQA_DIAMOND, GPQA_FOLDER)  # what a person has to have
 # In a checkout of TensorRT-LLM.
 _SOURCE = re.compile(r"(?:benchmarks|examples)/[A-Za-z0-9_./-]+\.py")
 # The whole script is in parentheses: pasted into a terminal it neither ends nor changes the shell.
@@ -191,7 +191,7 @@ def _run(step: Step, shared: Sequence[str]) -> str:
             before += f"  ln -f ../../{name} {name}\n"
     for name in _BROUGHT:
         if name in command.argv:
-            before += f'  cp "$here"/{name} .\n'
+            before += f'  cp -R "$here"/{name} .\n'
     return "(\n" + before + _files(command) + _exports(command) + f"  {_logged(step)}\n)\n"
 
 

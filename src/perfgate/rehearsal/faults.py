@@ -11,7 +11,7 @@ from typing import Literal
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 
-Place = Literal["engine", "client", "answers", "numbers"]
+Place = Literal["engine", "client", "answers", "text", "numbers"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class FaultKind:
         name: as `--rehearse-fault` takes it.
         meaning: what goes wrong, for people.
         place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
-            server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
+            server's answers; ``text``: what first answers say; ``client``: the program that
+            measures; ``numbers``: only the numbers.
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
         unit: of the value behind the colon: ``%``, ``pp`` (percentage points), ``factor`` (of
             single metrics); None: no value.
@@ -63,6 +64,8 @@ FAULTS: dict[str, FaultKind] = {
             "answers",
             "request_too_long",
         ),
+        FaultKind("broken_answers", "one token over and over", "text", "broken_output"),
+        FaultKind("wrong_answers", "fluent, and not as documented", "text", "wrong_answer"),
         FaultKind("config_error", "a key of the YAML is refused", "engine", "config_error"),
         FaultKind(
             "cli_drift",

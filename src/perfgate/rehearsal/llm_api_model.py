@@ -13,7 +13,6 @@ from perfgate.engines.definitions import KeyDefinition, Keys
 from perfgate.rehearsal.recorded_pages import Page
 
 MODULE = "tensorrt_llm.llmapi.llm_args"
-_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean", "dict": "object"}
 
 
 def model_of(page: Page) -> type:
@@ -44,9 +43,8 @@ def _property(key: KeyDefinition, defs: dict[str, Any], *, refused: bool) -> Map
     for name, model in key.models.items():
         defs[name] = _object(model, defs, refused=below)
     several: list[dict[str, Any]] = [{"$ref": f"#/$defs/{name}"} for name in key.models]
-    several += [
-        {"type": _TYPES[one]} if one in _TYPES else {} for one in key.types if one not in key.models
-    ]
+    # A page's types do not tell a list from what is in it, nor whether null is taken.
+    several += [{}] if any(one not in key.models for one in key.types) else [{"type": "null"}]
     several += [{"enum": list(key.choices)}] if key.choices else []
     default = {} if key.default is UNSET else {"default": key.default}
-    return {"anyOf": several or [{}], **default}
+    return {"anyOf": several, **default}

@@ -23,6 +23,13 @@ SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in w
 FORMAT = 3
 
 _COMMON_SCORE = 0.9  # where no score is documented
+_SAID = {
+    "broken_answers": "!" * 16,
+    "wrong_answers": (
+        " London. It is what a stand-in says that is asked for wrong answers and not for those of a"
+        " document"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,18 @@ class Playbook:
         if self.fault is None or self.fault.kind.place != place:
             return None
         return self.fault.name
+
+    def reply(self, prompt: str, otherwise: str) -> str:
+        """What is answered to the prompt of a first answer: the document's text, where it has one.
+
+        Args:
+            prompt: what is asked.
+            otherwise: what is said to any other.
+        """
+        if self.fault_at("text") is not None:
+            return _SAID[self.fault.name] if self.fault else ""
+        replies = self.scenario_part.replies
+        return f" {replies[prompt]}" if prompt in replies else otherwise
 
     def performance(self, label: str, load: Load) -> dict[str, float]:
         """Values of all performance metrics of sweep point `label`, for what is really done."""

@@ -30,11 +30,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"Processed requests: 100%|##########| {count}/{count}", file=sys.stderr)
     if fault == "no_metrics":
         return
-    replies = playbook.scenario_part.replies
     lines = []
     for prompt in prompts:
-        answer = f" {replies[prompt]}" if prompt in replies else _ANSWER
-        answer = "" if fault == "zero_metrics" else answer
+        answer = "" if fault == "zero_metrics" else playbook.reply(prompt, _ANSWER)
         lines.append(f"Prompt: {prompt!r}, Generated text: {answer!r}")
     if playbook.numbers >= _NUMBERED_FROM:
         lines = [f"[{number}] {line}" for number, line in enumerate(lines)]

@@ -76,6 +76,8 @@ class _Package(MetaPathFinder, Loader):
         """Greet, and tell the version; or the model."""
         version = self._playbook.version
         if module.__name__ == MODULE:
+            if not self._playbook.scenario and len(self._playbook.releases) > 1:
+                raise ImportError("several releases are played, and nobody said which is asked")
             page = read(self._playbook.releases[version][YAML])
             module.__dict__["TorchLlmArgs"] = model_of(page)
         elif module.__name__ == "tensorrt_llm":

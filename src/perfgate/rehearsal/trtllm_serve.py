@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -64,8 +64,7 @@ class Handler(JsonHandler):
             print(engine_lines("request_too_long", self.server.playbook.numbers), file=sys.stderr)
             self.answer_json(400, _error(TOO_LONG))
         else:
-            replies = self.server.playbook.scenario_part.replies
-            self.answer_json(200, _completion(asked, replies, chat=chat))
+            self.answer_json(200, _completion(asked, self.server.playbook, chat=chat))
 
     def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
         """One line a request, as uvicorn writes it."""
@@ -78,21 +77,24 @@ def _error(message: str) -> dict[str, Any]:
     return {"object": "error", "message": message, "type": "BadRequestError", "code": 400}
 
 
-def _completion(asked: dict[str, Any], replies: Mapping[str, str], *, chat: bool) -> dict[str, Any]:
+def _completion(asked: dict[str, Any], playbook: Playbook, *, chat: bool) -> dict[str, Any]:
+    """A word counts as a token; a document's answer has as many as were asked for."""
     prompts = asked.get("prompt", "")
     count = len(prompts) if isinstance(prompts, list) and not chat else 1
-    limit = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
-    words = _ANSWER.split(" ")[1:]
-    answer = " " + " ".join(words[: int(limit)])
-    tokens = count * min(int(limit), len(words))
-    if isinstance(prompts, str) and prompts in replies:
-        answer, tokens = f" {replies[prompts]}", int(limit)
+    limit = int(asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS)
+    prompt = prompts if isinstance(prompts, str) else ""
+    said_to_it = playbook.reply(prompt, _ANSWER)
+    words = said_to_it.split(" ")[1:]
+    is_whole = prompt in playbook.scenario_part.replies or len(words) < 2
+    answer = said_to_it if is_whole else " " + " ".join(words[:limit])
+    each = limit if is_whole else min(limit, len(words))
+    tokens, reason = count * each, "length" if each == limit else "stop"
     choices: list[dict[str, Any]] = []
     for index in range(count):
         said: dict[str, Any] = {"text": answer}
         if chat:
             said = {"message": {"role": "assistant", "content": answer}}
-        choices.append({"index": index, **said, "finish_reason": "length", "stop_reason": None})
+        choices.append({"index": index, **said, "finish_reason": reason, "stop_reason": None})
     return {
         "id": "cmpl-rehearsal",
         "object": "chat.completion" if chat else "text_completion",

@@ -11,6 +11,7 @@ from made_tools import Asking, Client, Made, tools
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
+from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
 from perfgate.machine.preflight.software import (
@@ -112,6 +113,9 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
     )
     found = of("options", judge_software(tools(Asking())))
     assert (found.outcome, found.found) == ("ok", "those of 2 commands")
+    unasked = of("options", judge_software(tools(Asking(options=("keys: not asked", "and why")))))
+    assert unasked.outcome == "unknown", "what was not asked is never taken for right"
+    assert unasked.found == "those of 2 commands; keys: not asked; and why"
     drift = CliDrift("no such option", found="--new")
     assert of("options", judge_software(tools(Asking(options=drift)))).outcome == "failed"
 
@@ -123,6 +127,7 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
         ("real", "lm_eval", "real"),
         ("sharegpt", GPQA, "sharegpt"),
         ("synthetic", GPQA, "gpqa"),
+        ("synthetic", EVAL, None),
     ],
 )
 def test_which_dataset_a_person_must_bring(dataset, evaluator: str, needed) -> None:
@@ -157,8 +162,9 @@ def test_a_dataset_that_is_there(tmp_path: Path) -> None:
     assert (of("dataset", found).outcome, of("dataset", found).found) == ("ok", str(file))
 
 
-def test_gpqa_is_looked_for() -> None:
-    asking = AccuracyTask(GPQA, "gpqa_diamond", 0)
+@pytest.mark.parametrize("evaluator", [GPQA, EVAL])
+def test_gpqa_is_looked_for(evaluator: str) -> None:
+    asking = AccuracyTask(evaluator, "gpqa_diamond", 0)
     found = judge_software(tools(Made(), accuracy=(asking,)))
     assert of("dataset", found).outcome == "failed"
 

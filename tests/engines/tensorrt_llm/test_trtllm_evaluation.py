@@ -1,0 +1,139 @@
+"""The call of trtllm-eval, from the release on that has its tasks."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from building import SCENARIO
+
+from perfgate.core.errors import CannotDo
+from perfgate.core.locations import Locations
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.definitions import Definitions
+from perfgate.engines.tensorrt_llm.checks import check, is_served
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.evaluation import evaluate
+from perfgate.rehearsal.recorded_pages import FOLDER
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    CudaGraphs,
+    EngineChoice,
+    EngineSettings,
+    Hardware,
+    Model,
+    Scenario,
+    Source,
+)
+
+PAPER = Locations(on_paper=True)
+V3 = replace(
+    SCENARIO,
+    source=Source("README.md", "Run evaluation on GPQA dataset", engine_version="0.19.0"),
+    hardware=Hardware("H200", 8),
+    model=Model("deepseek-ai/DeepSeek-V3", "fp8"),
+    engine=EngineChoice(
+        "tensorrt-llm",
+        EngineSettings(
+            tp=8,
+            max_batch_size=32,
+            kv_cache_fraction=0.95,
+            backend="pytorch",
+            overlap_scheduler=True,
+            cuda_graphs=CudaGraphs(),
+        ),
+    ),
+    workload=None,
+)
+GPQA = AccuracyTask("trtllm-eval", "gpqa_diamond", 0)
+
+
+def argv(version: str, task: AccuracyTask = GPQA, scenario: Scenario = V3) -> str:
+    build = EngineBuild("tensorrt-llm", version, "a")
+    return " ".join(evaluate(scenario, build, task, None, PAPER).argv)
+
+
+def refused(task: AccuracyTask, version: str = "1.3.0rc3", scenario: Scenario = V3) -> str:
+    with pytest.raises(CannotDo) as caught:
+        argv(version, task, scenario)
+    return str(caught.value)
+
+
+def test_the_call_of_the_first_release_that_has_it() -> None:
+    assert argv("0.20.0") == (
+        "trtllm-eval --model deepseek-ai/DeepSeek-V3 --backend pytorch --max_batch_size 32"
+        " --kv_cache_free_gpu_memory_fraction 0.95 --tp_size 8"
+        " --extra_llm_api_options ./extra-llm-api-config.yml gpqa_diamond"
+    )
+
+
+def test_later_ones_keep_the_answers() -> None:
+    assert argv("1.3.0rc3").endswith("gpqa_diamond --log_samples --output_path .")
+    assert "--log_samples" not in argv("1.2.0")
+    assert argv("1.3.0rc3", AccuracyTask("trtllm-eval", "mmlu", 5)).endswith(" mmlu")
+
+
+@pytest.mark.parametrize(
+    "task", [GPQA, AccuracyTask("trtllm-eval", "gsm8k", 5), AccuracyTask("trtllm-eval", "mmlu", 5)]
+)
+def test_the_recorded_page_takes_it(task: AccuracyTask) -> None:
+    recorded = (FOLDER / "tensorrt_llm_1.3.0rc3.json").read_bytes()
+    page = msgspec.json.decode(recorded, type=Definitions)
+    build = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
+    command = evaluate(V3, build, replace(task, limit=57), "folder", PAPER)
+    assert mismatches(command, page) == ()
+    wrong = replace(command, argv=(*command.argv, "--num_sample", "5"))
+    (found,) = mismatches(wrong, page)
+    assert (found.program, found.place) == (f"trtllm-eval {task.task}", "--num_sample")
+
+
+def test_0_19_has_it_not() -> None:
+    assert "0.20 or newer" in refused(GPQA, "0.19.0")
+    assert "trtllm-gpqa" in refused(GPQA, "0.19.0")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"task": "humaneval"}, "one of gpqa_diamond, gsm8k, mmlu"),
+        ({"fewshot": 5}, "0: the examples of trtllm-eval gpqa_diamond"),
+        ({"temperature": 0.6}, "greedy"),
+        ({"add_special_tokens": False}, "no option for it"),
+        ({"extra_body": {"top_p": 0.9}}, "no option for it"),
+        ({"concurrency": 32}, "max_batch_size holds them back"),
+        ({"batch_size": 32}, "max_batch_size holds them back"),
+    ],
+)
+def test_what_it_cannot_be_told_is_refused(changes: dict[str, Any], expected: str) -> None:
+    assert expected in refused(replace(GPQA, **changes))
+
+
+def test_the_limit_of_mmlu_counts_for_each_subject() -> None:
+    task = AccuracyTask("trtllm-eval", "mmlu", 5, limit=100)
+    assert "a multiple of 57" in refused(task)
+    assert "--num_samples 114" in argv("1.3.0rc3", replace(task, limit=114))
+
+
+def test_another_backend_is_refused() -> None:
+    settings = replace(V3.engine.settings, backend="tensorrt")
+    scenario = replace(V3, engine=EngineChoice("tensorrt-llm", settings))
+    assert "pytorch" in refused(GPQA, "1.0.0", scenario)
+
+
+def test_a_scenario_of_it_needs_no_server_and_is_checked() -> None:
+    scenario = replace(V3, accuracy=(GPQA,))
+    assert not is_served(scenario)
+    check(scenario, EngineBuild("tensorrt-llm", "1.3.0rc3", "a"))
+    with pytest.raises(CannotDo):
+        check(scenario, EngineBuild("tensorrt-llm", "0.19.0", "a"))
+
+
+def test_extra_keys_are_in_its_file() -> None:
+    engine = EngineChoice(
+        "tensorrt-llm", V3.engine.settings, extra_yaml={"num_postprocess_workers": 4}
+    )
+    build = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
+    scenario = replace(V3, engine=engine, accuracy=(GPQA,))
+    check(scenario, build)
+    files = evaluate(scenario, build, GPQA, None, PAPER).files
+    assert "num_postprocess_workers: 4" in files["extra-llm-api-config.yml"]
