@@ -179,7 +179,7 @@ def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem
     for program in scenario.engine.extra_args or {}:
         if program not in runs:
             yield Problem((*ARGS, program), "not a program of this scenario", program, expected)
-    if scenario.engine.extra_yaml is not None and not (runs or evaluated):
+    if scenario.engine.extra_yaml is not None and not runs:
         found = ", ".join(scenario.engine.extra_yaml)
         yield Problem(YAML, "no program of this scenario reads such a file", found, expected)
 

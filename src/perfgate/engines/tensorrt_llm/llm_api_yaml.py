@@ -57,12 +57,12 @@ def with_kv_cache_kept(
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
     there = _at(tree, place)
-    if scenario.engine.extra_yaml is not None:
-        is_said = True
-    elif documented is None:
-        is_said = release.yaml_merge == "shallow"
+    is_shallow = release.yaml_merge == "shallow"
+    if documented is None:
+        is_said = is_shallow
     else:
-        is_said = not same_release(documented, release.version)
+        moved = not same_release(documented, release.version)
+        is_said = moved or (is_shallow and scenario.engine.extra_yaml is not None)
     if there is None or not is_said:
         return tree
     kept: dict[str, Any] = {
