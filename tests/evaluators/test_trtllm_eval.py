@@ -61,7 +61,7 @@ def test_a_score_of_another_evaluator_is_not_comparable() -> None:
     found = []
     for name, version in (("trtllm-eval", "1.3.0rc3"), ("trtllm-gpqa", "0.19.0")):
         task = replace(GPQA_TASK, evaluator=name)
-        scenario = replace(V3, accuracy=(task,))
+        scenario = replace(V3, workload=None, accuracy=(task,))
         tools = toolchain_for(scenario, PAPER, BuildOverride(version))
         vars(tools)["model_facts"] = {"sha256": "0123456789abcdef"}
         found.append(tools.fingerprint(Probe(scenario, task), {}))
