@@ -116,7 +116,7 @@ VARIABLES = {  # of the GB200 recipe: lengths, MAX_NUM_TOKENS, KV_CACHE_FRACTION
 @pytest.mark.parametrize("streamed", [True, False])
 def test_the_gb200_recipes_variables_select_a_scenario(use_case: str, streamed: bool) -> None:
     expression = f"gb200 and {use_case} and {'' if streamed else 'not '}streaming"
-    (found,) = select_marked(DOCUMENTED, expression, SUITE.markers)
+    (found,) = select_marked(SUITE.scenarios, expression, SUITE.markers)
     lengths, tokens, fraction, minutes = VARIABLES[use_case]
     assert found.workload is not None
     assert f"{found.workload.isl}/{found.workload.osl}" == lengths

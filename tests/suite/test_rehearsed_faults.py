@@ -20,6 +20,7 @@ SERVED = "h200-r1-0528-fp8-sharegpt"
         ("request_too_long", OFFLINE, "request_too_long"),
         ("config_error", SERVED, "config_error"),
         ("cli_drift", OFFLINE, "cli_drift"),
+        ("cli_drift_help", OFFLINE, "cli_drift"),
         ("port_in_use", SERVED, "port_in_use"),
         ("nccl", OFFLINE, "nccl"),
         ("cuda_error", OFFLINE, "cuda_error"),

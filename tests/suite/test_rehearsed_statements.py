@@ -6,6 +6,7 @@ import pytest
 from documented_set import documented_suite
 from test_rehearsal import Rehearsed, rehearse
 
+from perfgate.cli.main import main
 from perfgate.scenarios.claims import claims_of
 
 pytestmark = pytest.mark.slow
@@ -77,3 +78,22 @@ def test_a_rehearsal_in_which_every_claim_is_false(tmp_path: Path) -> None:
     run = rehearse(tmp_path, "-m", "claim and not local", "--rehearse-fault", fault, traced=False)
     assert of_claims(run) == dict.fromkeys(CLAIMS, "REGRESSION"), run.output
     assert run.status == 1
+
+
+def test_the_acceptance_length_of_mtp_gates_against_a_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ "The MTP accept rate is affected … affecting the performance": a loss of it alone is red."""
+    selected = ("-k", "b200-r1-fp4-min-latency and not floor")
+    assert rehearse(tmp_path, *selected, traced=False).status == 13
+    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
+    assert main(["baseline", "record", "--rehearsal", str(tmp_path / "run")]) == 0
+    (candidate,) = (tmp_path / "home" / "rehearsal" / "candidates").rglob("*.json")
+    accepted = ["--rehearsal", "--by", "a person", "--reason", "a rehearsal", str(candidate)]
+    assert main(["baseline", "promote", *accepted]) == 0
+    (tmp_path / "run").rename(tmp_path / "first")
+    fault = "scale:b200-r1-fp4-min-latency:acceptance_length=0.8"
+    run = rehearse(tmp_path, *selected, "--rehearse-fault", fault, traced=False)
+    assert run.verdicts == {"b200-r1-fp4-min-latency-c1": "REGRESSION"}, run.output
+    assert run.status == 1
+    assert "acceptance_length: -20.0 %" in run.output

@@ -77,7 +77,7 @@ FAULTS: dict[str, FaultKind] = {
             "cli_drift_help",
             "an option is gone, from --help too: found before anything is started",
             "engine",
-            "config_error",
+            "cli_drift",
         ),
         FaultKind("port_in_use", "the port is taken", "engine", "port_in_use"),
         FaultKind("nccl", "the GPUs cannot talk to each other", "engine", "nccl"),

@@ -70,6 +70,8 @@ class _Package(MetaPathFinder, Loader):
         del path, target
         if fullname not in (*_PACKAGES, MODULE):
             return None
+        if fullname == MODULE and len(self._playbook.releases) > 1:
+            return None  # asked for no scenario: which release's model it is, nobody can say
         return ModuleSpec(fullname, self, is_package=fullname in _PACKAGES)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,0 +1,82 @@
+"""Baselines of rehearsals: a store of their own, which takes and gives nothing measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from life import HARDWARE, SCENARIO, Life, life
+
+from perfgate.baselines import (
+    candidate_store,
+    read,
+    rehearsal_candidate_store,
+    rehearsal_store,
+    suite_store,
+)
+from perfgate.baselines.promotion import promote, record_candidates, retire
+from perfgate.core.errors import InputError
+
+__all__ = ["life"]  # the fixture
+
+
+@pytest.fixture
+def measured(life: Life) -> Path:
+    """A candidate of a run that measured."""
+    (candidate,), _ = record_candidates([life.measure(life.build("1.0.0"), 100.0).folder])
+    return candidate
+
+
+@pytest.fixture
+def synthetic(measured: Path) -> Path:
+    """The same, as if stand-ins had made its numbers."""
+    return rehearsal_candidate_store().save(replace(read(measured), synthetic=True), merge=False)
+
+
+def test_a_synthetic_candidate_is_promoted_among_rehearsals_alone(synthetic: Path) -> None:
+    with pytest.raises(InputError, match="can never be a baseline of measured ones"):
+        promote(synthetic, by="Ada", reason="why")
+    assert suite_store().list() == []
+    done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
+    assert rehearsal_store().list() == [done.file]
+    assert read(done.file).synthetic
+    assert suite_store().list() == []
+
+
+def test_a_measured_candidate_is_none_of_a_rehearsal(measured: Path) -> None:
+    with pytest.raises(InputError, match="belong into no store of rehearsals"):
+        promote(measured, by="Ada", reason="why", rehearsal=True)
+    assert rehearsal_store().list() == []
+
+
+def test_a_synthetic_baseline_that_was_copied_is_refused(synthetic: Path) -> None:
+    done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
+    found = read(done.file)
+    copy = suite_store().path(HARDWARE, SCENARIO, found.engine.commit)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(done.file.read_bytes())
+    with pytest.raises(InputError, match="in a store of measured ones"):
+        suite_store().of_scenario(HARDWARE, SCENARIO)
+    copy.write_text(copy.read_text().replace('"synthetic": true,', ""))
+    with pytest.raises(InputError, match="hash"):
+        suite_store().of_scenario(HARDWARE, SCENARIO)
+
+
+@pytest.mark.parametrize("store", [suite_store, candidate_store])
+def test_no_store_of_measured_ones_writes_a_synthetic_one(synthetic: Path, store) -> None:
+    before = store().list()
+    with pytest.raises(InputError, match="in a store of measured ones"):
+        store().save(read(synthetic))
+    assert store().list() == before
+
+
+def test_a_synthetic_baseline_can_be_retired_where_it_is(synthetic: Path) -> None:
+    done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
+    assert read(retire(done.file, by="Ada", reason="old")).retired is not None
+
+
+def test_what_was_measured_is_not_recorded_as_a_rehearsal(life: Life) -> None:
+    folder = life.measure(life.build("1.0.0"), 100.0).folder
+    with pytest.raises(InputError, match="nothing in this run") as caught:
+        record_candidates([folder], rehearsal=True)
+    assert "no stand-in made its numbers" in str(caught.value)
+    assert rehearsal_candidate_store().list() == []
