@@ -119,6 +119,45 @@ def add_llm_args(parser):
 def main():
     add_llm_args(argparse.ArgumentParser()).parse_args()
 """
+_EVAL = """
+import click
+from tensorrt_llm.evaluate import GPQADiamond
+from tensorrt_llm.logger import severity_map
+
+@click.group()
+@click.option("--model", required=True, type=str)
+@click.option("--backend", type=click.Choice(["pytorch", "tensorrt"]), default="pytorch")
+@click.option('--log_level', type=click.Choice(severity_map.keys()), default='info')
+@click.option("--max_batch_size", type=int, default=2048)
+@click.option("--max_num_tokens", type=int, default=8192)
+@click.option("--max_seq_len", type=int, default=None)
+@click.option("--tp_size", type=int, default=1)
+@click.option("--ep_size", type=int, default=None)
+@click.option("--pp_size", type=int, default=1)
+@click.option("--kv_cache_free_gpu_memory_fraction", type=float, default=0.9)
+@click.option("--trust_remote_code", is_flag=True, default=False)
+@click.option("--extra_llm_api_options", type=str, default=None)
+@click.pass_context
+def main(ctx, **kwargs):
+    pass
+
+main.add_command(GPQADiamond.command)
+"""
+_EVALUATE = """
+import click
+
+class GPQADiamond:
+
+    @click.command("gpqa_diamond")
+    @click.option("--dataset_path", type=str, default=None)
+    @click.option("--num_samples", type=int, default=None)
+    @click.option("--log_samples", is_flag=True, default=False)
+    @click.option("--output_path", type=str, default=None)
+    @click.pass_context
+    @staticmethod
+    def command(ctx, **kwargs):
+        pass
+"""
 _MODELS = """
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Dict, List, Literal, Optional, TypeAlias, Union
@@ -283,6 +322,8 @@ def _common(version: str) -> dict[str, str]:
         "tensorrt_llm/logger.py": _LEVELS,
         "tensorrt_llm/llmapi/utils.py": _UTILS,
         "tensorrt_llm/serve/scripts/benchmark_serving.py": _CLIENT,
+        "tensorrt_llm/commands/eval.py": _EVAL,
+        "tensorrt_llm/evaluate.py": _EVALUATE,
     }
 
 

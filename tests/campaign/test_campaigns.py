@@ -12,9 +12,11 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import ContainerQuery
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.plan.toolchain import needs_server
+from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import EngineChoice, Hardware, Launch, Scenario, Workload
@@ -92,3 +94,26 @@ def test_a_rehearsal_needs_no_gpu_but_a_stand_in(tmp_path: Path) -> None:
     assert rehearsed.why_not(first(ON_GPUS)) is None
     other = first(building.SCENARIO)
     assert rehearsed.why_not(other) == "a rehearsal has no stand-in for llama.cpp"
+
+
+def test_what_the_build_could_not_be_asked_is_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "keys of the LLM-API YAML: not asked: no pydantic"
+    build = EngineBuild("tensorrt-llm", "1.3.0", "0123abc")
+    monkeypatch.setattr(TensorRTLLM, "build", lambda *_: build)
+    monkeypatch.setattr(TensorRTLLM, "verify", lambda *_: (why,))
+    monkeypatch.setattr(Toolchain, "require", lambda _: None)
+    monkeypatch.setattr("perfgate.campaign.campaigns.commands_to_verify", lambda *_: ())
+    campaigns = suite(tmp_path)
+    campaigns.session = replace(
+        campaigns.session, run=RunFolder.create(tmp_path / "run", {"synthetic": False})
+    )
+    campaigns.toolchain(ON_GPUS)
+    (line,) = campaigns.session.run.records("unasked")
+    assert (line["scenario"], line["why"]) == (ON_GPUS.id, [why])
+    assert line["build"]["commit"] == "0123abc"
+    monkeypatch.setattr(TensorRTLLM, "verify", lambda *_: ())
+    campaigns.toolchain(ON_GPUS)
+    assert len(campaigns.session.run.records("unasked")) == 1, "all was asked: nothing to say"
+    campaigns.session.run.close()

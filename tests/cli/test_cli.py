@@ -57,6 +57,7 @@ def test_every_verb_gives_json_too() -> None:
     for words in HELPS:
         arguments = {"show": ["x"], "record": ["x"], "promote": ["x", "--by", "a", "--reason", "b"]}
         arguments |= {"calibrate": ["x"], "compare": ["x", "y"], "init": ["x"]}
+        arguments |= {"conformance": ["--source", "x"]}
         if words and words not in (["scenarios"], ["baseline"], ["parse"]):
             more = arguments.get(words[-1], [])
             parsed = parser(words).parse_args([*words, *more, "--format", "json"])

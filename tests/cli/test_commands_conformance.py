@@ -7,6 +7,7 @@ from typing import Any
 
 import made_release
 import pytest
+import yaml
 
 from perfgate.cli.main import main
 
@@ -88,8 +89,8 @@ def test_a_planted_drift_is_told(tmp_path: Path, capsys: Capture, drift: Drift) 
     tree = made_release.write(tmp_path, version, {file: (before, after)})
     (one,) = told(capsys, tree, 1)["mismatches"]
     assert (one["place"], one["problem"]) == (place, problem)
-    assert one["table"].startswith("releases/")
-    line = int(one["table"].rpartition(":")[2])
+    assert one["asked_by"].startswith("releases/")
+    line = int(one["asked_by"].rpartition(":")[2])
     assert line > 0
     assert one["scenarios"]
 
@@ -143,18 +144,36 @@ def test_for_people_each_fact_has_its_place(tmp_path: Path, capsys: Capture) -> 
         "1.3.0rc3",
         {
             BENCH: ("--num_requests", "--num_request"),
-            MODEL: ('"--never"', '"--never"') if False else ("stream_interval", "stream_interva"),
+            MODEL: ("stream_interval", "stream_interva"),
         },
     )
     assert checked(tree) == 1
     text = capsys.readouterr().out
-    assert text.startswith(f"TensorRT-LLM 1.3.0rc3, sources at {tree}\nread: 7 programs with ")
+    assert text.startswith(f"TensorRT-LLM 1.3.0rc3, sources at {tree}\nread: 9 programs with ")
     assert "\ntrtllm-bench throughput --num_requests: no such option\n" in text
     assert f"  expected: --num_request? ({BENCH}:" in text
     assert "  written by: releases/" in text
     assert "  needed by: b200-" in text
     assert "\nLLM-API YAML stream_interval: no such key\n" in text
     assert text.endswith("\n2 mismatches, 0 defaults moved\n")
+
+
+def test_of_an_extra_option_the_scenarios_own_field_is_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    source = Path(SCENARIOS) / "b200" / "deepseek_r1_best_practice.yaml"
+    whole = yaml.safe_load(source.read_text())
+    (one,) = [each for each in whole["scenarios"] if each["id"] == "b200-r1-fp4-min-latency"]
+    one["engine"]["extra_yaml"] = {"new_knob": {"size": 3}}
+    (folder / "own.yaml").write_text(yaml.safe_dump({**whole, "scenarios": [one], "claims": []}))
+    tree = made_release.write(tmp_path / "tree", "1.1.0")
+    words = ["conformance", "--source", str(tree), "--scenarios", str(folder), "--format", "json"]
+    assert main(words) == 1, capsys.readouterr().err
+    (found,) = json.loads(capsys.readouterr().out)["mismatches"]
+    assert (found["place"], found["problem"]) == ("new_knob", "no such key")
+    assert found["asked_by"] == "b200-r1-fp4-min-latency.engine.extra_yaml.new_knob"
 
 
 class TestUnread:

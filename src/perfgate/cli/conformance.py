@@ -85,7 +85,7 @@ def _plain(
             "refused": found.refused,
         },
         "mismatches": [
-            {**one.mismatch._asdict(), "table": one.table, "scenarios": list(one.scenarios)}
+            {**one.mismatch._asdict(), "asked_by": one.asked_by, "scenarios": list(one.scenarios)}
             for one in found.drifts
         ],
         "moved_defaults": [one._asdict() for one in moved],
@@ -132,7 +132,7 @@ def _print_drift(drift: Drift) -> None:
     print(f"\n{one.program} {one.place}: {one.problem}")
     print(f"  found: {one.found}")
     print(f"  expected: {one.expected}{declared}")
-    print(f"  written by: {drift.table or 'no line of a release table'}")
+    print(f"  written by: {drift.asked_by or 'no line of a release table'}")
     print(f"  needed by: {_named(drift.scenarios)}")
 
 

@@ -24,12 +24,13 @@ class Drift:
 
     Attributes:
         mismatch: what it is, as the first of the scenarios gives it.
-        table: file and line of the release table that makes perfgate write it; empty: none does.
+        asked_by: the scenario's own field, of an extra option; else file and line of the release
+            table that makes perfgate write it; empty: neither does.
         scenarios: ids of the scenarios that need it.
     """
 
     mismatch: Mismatch
-    table: str
+    asked_by: str
     scenarios: tuple[str, ...]
 
 
@@ -67,9 +68,9 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
     build = EngineBuild(definitions.engine, definitions.version, definitions.version)
     found: dict[tuple[str, str, str], list[str]] = {}
     first: dict[tuple[str, str, str], Mismatch] = {}
+    asked: dict[tuple[str, str, str], str] = {}
     unchecked: dict[str, list[str]] = {}
     refused: dict[str, str] = {}
-    asked_by: dict[str, str] = {}
     checked = files = rendered = 0
     for scenario in scenarios:
         try:
@@ -79,7 +80,6 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
             continue
         rendered += 1
         for command in commands:
-            asked_by |= command.asked_by
             for call in calls(command.argv, _ON_PAPER):
                 if call.page in definitions.programs:
                     checked += 1
@@ -92,20 +92,17 @@ def conformance(scenarios: Iterable[Scenario], definitions: Definitions) -> Conf
                     files += 1
             for one in mismatches(command, definitions):
                 kind = (one.program, one.place, one.problem)
-                first.setdefault(kind, one)
+                if kind not in first:
+                    first[kind] = one
+                    asked[kind] = command.asked_by.get(one.place) or told_by(
+                        definitions.version, one
+                    )
                 _add(found, kind, scenario.id)
     return Conformance(
         scenarios=rendered,
         calls=checked,
         files=files,
-        drifts=tuple(
-            Drift(
-                first[kind],
-                asked_by.get(kind[1]) or told_by(definitions.version, first[kind]),
-                tuple(ids),
-            )
-            for kind, ids in found.items()
-        ),
+        drifts=tuple(Drift(first[kind], asked[kind], tuple(ids)) for kind, ids in found.items()),
         unchecked={program: tuple(ids) for program, ids in unchecked.items()},
         refused=refused,
     )

@@ -143,6 +143,24 @@ class TestKeys:
         (found,) = of_keys({"draft": {"decoding_type": "MTP", "depth": 3}})
         assert (found.place, found.problem) == ("draft.depth", "no such key in M")
 
+    @pytest.mark.parametrize(
+        ("draft", "told"),
+        [
+            ({"decoding_type": "MTP", "layers": 1}, []),
+            ({"decoding_type": "MTP", "depth": 1}, ["no such key in MTPDecodingConfig"]),
+            ({"decoding_type": "Medusa", "layers": 1}, ["no such choice"]),
+        ],
+    )
+    def test_where_no_model_tells_its_tag_its_name_does(
+        self, draft: dict[str, Any], told: list[str]
+    ) -> None:
+        models = {
+            "MTPDecodingConfig": {"layers": KeyDefinition()},
+            "EagleDecodingConfig": {"depth": KeyDefinition()},
+        }
+        build = msgspec.structs.replace(BUILD, keys={"draft": KeyDefinition(models=models)})
+        assert [one.problem for one in of_keys({"draft": draft}, build)] == told
+
     def test_a_key_that_would_be_dropped_says_so(self) -> None:
         (found,) = of_keys({"x": 1}, msgspec.structs.replace(BUILD, unknown_keys="ignored"))
         assert found.problem == "no such key: it would be ignored without a word"

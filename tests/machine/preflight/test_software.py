@@ -110,6 +110,9 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
     )
     found = of("options", judge_software(tools(Asking())))
     assert (found.outcome, found.found) == ("ok", "those of 2 commands")
+    unasked = of("options", judge_software(tools(Asking(options=("keys: not asked", "and why")))))
+    assert unasked.outcome == "unknown", "what was not asked is never taken for right"
+    assert unasked.found == "those of 2 commands; keys: not asked; and why"
     drift = CliDrift("no such option", found="--new")
     assert of("options", judge_software(tools(Asking(options=drift)))).outcome == "failed"
 

@@ -76,13 +76,23 @@ def _of_key(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
     """The setting that is spelled with the key, else the list of known keys."""
     *above, last = mismatch.place.split(".")
     named = [place for place in places if place.word == last]
-    fitting = [place for place in named if not above or set(above) & _neighbours(places, place)]
-    spelled = [place for place in fitting if "spelling" in place.keys]
-    return next(iter(spelled or fitting or named), None)
+    for keys_shared in (None, -1):  # beside it in one list; or in one mapping
+        fitting = [
+            place
+            for place in named
+            if not above or set(above) & _beside(places, place.keys[:keys_shared])
+        ]
+        spelled = [place for place in fitting if "spelling" in place.keys]
+        if fitting:
+            return (spelled or fitting)[0]
+    return None
 
 
-def _neighbours(places: tuple[Place, ...], of: Place) -> set[str]:
-    return {*of.keys, *(place.word for place in places if place.keys == of.keys)}
+def _beside(places: tuple[Place, ...], keys: tuple[str, ...]) -> set[str]:
+    """The words at `keys`, and those that lead there; of all spellings there is no telling."""
+    if keys == ("spelling",):
+        return set()
+    return {*keys, *(place.word for place in places if place.keys[: len(keys)] == keys)}
 
 
 @cache

@@ -290,7 +290,7 @@ def subcommands(names: Names, file: str, body: Sequence[ast.stmt], group: str) -
                 call.func, ast.Attribute
             )
             if is_added and last_name(call.func.value) == group and call.args:  # type: ignore[attr-defined]
-                target = names.find(file, last_name(call.args[0]))
+                target = _target(names, file, call.args[0])
                 if target is not None:
                     named = _keyword(call, "name") or (call.args[1] if call.args[1:] else None)
                     found[_constant_text(named) or command_name(target)] = target
@@ -299,10 +299,22 @@ def subcommands(names: Names, file: str, body: Sequence[ast.stmt], group: str) -
         commands = _keyword(made.node, "commands")
         if isinstance(commands, ast.Dict):
             for key, one in zip(commands.keys, commands.values, strict=True):
-                target = names.find(made.file, last_name(one))
+                target = _target(names, made.file, one)
                 if target is not None and _constant_text(key):
                     found[_constant_text(key)] = target
     return found
+
+
+def _target(names: Names, file: str, node: ast.expr) -> Found | None:
+    """The command that a name, or a method of a class, is."""
+    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        return names.find(file, last_name(node))
+    owner = names.find(file, node.value.id)
+    if owner is None or not isinstance(owner.node, ast.ClassDef):
+        return None
+    methods = (one for one in owner.node.body if isinstance(one, ast.FunctionDef))
+    method = next((one for one in methods if one.name == node.attr), None)
+    return None if method is None else Found(owner.file, method)
 
 
 def _declares(node: ast.AST) -> bool:
