@@ -94,6 +94,7 @@ class TestList:
             "change": "first",
             "regression": None,
             "retired": None,
+            "synthetic": False,
             "verdicts": {"c1": "NO_BASELINE"},
             "probes": {"c1": 2, "c4": 1},
         }

@@ -120,7 +120,7 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "engine": baseline.engine.name,
         "version": baseline.engine.version,
         "commit": baseline.engine.commit,
-        "synthetic": baseline.synthetic or None,
+        "synthetic": baseline.synthetic,
         "accepted_by": baseline.accepted_by,
         "accepted_at": baseline.accepted_at,
         "reason": baseline.reason,
