@@ -35,6 +35,8 @@ REAL = {
     "a blank to fill in": "My name is ____________",
     "dots": "Chapter 1 ..............",
     "a long vowel": "That is sooooo far away",
+    "a shout": "No no!!!!!",
+    "laughter": "ha ha ha",
     "an interjection": "Aaaah, in the north, no no no, in the east!!!",
     "Chinese": "纽约位于美国东北部。",
     "Japanese": "ニューヨークはアメリカの北東部にあります。",

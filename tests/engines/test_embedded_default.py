@@ -21,6 +21,7 @@ from building import SCENARIO
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.base import Target
+from perfgate.clients.smoke_test import ask as first_answers
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
@@ -29,7 +30,15 @@ from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.evaluators.lm_eval import LmEval
-from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, LoadPoint, Model
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    DocumentedAnswer,
+    EngineChoice,
+    EngineSettings,
+    LoadPoint,
+    Model,
+    Smoke,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -123,6 +132,16 @@ def run(command: Command, folder: Path) -> int:
             timeout=300,
             check=False,
         ).returncode
+
+
+def test_a_first_answer_of_the_real_server_is_whole(target: Target, tmp_path: Path) -> None:
+    known = DocumentedAnswer("The capital of France is", contains=("Paris",), completion_tokens=16)
+    prompts = (known.prompt, "Where is New York?", "def fibonacci(n):", "1, 2, 3, 5, 8,", "北京是")
+    smoke = Smoke("completion", prompts, max_tokens=16, answers=(known,))
+    assert first_answers(target.endpoint, smoke, tmp_path, 60).facts["answers"] == len(prompts)
+    wrong = replace(smoke, answers=(replace(known, contains=("London",)),))
+    with pytest.raises(RunError, match="does not contain 'London'"):
+        first_answers(target.endpoint, wrong, tmp_path, 60)
 
 
 def texts(count: int) -> list[str]:

@@ -14,6 +14,8 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators.trtllm_eval import TrtllmEval
+from perfgate.plan.toolchain import BuildOverride, toolchain_for
+from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import LoadPoint
 
 BUILD = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
@@ -52,6 +54,18 @@ def test_no_scores(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="trtllm-eval left no report") as caught:
         TrtllmEval().parse(V3, GPQA_TASK, tmp_path)
     assert caught.value.failure == "no_metrics"
+
+
+def test_a_score_of_another_evaluator_is_not_comparable() -> None:
+    """Verdicts compare what has the same fingerprint; see `verdicts.comparison` for files."""
+    found = []
+    for name, version in (("trtllm-eval", "1.3.0rc3"), ("trtllm-gpqa", "0.19.0")):
+        task = replace(GPQA_TASK, evaluator=name)
+        scenario = replace(V3, workload=None, accuracy=(task,))
+        tools = toolchain_for(scenario, PAPER, BuildOverride(version))
+        vars(tools)["model_facts"] = {"sha256": "0123456789abcdef"}
+        found.append(tools.fingerprint(Probe(scenario, task), {}))
+    assert [one["evaluator"] for one in found] == ["trtllm-eval", "trtllm-gpqa"]
 
 
 class TestVersion:
