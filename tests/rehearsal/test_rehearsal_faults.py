@@ -5,7 +5,6 @@ import pytest
 from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES, classify
 from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.fault_lines import engine_lines
 from perfgate.rehearsal.faults import FAULTS, Fault, Scale, parse_fault, require_hits
 
 RELEASES = [(0, 19), (1, 0), (1, 3)]
@@ -88,7 +87,7 @@ def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:
 @pytest.mark.parametrize("kind", PRINTED, ids=lambda kind: kind.name)
 def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int, int]) -> None:
     for host, port in (("", ""), ("localhost", "8000")):
-        lines = engine_lines(kind.name, release, host, port).splitlines()
+        lines = kind.written(release, host, port).splitlines()
         assert classify(lines)[0] == kind.failure
 
 
@@ -99,5 +98,5 @@ def test_healthy_lines_in_front_do_not_hide_the_cause(
     healthy.engine_starts("model", 8, 0.9)
     lines = capsys.readouterr().out.splitlines()
     assert classify(lines, otherwise="healthy")[0] == "healthy"
-    lines += engine_lines(kind.name, (1, 0)).splitlines()
+    lines += kind.written((1, 0)).splitlines()
     assert classify(lines)[0] == kind.failure

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import NoReturn
 
-from perfgate.rehearsal.fault_lines import engine_lines
+from perfgate.rehearsal.faults import FAULTS
 from perfgate.rehearsal.playbook import Playbook
 
 
@@ -24,7 +24,8 @@ def inject_engine_fault(playbook: Playbook, host: str = "", port: str = "") -> N
     sys.stdout.flush()
     if name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    print(engine_lines(name, playbook.numbers, host, port), end="", file=sys.stderr, flush=True)
+    written = FAULTS[name].written(playbook.numbers, host, port)
+    print(written, end="", file=sys.stderr, flush=True)
     raise SystemExit(1)
 
 

@@ -1,12 +1,15 @@
 """Faults that a rehearsal can be asked for: what goes wrong, in which program, what it is called.
 
-The lines that the programs then print are in `fault_lines`.
+They are told in ``faults.toml``, with the lines that the programs then print.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct, toml
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
@@ -14,84 +17,69 @@ from perfgate.core.metrics import lookup
 Place = Literal["engine", "client", "answers", "text", "numbers"]
 
 
-@dataclass(frozen=True)
-class FaultKind:
+class FaultLines(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the engine writes to standard error when a fault ends it.
+
+    Attributes:
+        text: may speak of the server's ``{host}`` and ``{port}``.
+        since: major and minor version of TensorRT-LLM from which on it is written.
+        server: whether the program is a server; None: either.
+    """
+
+    text: str
+    since: tuple[int, int] = (0, 0)
+    server: bool | None = None
+
+
+class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
     """One fault.
 
     Attributes:
         name: as `--rehearse-fault` takes it.
         meaning: what goes wrong, for people.
         place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
-            server's answers; ``text``: what first answers say; ``client``: the program that
-            measures; ``numbers``: only the numbers.
+            server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
         unit: of the value behind the colon: ``%``, ``pp`` (percentage points), ``factor`` (of
             single metrics); None: no value.
+        lines: what the engine writes; of several, the first that fits counts.
     """
 
     name: str
     meaning: str
     place: Place
-    failure: str | None
+    failure: str | None = None
     unit: Literal["%", "pp", "factor"] | None = None
+    lines: tuple[FaultLines, ...] = ()
 
     @property
     def example(self) -> str:
         """How it is asked for."""
         return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}"
 
+    def written(self, release: tuple[int, int], host: str = "", port: str = "") -> str:
+        """What the engine writes to standard error when this ends it; empty: nothing.
+
+        Args:
+            release: major and minor version of TensorRT-LLM.
+            host: where the server listens; empty: it is no server.
+            port: likewise.
+        """
+        for lines in self.lines:
+            if lines.since <= release and lines.server in (None, bool(port)):
+                return lines.text.format(host=host, port=port)
+        return ""
+
+
+class _File(Struct):
+    """The file of faults."""
+
+    fault: tuple[FaultKind, ...]
+
 
 _EXAMPLES = {"%": "8%", "pp": "2pp", "factor": "SCENARIO:METRIC=0.5"}
-
-FAULTS: dict[str, FaultKind] = {
-    kind.name: kind
-    for kind in [
-        FaultKind("oom", "GPU memory ends while the executor is made", "engine", "oom"),
-        FaultKind("hang", "the measuring program falls silent and stays so", "client", "hang"),
-        FaultKind("partial", "not every request is completed", "client", "incomplete"),
-        FaultKind("slow", "everything is slower by so much", "numbers", None, "%"),
-        FaultKind("accuracy", "scores are lower by so much", "numbers", None, "pp"),
-        FaultKind("scale", "metrics of scenarios are multiplied", "numbers", None, "factor"),
-        FaultKind(
-            "kv_cache_too_small",
-            "the KV cache cannot hold one sequence",
-            "engine",
-            "kv_cache_too_small",
-        ),
-        FaultKind(
-            "request_too_long",
-            "a prompt is longer than max_num_tokens",
-            "answers",
-            "request_too_long",
-        ),
-        FaultKind("broken_answers", "one token over and over", "text", "broken_output"),
-        FaultKind("wrong_answers", "fluent, and not as documented", "text", "wrong_answer"),
-        FaultKind("config_error", "a key of the YAML is refused", "engine", "config_error"),
-        FaultKind(
-            "cli_drift",
-            "an option is refused although --help lists it",
-            "engine",
-            "cli_drift",
-        ),
-        FaultKind(
-            "cli_drift_help",
-            "an option is gone, from --help too: found before anything is started",
-            "engine",
-            "cli_drift",
-        ),
-        FaultKind("port_in_use", "the port is taken", "engine", "port_in_use"),
-        FaultKind("nccl", "the GPUs cannot talk to each other", "engine", "nccl"),
-        FaultKind("cuda_error", "a kernel reads memory it must not", "engine", "cuda_error"),
-        FaultKind("mpi", "a rank aborts the others", "engine", "mpi"),
-        FaultKind(
-            "pmi_mismatch", "the ranks do not find their scheduler", "engine", "pmi_mismatch"
-        ),
-        FaultKind("killed", "the program is killed with SIGKILL", "engine", "killed"),
-        FaultKind("truncated", "the report ends in the middle", "client", "truncated_output"),
-        FaultKind("no_metrics", "exit status 0, and no report", "client", "no_metrics"),
-        FaultKind("zero_metrics", "a report full of zeros", "client", "no_metrics"),
-    ]
-}
+_FILE = Path(__file__).with_name("faults.toml")
+FAULTS = {kind.name: kind for kind in toml.decode(_FILE.read_bytes(), type=_File).fault}
 
 
 @dataclass(frozen=True)

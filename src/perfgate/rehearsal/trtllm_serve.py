@@ -10,7 +10,7 @@ from typing import Any
 
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.fault_injection import inject_engine_fault
-from perfgate.rehearsal.fault_lines import TOO_LONG, engine_lines
+from perfgate.rehearsal.faults import FAULTS
 from perfgate.rehearsal.json_server import JsonHandler, JsonServer
 from perfgate.rehearsal.llm_api_yaml import read_options
 from perfgate.rehearsal.options import GivenOptions, started
@@ -61,8 +61,9 @@ class Handler(JsonHandler):
         elif asked.get("model") != self.server.model:
             self.answer_json(404, _error(f"The model `{asked.get('model')}` does not exist."))
         elif self.server.playbook.fault_at("answers"):
-            print(engine_lines("request_too_long", self.server.playbook.numbers), file=sys.stderr)
-            self.answer_json(400, _error(TOO_LONG))
+            told = FAULTS["request_too_long"].written(self.server.playbook.numbers)
+            print(told, file=sys.stderr)
+            self.answer_json(400, _error(told.strip().rpartition("RequestError: ")[2]))
         else:
             self.answer_json(200, _completion(asked, self.server.playbook, chat=chat))
 
@@ -138,9 +139,8 @@ def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
     try:
         server = Server((host, port), served_name(model), playbook)
     except OSError:
-        print(
-            engine_lines("port_in_use", playbook.numbers, host, str(port)), end="", file=sys.stderr
-        )
+        told = FAULTS["port_in_use"].written(playbook.numbers, host, str(port))
+        print(told, end="", file=sys.stderr)
         raise SystemExit(1) from None
     signal.signal(signal.SIGTERM, _ended)
     print("INFO:     Started server process [4711]", file=sys.stderr)
