@@ -29,6 +29,11 @@ class Lengths:
     def osl(self) -> float:
         return sum(self.outputs) / len(self.outputs)
 
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """Input and output together."""
+        return tuple(map(sum, zip(self.inputs, self.outputs, strict=True)))
+
 
 @dataclass(frozen=True)
 class DatasetFacts:

@@ -3,6 +3,7 @@
 Known: `throughput`, and `prepare-dataset` where the release has it.
 """
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,7 @@ from perfgate.rehearsal.options import GivenOptions, read, started
 from perfgate.rehearsal.playbook import Playbook, crash, end
 from perfgate.rehearsal.prepare_dataset import generate
 from perfgate.rehearsal.synthetic_metrics import Load
-from perfgate.rehearsal.trtllm_bench_report import Run, as_json, statistics
-from perfgate.rehearsal.trtllm_bench_text import text
+from perfgate.rehearsal.trtllm_bench_report import Run, statistics, text
 
 _PROGRAM = "trtllm-bench"
 _MAPPING_TOLD_FROM = (1, 1)
@@ -146,7 +146,7 @@ def _report(given: GivenOptions, run: Run, *, cut: bool) -> None:
     report = statistics(run)
     name = given.text("--report_json")
     if name:
-        content = as_json(report)
+        content = json.dumps(report, indent=4)
         healthy.info(f"Writing report to '{Path(name).resolve()}'.")
         Path(name).write_text(content[: len(content) // 2] if cut else content)
     shown = text(run, report)

@@ -1,20 +1,24 @@
-"""The report of trtllm-bench as JSON (`--report_json`); its text is made by `trtllm_bench_text`.
+"""The report of trtllm-bench: as JSON (`--report_json`), and as the text that is made of it.
 
-Format: `tensorrt_llm/bench/dataclasses/reporting.py` of 1.0 and 1.2.
+Format: `tensorrt_llm/bench/dataclasses/reporting.py` of 1.0 and 1.2. It has what both parsers read;
+of the numbers a real one has more. The text is told in ``trtllm_bench_report.toml``.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, toml
 
 from perfgate.rehearsal.dataset_file import Lengths
 from perfgate.rehearsal.playbook import SYNTHETIC
 
 # Memory and its clock as the GPUs report them; 141 GB class and 180 GB class.
 _MACHINES = {"H200": (139.81, 3.201), "B200": (178.35, 3.996), "GB200": (184.31, 3.996)}
+_TEXT = Path(__file__).with_suffix(".toml")
 _MACHINE_FROM = (1, 1)
+_SPOTS = ("p50", "p90", "p95", "p99", "minimum", "maximum", "average")
 _DECODING_FROM = (1, 0)
 _SHARE_AS_FRACTION_FROM = (1, 1)  # before, in percent (#7102)
 
@@ -108,19 +112,56 @@ def statistics(run: Run) -> dict[str, Any]:
         "request_latency_percentiles_ms": _spread(value, "e2el"),
     }
     if run.streaming:
-        tpot = _spread(value, "tpot")
         report["streaming_metrics"] = {
             "token_output_speed_tok_s": value["output_speed_per_user"],
             "avg_ttft_ms": value["ttft_mean_ms"],
             "avg_tpot_ms": value["tpot_mean_ms"],
-            "tpot_percentiles": tpot,
+            "tpot_percentiles": _spread(value, "tpot"),
             "ttft_percentiles": _spread(value, "ttft"),
-            "gen_tps_percentiles": _inverse(tpot, value["output_speed_per_user"]),
         }
     if run.draft_layers and run.release >= _DECODING_FROM:
-        report["decoding_stats"] = _decoding(run)
-    report["dataset"] = _dataset(run)
+        length = value.get("acceptance_length", 1.0)
+        rate = max(0.0, length - 1) / run.draft_layers
+        report["decoding_stats"] = {
+            "mode": "MTP",
+            "draft_acceptance_rate_percentiles": dict.fromkeys(_SPOTS, rate),
+            "acceptance_length_percentiles": dict.fromkeys(_SPOTS, length),
+        }
+    report["dataset"] = {
+        "isl_stats": _percentiles(run.lengths.inputs),
+        "osl_stats": _percentiles(run.lengths.outputs),
+        "seq_len_stats": _percentiles(run.lengths.whole),
+        "num_requests": run.requests,
+        "dataset_path": str(run.dataset),
+        "avg_isl": int(run.lengths.isl),
+        "avg_osl": int(run.lengths.osl),
+    }
     return report
+
+
+class _Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A section of the text, and when it is printed; the file tells what each field means."""
+
+    text: str
+    since: tuple[int, int] = (0, 0)
+    before: tuple[int, int] = (99, 0)
+    needs: str = "engine"
+
+
+class _Sections(Struct):
+    """The file of sections."""
+
+    section: tuple[_Section, ...]
+
+
+def text(run: Run, report: Mapping[str, Any]) -> str:
+    """The report as it is printed, with the labels of the release."""
+    share = None if run.fraction is None else f"{100 * run.fraction:.2f}%"
+    return "".join(
+        one.text.format(share=share, **report)
+        for one in toml.decode(_TEXT.read_bytes(), type=_Sections).section
+        if one.since <= run.release < one.before and one.needs in report
+    )
 
 
 def _share(run: Run) -> float | None:
@@ -143,66 +184,8 @@ def _spread(value: Mapping[str, float], short: str) -> dict[str, float]:
     }
 
 
-def _inverse(times_ms: Mapping[str, float], average: float) -> dict[str, float]:
-    """Rates of requests whose times per token are given: the slowest have the longest times."""
-    if not times_ms["minimum"]:
-        return dict.fromkeys(times_ms, 0.0)
-    fastest, slowest = 1000 / times_ms["minimum"], 1000 / times_ms["maximum"]
-    usual = 1000 / times_ms["p50"]
-    return {
-        "p50": usual,
-        "p90": usual + 0.6 * (fastest - usual),
-        "p95": usual + 0.8 * (fastest - usual),
-        "p99": usual + 0.9 * (fastest - usual),
-        "minimum": min(slowest, average),
-        "maximum": max(fastest, average),
-        "average": average,
-    }
-
-
-def _decoding(run: Run) -> dict[str, Any]:
-    accepted = run.values.get("acceptance_length", 1.0)
-    steps = run.lengths.osl / accepted if accepted else 0.0
-    drafted = run.draft_layers * steps
-    taken = run.lengths.osl - steps
-    return {
-        "mode": "MTP",
-        "num_draft_tokens_percentiles": _narrow(drafted),
-        "num_accepted_draft_tokens_percentiles": _narrow(taken),
-        "draft_acceptance_rate_percentiles": _narrow(taken / drafted if drafted else 0.0),
-        "acceptance_length_percentiles": _narrow(accepted),
-    }
-
-
-def _narrow(average: float) -> dict[str, float]:
-    shares = {"p50": 1.0, "p90": 1.04, "p95": 1.05, "p99": 1.06, "minimum": 0.94, "maximum": 1.07}
-    return {**{spot: average * share for spot, share in shares.items()}, "average": average}
-
-
-def _dataset(run: Run) -> dict[str, Any]:
-    lengths = run.lengths
-    whole = [given + asked for given, asked in zip(lengths.inputs, lengths.outputs, strict=True)]
-    stats = {
-        "isl": _percentiles(lengths.inputs),
-        "osl": _percentiles(lengths.outputs),
-        "seq_len": _percentiles(whole),
-    }
-    found: dict[str, Any] = {f"{short}_stats": spots for short, spots in stats.items()}
-    found |= {"num_requests": run.requests, "dataset_path": str(run.dataset)}
-    for short, name in (("isl", "isl"), ("osl", "osl"), ("seq_len", "sequence_length")):
-        found[f"max_{name}"] = int(stats[short]["maximum"])
-    for short, name in (("isl", "isl"), ("osl", "osl"), ("seq_len", "sequence_length")):
-        found[f"avg_{name}"] = int(stats[short]["average"])
-    return found
-
-
 def _percentiles(lengths: Sequence[int]) -> dict[str, float]:
     ordered = sorted(lengths)
     found = {f"p{part}": float(ordered[len(ordered) * part // 100]) for part in (50, 90, 95, 99)}
     ends = {"minimum": float(ordered[0]), "maximum": float(ordered[-1])}
     return {**found, **ends, "average": sum(ordered) / len(ordered)}
-
-
-def as_json(report: Mapping[str, Any]) -> str:
-    """The text of the report file."""
-    return json.dumps(report, indent=4)
