@@ -30,20 +30,6 @@ def given(syntax: Syntax, argv: Sequence[str]) -> GivenOptions:
     return GivenOptions(syntax.options, values, words)
 
 
-def given_of(program: str, takes: str, flags: str, argv: Sequence[str]) -> GivenOptions:
-    """Read the command line of a program that no page is recorded of.
-
-    Args:
-        program: its name, for messages.
-        takes: the options that it knows and that take a value, with spaces between them.
-        flags: those that take none.
-        argv: its arguments.
-    """
-    options = {name: OptionDefinition((name,)) for name in takes.split()}
-    options |= {name: OptionDefinition((name,), kind="flag") for name in flags.split()}
-    return given(Syntax(program, options), argv)
-
-
 def _settings(option: OptionDefinition) -> dict[str, Any]:
     settings: dict[str, Any] = {"required": option.required}
     if option.kind == "flag":

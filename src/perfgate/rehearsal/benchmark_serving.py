@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from perfgate.rehearsal.fault_injection import inject_client_fault
+from perfgate.rehearsal.fault_injection import completed, inject_client_fault
 from perfgate.rehearsal.http_requests import require_answer
 from perfgate.rehearsal.options import GivenOptions, started
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook
@@ -60,19 +60,17 @@ def measured(playbook: Playbook, given: GivenOptions, fault: str | None) -> Serv
         fault: of the client.
     """
     asked = given.integer("--num-prompts", 1000)
-    completed = asked - max(1, asked // 20) if fault == "partial" else asked
+    done = completed(asked, fault)
     in_flight = given.integer("--max-concurrency", asked)
     isl, osl = playbook.scenario_part.isl, playbook.scenario_part.osl
     if given.text("--dataset-name") == "random":
         isl = given.integer("--random-input-len", 1024) + given.integer("--random-prefix-len", 0)
         osl = given.integer("--random-output-len", 128)
-    load = Load(completed, in_flight, isl, osl, playbook.scenario_part.gpus)
+    load = Load(done, in_flight, isl, osl, playbook.scenario_part.gpus)
     values = playbook.performance(playbook.probe or f"c{in_flight}", load)
-    if fault == "zero_metrics":
-        values = dict.fromkeys(values, 0.0)
     return Served(
         asked=asked,
-        completed=completed,
+        completed=done,
         isl=isl,
         osl=osl,
         metrics=given.text("--percentile-metrics", "ttft,tpot,itl").split(","),

@@ -37,6 +37,11 @@ def inject_client_fault(playbook: Playbook) -> str | None:
     return name
 
 
+def completed(asked: int, fault: str | None) -> int:
+    """How many of the requests asked are completed: with fault ``partial`` not all."""
+    return asked - max(1, asked // 20) if fault == "partial" else asked
+
+
 def halved(content: str, fault: str | None) -> str:
     """What a program writes; with fault ``truncated`` only its first half."""
     return content[: len(content) // 2] if fault == "truncated" else content

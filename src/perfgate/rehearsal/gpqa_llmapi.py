@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfgate.core.metrics import accuracy_name
 from perfgate.rehearsal import healthy_log as healthy
-from perfgate.rehearsal.fault_injection import inject_client_fault, inject_engine_fault
+from perfgate.rehearsal.fault_injection import completed, inject_client_fault, inject_engine_fault
 from perfgate.rehearsal.options import started
 from perfgate.rehearsal.playbook import crash
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     healthy.engine_starts(given.text("--hf_model_dir"), given.integer("--tp_size", 8), 0.95)
     inject_engine_fault(playbook)
     fault = inject_client_fault(playbook)
-    done = questions - max(1, questions // 20) if fault == "partial" else questions
+    done = completed(questions, fault)
     share = 100 * done // questions
     print(
         f"Processing requests: {share}%|##########| {done}/{questions} [01:40<00:00,  1.98it/s]",
@@ -35,9 +35,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if fault in ("no_metrics", "truncated"):  # the report is one line
         return
     right = playbook.answers(_TASK, accuracy_name(_TASK, "accuracy", "none"), questions)[:done]
-    score = 0.0 if fault == "zero_metrics" else sum(right) / len(right)
     print("Finished in 100.000 seconds")
-    print(f"Average accuracy: {score:.3f}")
+    print(f"Average accuracy: {sum(right) / len(right):.3f}")
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from pathlib import Path
 
+from msgspec import toml
+
 from perfgate.core.programs import TRTLLM_LAUNCH
-from perfgate.rehearsal.argparse_options import given_of
 from perfgate.rehearsal.playbook import Playbook, announce, end, here
 
 _JOB = "4711"
@@ -34,32 +34,8 @@ class Wrapped:
     stderr: str | None = None
 
 
-# Options of each program that take a value, and those that take none; what is written with "="
-# needs not be known. From the programs' own documentation.
-_MPIRUN = (
-    "-n -np -c -H --host --hostfile -hostfile -x --output-filename --bind-to --map-by --rank-by "
-    "-wdir --wdir --timeout",
-    "--allow-run-as-root --oversubscribe --tag-output --timestamp-output --report-bindings",
-)
-_SRUN = (
-    "-N --nodes -n --ntasks --ntasks-per-node -w --nodelist -o --output -e --error --mpi --gres "
-    "-p --partition -A --account -t --time -J --job-name --container-image --container-mounts "
-    "--container-workdir --container-name --container-env --gpus-per-node --cpus-per-task "
-    "--export -D --chdir --open-mode --kill-on-bad-exit",
-    "-l --label --exclusive --overlap --no-container-mount-home --container-mount-home "
-    "-K -v -u --unbuffered",
-)
-_SBATCH = (_SRUN[0], f"{_SRUN[1]} -W --wait --parsable --no-requeue --requeue")
-_DOCKER_RUN = (
-    "--name --ipc --gpus -p --publish -v --volume --network --net --ulimit -w --workdir -e --env "
-    "--env-file --entrypoint --shm-size -u --user --label -l --mount --runtime --pid --hostname "
-    "--cap-add --security-opt --device --cidfile --stop-timeout --pull --platform",
-    "--rm -i -t -it -ti -d --detach --init --privileged --read-only --interactive --tty",
-)
-_DOCKER_EXEC = (
-    "-e --env --env-file -w --workdir -u --user",
-    "-i -t -it -ti -d --privileged --interactive --tty",
-)
+_Options = Mapping[str, Sequence[str]]
+"""Option as it was spelled → its values, in order; an empty one of a flag."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -80,26 +56,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
     """``mpirun [options] command``."""
-    env: dict[str, str] = {}
-    output, hosts, ranks = None, "here", "1"
-    left = list(argv)
-    while left and left[0].startswith("-"):
-        name = left.pop(0)
-        if name in ("-mca", "--mca"):
-            del left[:2]
-        elif name in _MPIRUN[0].split() and left:
-            value = left.pop(0)
-            if name == "-x" and "=" in value:
-                variable, _, said = value.partition("=")
-                env[variable] = said
-            if name == "--output-filename":
-                output = value
-            hosts = value if name in ("-H", "--host") else hosts
-            ranks = value if name in ("-n", "-np", "-c") else ranks
-        elif name not in _MPIRUN[1].split() and "=" not in name:
-            print(f'mpirun: Error: unknown option "{name}"', file=sys.stderr)
-            return 1
-    if output is not None:
+    options, left = _split("mpirun", argv)
+    env = _variables(options, "-x")
+    output = _last(options, "--output-filename")
+    hosts = _last(options, "-H", "--host", default="here")
+    ranks = _last(options, "-n", "-np", "-c", default="1")
+    if output:
         # Open MPI 4 writes there as well as to the terminal; here the folder is enough.
         Path(output, "1", "rank.0").mkdir(parents=True, exist_ok=True)
     nodes = [host.partition(":")[0] for host in hosts.split(",")]
@@ -122,19 +84,19 @@ def mpirun(playbook: Playbook, argv: Sequence[str]) -> int:
 
 def srun(playbook: Playbook, argv: Sequence[str]) -> int:
     """``srun [options] command``."""
-    options, left = _split("srun", argv, _SRUN)
-    output = options.get("--output", options.get("-o"))
-    error = options.get("--error", options.get("-e"))
+    options, left = _split("srun", argv)
+    output = _last(options, "--output", "-o") or None
+    error = _last(options, "--error", "-e") or output
     env = {"SLURM_JOB_ID": _JOB, "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
-    tasks = options.get("--ntasks", options.get("-n", "1"))
-    count = int(options.get("--nodes", options.get("-N", "1")))
-    named = options.get("--nodelist", options.get("-w", ""))
+    tasks = _last(options, "--ntasks", "-n", default="1")
+    count = int(_last(options, "--nodes", "-N", default="1"))
+    named = _last(options, "--nodelist", "-w")
     nodes = named.split(",") if named else [f"here{number}" for number in range(1, count + 1)]
     who = [
         {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": tasks, "SLURMD_NODENAME": node}
         for rank, node in _placed(int(tasks), nodes)
     ]
-    status = _run_ranks(playbook, Wrapped(tuple(left), env, output, error or output), who)
+    status = _run_ranks(playbook, Wrapped(tuple(left), env, output, error), who)
     if status:
         told = f"Killed by signal {-status}" if status < 0 else f"Exited with exit code {status}"
         print(f"srun: error: here: task 0: {told}", file=sys.stderr)
@@ -143,7 +105,7 @@ def srun(playbook: Playbook, argv: Sequence[str]) -> int:
 
 def sbatch(playbook: Playbook, argv: Sequence[str]) -> int:
     """``sbatch [options] script``: the script's own options, then those of the command line."""
-    options, left = _split("sbatch", argv, _SBATCH)
+    options, left = _split("sbatch", argv)
     if not left:
         end("sbatch needs a script", 1)
     script = Path(left[0])
@@ -152,10 +114,10 @@ def sbatch(playbook: Playbook, argv: Sequence[str]) -> int:
         for line in script.read_text().splitlines()
         if line.startswith("#SBATCH")
     ]
-    inner, _ = _split("sbatch", [word for words in written for word in words], _SBATCH)
+    inner, _ = _split("sbatch", [word for words in written for word in words])
     chosen = {**inner, **options}
-    output = chosen.get("--output", chosen.get("-o", f"slurm-{_JOB}.out"))
-    error = chosen.get("--error", chosen.get("-e", output))
+    output = _last(chosen, "--output", "-o", default=f"slurm-{_JOB}.out")
+    error = _last(chosen, "--error", "-e", default=output)
     print(_JOB if "--parsable" in chosen else f"Submitted batch job {_JOB}", flush=True)
     job = Wrapped(
         ("bash", str(script), *left[1:]),
@@ -184,8 +146,10 @@ def docker(playbook: Playbook, argv: Sequence[str]) -> int:
     if verb == "run":
         return _docker_run(playbook, rest)
     if verb == "exec":
-        options, left = _split("docker exec", rest, _DOCKER_EXEC)
-        return _as_shell(_run(playbook, Wrapped(tuple(left[1:]), _variables(rest, options))))
+        options, left = _split("docker exec", rest)
+        return _as_shell(
+            _run(playbook, Wrapped(tuple(left[1:]), _variables(options, "-e", "--env")))
+        )
     if verb in ("image", "inspect"):
         variables = [f"TRT_LLM_VERSION={playbook.version}", "TRT_LLM_GIT_COMMIT="]
         labels = {"org.opencontainers.image.version": playbook.version}
@@ -194,25 +158,19 @@ def docker(playbook: Playbook, argv: Sequence[str]) -> int:
 
 
 def _docker_run(playbook: Playbook, argv: Sequence[str]) -> int:
-    options, left = _split("docker run", argv, _DOCKER_RUN)
+    options, left = _split("docker run", argv)
     if not left:
         print('docker: "docker run" requires at least 1 argument.', file=sys.stderr)
         return 125
-    entry = options.get("--entrypoint")
+    entry = _last(options, "--entrypoint")
     command = (entry, *left[1:]) if entry else tuple(left[1:])
-    return _as_shell(_run(playbook, Wrapped(command, _variables(argv, options))))
+    return _as_shell(_run(playbook, Wrapped(command, _variables(options, "-e", "--env"))))
 
 
-def _variables(argv: Sequence[str], options: Mapping[str, str]) -> dict[str, str]:
-    """What ``-e`` says, as often as it stands there."""
-    if "-e" not in options and "--env" not in options:
-        return {}
-    found = {}
-    for name, value in pairwise(argv):
-        if name in ("-e", "--env") and "=" in value:
-            variable, _, said = value.partition("=")
-            found[variable] = said
-    return found
+def _variables(options: _Options, *names: str) -> dict[str, str]:
+    """What these options say of variables; one without a value is handed on anyway."""
+    said = [value.partition("=") for name in names for value in options.get(name, ())]
+    return {variable: value for variable, equals, value in said if equals}
 
 
 _PROGRAMS = {
@@ -224,17 +182,28 @@ _PROGRAMS = {
 }
 
 
-def _split(
-    program: str, argv: Sequence[str], known: tuple[str, str]
-) -> tuple[dict[str, str], list[str]]:
-    """The options in front of the command, by name (the last one of each), and the command."""
-    takes, flags = known
-    count = 0
-    while count < len(argv) and argv[count].startswith("-"):
-        name = argv[count]
-        count += 2 if "=" not in name and name in takes.split() else 1
-    given = given_of(program, takes, flags, argv[:count])
-    return {name: given.text(name) for name in given.values}, list(argv[count:])
+def _split(program: str, argv: Sequence[str]) -> tuple[_Options, list[str]]:
+    """The options in front of the command, and the command; ends on one that is not known."""
+    known = toml.decode(Path(__file__).with_suffix(".toml").read_bytes())[program]
+    found: dict[str, list[str]] = {}
+    left = list(argv)
+    while left and left[0].startswith("-"):
+        name, equals, value = left.pop(0).partition("=")
+        if name in known.get("takes_two", ""):
+            del left[:2]
+            continue
+        if name in known["takes_value"].split():
+            value = value if equals or not left else left.pop(0)
+        elif name not in known["flags"].split():
+            print(f'{program}: Error: unknown option "{name}"', file=sys.stderr)
+            raise SystemExit(1)
+        found.setdefault(name, []).append(value)
+    return found, left
+
+
+def _last(options: _Options, *names: str, default: str = "") -> str:
+    """The value of an option that has several spellings, its last one where it is repeated."""
+    return next((options[name][-1] for name in names if name in options), default)
 
 
 def _placed(ranks: int, nodes: Sequence[str]) -> list[tuple[str, str]]:

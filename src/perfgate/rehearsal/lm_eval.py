@@ -1,8 +1,7 @@
 """A stand-in for lm_eval: asks the server once, writes results and samples; synthetic scores."""
 
-import hashlib
+import ast
 import json
-import math
 import sys
 import time
 from collections.abc import Sequence
@@ -10,23 +9,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from perfgate.core.metrics import accuracy_name
-from perfgate.rehearsal.argparse_options import given_of
-from perfgate.rehearsal.fault_injection import inject_client_fault
+from perfgate.rehearsal.argparse_options import given as given_options
+from perfgate.rehearsal.fault_injection import completed, halved, inject_client_fault
 from perfgate.rehearsal.http_requests import complete
-from perfgate.rehearsal.playbook import SYNTHETIC, Playbook, announce, end, here
+from perfgate.rehearsal.lm_eval_report import Report, answered_right
+from perfgate.rehearsal.options import Syntax
+from perfgate.rehearsal.playbook import announce, end, here
+from perfgate.rehearsal.recorded_pages import read
 
 VERSION = "0.4.9.1"
 _PROGRAM = "lm_eval"
-_OPTIONS = (
-    "--model --tasks --model_args --num_fewshot --batch_size --max_batch_size --device "
-    "--output_path --limit --samples --use_cache --cache_requests --include_path --gen_kwargs "
-    "--verbosity --wandb_args --hf_hub_log_args --seed --metadata --system_instruction"
-)
-_FLAGS = (
-    "--check_integrity --write_out --log_samples --show_config --predict_only --trust_remote_code "
-    "--apply_chat_template --fewshot_as_multiturn --confirm_run_unsafe_code"
-)
+_PAGE = f"lm_eval_{VERSION}"
 _FILTERS = ("strict-match", "flexible-extract")
 _TASK_VERSIONS = {"gsm8k": 3.0}
 
@@ -38,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     announce(_PROGRAM)
     if words[:1] == ["run"]:
         words = words[1:]
-    given = given_of(_PROGRAM, _OPTIONS, _FLAGS, words)
+    given = given_options(Syntax(_PROGRAM, read(_PAGE).options(_PROGRAM)), words)
     task = given.text("--tasks")
     questions = playbook.scenario_part.questions.get(task)
     if questions is None:
@@ -49,33 +42,31 @@ def main(argv: Sequence[str] | None = None) -> None:
     if fault == "no_metrics":
         return
     limit = min(given.integer("--limit", questions), questions)
-    asked = _fields(given.text("--gen_kwargs"))
-    done = limit - max(1, limit // 20) if fault == "partial" else limit
+    done = completed(limit, fault)
     folder = Path(given.text("--output_path"), str(model["model"]).replace("/", "__"))
     folder.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y-%m-%dT%H-%M-%S.000000")
-    right = _right(playbook, task, questions, done, zero=fault == "zero_metrics")
-    report = {
-        SYNTHETIC: True,
-        **_report(task, right, done, questions),
-        "n-shot": {task: given.integer("--num_fewshot", 0)},
+    right = answered_right(playbook, task, _FILTERS, questions, done)
+    fewshot = given.integer("--num_fewshot", 0)
+    report = Report(task, _TASK_VERSIONS.get(task, 1.0), fewshot, questions, right)
+    results = {
+        **report.results(),
         "config": {
             "model": given.text("--model"),
             "model_args": model,
             "batch_size": given.text("--batch_size"),
             "limit": given.number("--limit", 0) if given.has("--limit") else None,
-            "gen_kwargs": asked,
+            "gen_kwargs": _fields(given.text("--gen_kwargs")),
         },
         "lm_eval_version": VERSION,
         "model_name": model["model"],
     }
-    content = json.dumps(report, indent=2)
-    cut = len(content) // 2 if fault == "truncated" else len(content)
-    (folder / f"results_{stamp}.json").write_text(content[:cut])
+    content = halved(json.dumps(results, indent=2), fault)
+    (folder / f"results_{stamp}.json").write_text(content)
     if given.has("--log_samples"):
         with (folder / f"samples_{task}_{stamp}.jsonl").open("w") as file:
-            file.writelines(_samples(task, right))
-    print(_table(task, right, given.integer("--num_fewshot", 0)))
+            file.writelines(json.dumps(sample) + "\n" for sample in report.samples())
+    print(report.table())
 
 
 def _ask(model: dict[str, Any]) -> None:
@@ -90,95 +81,17 @@ def _ask(model: dict[str, Any]) -> None:
     print("Requesting API: 100%|##########|", file=sys.stderr)
 
 
-def _right(
-    playbook: Playbook, task: str, questions: int, done: int, *, zero: bool
-) -> dict[str, list[bool]]:
-    """Filter → which questions were answered right."""
-    found = {}
-    for one in _FILTERS:
-        name = accuracy_name(task, "exact_match", one)
-        answers = playbook.answers(task, name, questions)[:done]
-        found[one] = [False] * done if zero else answers
-    return found
-
-
-def _report(task: str, right: dict[str, list[bool]], done: int, questions: int) -> dict[str, Any]:
-    scores: dict[str, Any] = {"alias": task}
-    for one, answers in right.items():
-        mean, error = _score(answers)
-        scores[f"exact_match,{one}"] = mean
-        scores[f"exact_match_stderr,{one}"] = error
-    return {
-        "results": {task: scores},
-        "versions": {task: _TASK_VERSIONS.get(task, 1.0)},
-        "n-samples": {task: {"original": questions, "effective": done}},
-    }
-
-
-def _score(answers: list[bool]) -> tuple[float, float]:
-    """Share of right answers and its standard error, as lm_eval's bootstrap-free mean gives it."""
-    mean = sum(answers) / len(answers)
-    return mean, math.sqrt(mean * (1 - mean) / max(1, len(answers) - 1))
-
-
-def _samples(task: str, right: dict[str, list[bool]]) -> list[str]:
-    lines = []
-    for one, answers in right.items():
-        for number, good in enumerate(answers):
-            said = str(number if good else number + 1)
-            sample = {
-                "doc_id": number,
-                "doc": {"question": f"Made-up question {number} of {task}", "answer": str(number)},
-                "target": str(number),
-                "resps": [[f" #### {said}"]],
-                "filtered_resps": [said],
-                "filter": one,
-                "metrics": ["exact_match"],
-                "doc_hash": hashlib.sha256(f"{task}/{number}".encode()).hexdigest(),
-                "prompt_hash": hashlib.sha256(f"{task}:{number}".encode()).hexdigest(),
-                "target_hash": hashlib.sha256(str(number).encode()).hexdigest(),
-                "exact_match": 1.0 if good else 0.0,
-                SYNTHETIC: True,
-            }
-            lines.append(json.dumps(sample) + "\n")
-    return lines
-
-
-def _table(task: str, right: dict[str, list[bool]], fewshot: int) -> str:
-    lines = [
-        "|Tasks|Version|     Filter     |n-shot|  Metric   |   |Value |   |Stderr|",
-        "|-----|------:|----------------|-----:|-----------|---|-----:|---|-----:|",
-    ]
-    version = f"{_TASK_VERSIONS.get(task, 1.0):g}"
-    for one in sorted(right):
-        mean, error = _score(right[one])
-        first = one == min(right)
-        lines.append(
-            f"|{task if first else ' ' * len(task)}|{version if first else ' ':>7}|{one:<16}"
-            f"|{fewshot:>6}|exact_match|↑  |{mean:.4f}|±  |{error:.4f}|"
-        )
-    return "\n".join(lines)
-
-
 def _fields(text: str) -> dict[str, Any]:
     """``key=value,…`` as lm_eval reads it: numbers, True, False and None become what they say."""
-    found: dict[str, Any] = {}
-    for pair in filter(None, text.split(",")):
-        name, _, value = pair.partition("=")
-        found[name] = _value(value)
-    return found
+    pairs = (pair.partition("=") for pair in text.split(",") if pair)
+    return {name: _value(value) for name, _, value in pairs}
 
 
 def _value(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 if __name__ == "__main__":

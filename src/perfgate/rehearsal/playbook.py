@@ -129,13 +129,19 @@ class Playbook:
         """
         score = self.scenario_part.scores.get(task, {}).get(name, self.scenario_part.common_score)
         scaled = score * self._factor(task, name)
+        if not scaled:
+            return [False] * questions
         lower = min(1.0, max(0.0, scaled - self._lost("accuracy")))
         stable = dice(self.seed, task)
         chance = dice(self.seed, self.scenario, task, self.start)
         return right_answers(lower, questions, stable, chance)
 
     def _factor(self, label: str, metric: str) -> float:
-        return self.fault.factor(self.scenario, label, metric) if self.fault else 1.0
+        if self.fault is None:
+            return 1.0
+        if self.fault.name == "zero_metrics":
+            return 0.0
+        return self.fault.factor(self.scenario, label, metric)
 
     def _lost(self, fault: str) -> float:
         if self.fault is None or self.fault.name != fault:

@@ -12,7 +12,7 @@ from typing import Any
 from perfgate.rehearsal import healthy_log as healthy
 from perfgate.rehearsal.checkpoint import kv_cache_quantization, weight_quantization
 from perfgate.rehearsal.dataset_file import DatasetFacts, look
-from perfgate.rehearsal.fault_injection import inject_client_fault, inject_engine_fault
+from perfgate.rehearsal.fault_injection import completed, inject_client_fault, inject_engine_fault
 from perfgate.rehearsal.llm_api_yaml import read_options
 from perfgate.rehearsal.options import GivenOptions, read, started
 from perfgate.rehearsal.playbook import Playbook, crash, end
@@ -84,9 +84,7 @@ def _run(
     dataset: DatasetFacts,
     fault: str | None,
 ) -> Run:
-    requests = dataset.requests
-    if fault == "partial":
-        requests -= max(1, requests // 20)
+    requests = completed(dataset.requests, fault)
     concurrency = given.integer("--concurrency", -1)
     sizes = {
         "tp_size": given.integer("--tp", 1),
@@ -99,8 +97,6 @@ def _run(
     in_flight = concurrency if concurrency > 0 else requests
     load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, gpus)
     values = playbook.performance(playbook.probe or f"c{in_flight}", load)
-    if fault == "zero_metrics":
-        values = dict.fromkeys(values, 0.0)
     speculative = options.get("speculative_config") or {}
     layers = speculative.get("num_nextn_predict_layers", speculative.get("max_draft_len", 0))
     folder = outer.text("--model_path")
