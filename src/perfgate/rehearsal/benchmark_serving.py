@@ -5,29 +5,18 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from perfgate.rehearsal import serving_report as serving
 from perfgate.rehearsal.fault_injection import completed, inject_client_fault
 from perfgate.rehearsal.http_requests import require_answer
 from perfgate.rehearsal.options import GivenOptions, started
 from perfgate.rehearsal.playbook import SYNTHETIC, Playbook
-from perfgate.rehearsal.serving_report import (
-    Served,
-    heading,
-    latency_fields,
-    latency_rows,
-    report,
-    request_fields,
-    row,
-    server_url,
-    total_rows,
-    totals,
-)
 from perfgate.rehearsal.synthetic_metrics import Load
 
 _PROGRAM = "benchmark_serving"
 _TOTALS_SHOWN_FROM = (1, 2)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Read the command line, ask the server, report."""
     playbook, given = started(_PROGRAM, argv)
     endpoint = given.text("--endpoint", "/v1/completions")
@@ -35,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         endpoint = "/v1/chat/completions"
     if not given.has("--no-test-input"):
         name = given.text("--served-model-name") or given.text("--model")
-        require_answer(server_url(given), endpoint, name)
+        require_answer(serving.server_url(given), endpoint, name)
     print("Traffic request rate: inf\nBurstiness factor: 1.0 (Poisson process)")
     print(f"Maximum request concurrency: {given.text('--max-concurrency', 'None')}", flush=True)
     fault = inject_client_fault(playbook)
@@ -46,12 +35,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     backend, rate = given.text("--backend", "openai"), given.text("--request-rate", "inf")
     name = f"{backend}-{rate}qps-{given.text('--model').rpartition('/')[2]}-{date}.json"
     result = {"date": date, "backend": backend, **_result(given, served)}
-    path = report(given, _lines(playbook, served), result, name, fault)
+    path = serving.report(given, _lines(playbook, served), result, name, fault)
     if path is not None:
         path.with_name(f"{path.stem}.pytorch.json").write_text(json.dumps([{SYNTHETIC: True}]))
 
 
-def measured(playbook: Playbook, given: GivenOptions, fault: str | None) -> Served:
+def measured(playbook: Playbook, given: GivenOptions, fault: str | None) -> serving.Served:
     """What the run showed.
 
     Args:
@@ -68,7 +57,7 @@ def measured(playbook: Playbook, given: GivenOptions, fault: str | None) -> Serv
         osl = given.integer("--random-output-len", 128)
     load = Load(done, in_flight, isl, osl, playbook.scenario_part.gpus)
     values = playbook.performance(playbook.probe or f"c{in_flight}", load)
-    return Served(
+    return serving.Served(
         asked=asked,
         completed=done,
         isl=isl,
@@ -79,38 +68,34 @@ def measured(playbook: Playbook, given: GivenOptions, fault: str | None) -> Serv
     )
 
 
-def _lines(playbook: Playbook, served: Served) -> list[str]:
+def _lines(playbook: Playbook, served: serving.Served) -> list[str]:
     shows_totals = playbook.numbers >= _TOTALS_SHOWN_FROM
-    lines = [heading()]
-    lines += [row("Total requests", served.asked, None)] if shows_totals else []
-    lines.append(row("Successful requests", served.completed, None))
-    lines += [row("Failed requests", served.failed, None)] if shows_totals else []
+    lines = [serving.heading()]
+    lines += [serving.row("Total requests", served.asked, None)] if shows_totals else []
+    lines.append(serving.row("Successful requests", served.completed, None))
+    lines += [serving.row("Failed requests", served.failed, None)] if shows_totals else []
     user = served.values["output_throughput_per_user"]
-    lines += [*total_rows(served), row("User throughput (tok/s)", user)]
+    lines += [*serving.total_rows(served), serving.row("User throughput (tok/s)", user)]
     if served.failed:
         lines += [
             "=======================!FAILED REQUESTS!=======================",
             f"Total failed requests: {served.failed}",
             "=====================!CHECK LOG FOR ERRORS!====================",
         ]
-    return [*lines, *latency_rows(served, deviations=True)]
+    return [*lines, *serving.latency_rows(served, deviations=True)]
 
 
-def _result(given: GivenOptions, served: Served) -> dict[str, Any]:
+def _result(given: GivenOptions, served: serving.Served) -> dict[str, Any]:
     said = (item.partition("=") for item in given.all("--metadata"))
     tokens = served.values.get("acceptance_length", 1.0)
     decoded = dict.fromkeys(("mean", "min", "max", "median"), tokens)
     percentiles = {f"p{p}": tokens for p in served.percentiles}
     return {
-        **request_fields(given, served, given.text("--model")),
+        **serving.request_fields(given, served, given.text("--model")),
         **{name.strip(): value.strip() for name, _, value in said},
-        **totals(served),
+        **serving.totals(served),
         "request_goodput:": None,  # the real one writes this colon, too
         "user_throughput": served.values["output_throughput_per_user"],
         "avg_decoded_tokens_per_iter": {**decoded, "std": 0.0, "percentiles": percentiles},
-        **latency_fields(served),
+        **serving.latency_fields(served),
     }
-
-
-if __name__ == "__main__":
-    main()

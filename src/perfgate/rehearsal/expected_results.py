@@ -12,7 +12,7 @@ from typing import Any
 
 from perfgate.core.metrics import is_accuracy
 from perfgate.rehearsal.synthetic_metrics import Guess
-from perfgate.scenarios.documented import Documented, documented_values
+from perfgate.scenarios.documented import DocumentedValue, documented_values
 from perfgate.scenarios.scenario import LoadPoint, Scenario
 
 # GPU → (output tokens/s of a single request, requests in flight per GPU that halve it).
@@ -41,6 +41,7 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
         SeveralInputErrors: its documented values are not as they should be.
     """
     documented = documented_values(scenario)
+    values = documented.values if documented else {}
     isl, osl = _lengths(scenario)
     tasks = [task.task for task in scenario.accuracy]
     return {
@@ -50,8 +51,8 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
         "isl": isl,
         "osl": osl,
         "guess": asdict(_guess(scenario)),
-        "points": {point.label: _known(documented, point) for point in scenario.points()},
-        "scores": {task: _scores(documented, task) for task in tasks},
+        "points": {point.label: _known(values, point) for point in scenario.points()},
+        "scores": {task: _scores(values, task) for task in tasks},
         "questions": {task: _QUESTIONS.get(task, 200) for task in tasks},
         "common_score": _common_score(scenario),
         "replies": _replies(scenario),
@@ -65,20 +66,15 @@ def _lengths(scenario: Scenario) -> tuple[float, float]:
     return float(load.isl or _SHAREGPT[0]), float(load.osl or _SHAREGPT[1])
 
 
-def _known(documented: Documented | None, point: LoadPoint) -> dict[str, float]:
-    if documented is None:
-        return {}
+def _known(values: Mapping[str, DocumentedValue], point: LoadPoint) -> dict[str, float]:
     return {
         name: value.value
-        for name, value in documented.values.items()
+        for name, value in values.items()
         if not is_accuracy(name) and value.concurrency in (None, point.concurrency)
     }
 
 
-def _scores(documented: Documented | None, task: str) -> dict[str, float]:
-    if documented is None:
-        return {}
-    values: Mapping[str, Any] = documented.values
+def _scores(values: Mapping[str, DocumentedValue], task: str) -> dict[str, float]:
     return {
         name: value.value for name, value in values.items() if name.startswith(f"accuracy:{task}:")
     }

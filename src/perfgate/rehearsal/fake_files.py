@@ -125,7 +125,7 @@ def sources(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             f'"""A stand-in for TensorRT-LLM\'s {path.name}; its numbers are synthetic."""\n\n'
-            f"from perfgate.rehearsal.{module} import main\n\nmain()\n"
+            f"import sys\nfrom perfgate.rehearsal.{module} import main\n\nmain(sys.argv[1:])\n"
         )
 
 

@@ -15,7 +15,7 @@ _PROGRAM = "gpqa_llmapi.py"
 _TASK = "gpqa_diamond"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Answer the questions of the file."""
     playbook, given = started(_PROGRAM, argv, engine=True)
     path = Path(given.text("--data_dir"))
@@ -37,7 +37,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     right = playbook.answers(_TASK, accuracy_name(_TASK, "accuracy", "none"), questions)[:done]
     print("Finished in 100.000 seconds")
     print(f"Average accuracy: {sum(right) / len(right):.3f}")
-
-
-if __name__ == "__main__":
-    main()

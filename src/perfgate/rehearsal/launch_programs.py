@@ -38,9 +38,9 @@ _Options = Mapping[str, Sequence[str]]
 """Option as it was spelled → its values, in order; an empty one of a flag."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """First word: the program to imitate; the rest: its arguments."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(argv)
     if not words:
         end("which program?")
     program, rest = words[0], words[1:]
@@ -256,7 +256,3 @@ def _numbered(name: str) -> Path:
 def _as_shell(status: int) -> int:
     """Exit status of a launcher whose program ended with `status`."""
     return 128 - status if status < 0 else status
-
-
-if __name__ == "__main__":
-    main()

@@ -24,9 +24,9 @@ _FILTERS = ("strict-match", "flexible-extract")
 _TASK_VERSIONS = {"gsm8k": 3.0}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Read the command line, ask the server, write results and samples."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(argv)
     playbook = here()
     announce(_PROGRAM)
     if words[:1] == ["run"]:
@@ -92,7 +92,3 @@ def _value(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-
-
-if __name__ == "__main__":
-    main()

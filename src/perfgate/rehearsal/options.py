@@ -7,7 +7,8 @@ program uses: argparse itself, or click as `click_options` imitates it.
 A stand-in for another program takes three steps:
 
 1. the program's options in a page of ``recorded/`` (without one it has no options to play);
-2. a module with `main`, which begins with `started`, and reads values by any spelling of an option:
+2. a module with `main`, which takes the words behind the program and begins with `started`; it
+   reads values by any spelling of an option:
    ``playbook, given = started("trtllm-eval gpqa_diamond", argv, argparse=False)``. A program with
    subcommands reads its own options first, then `read` reads those of `GivenOptions.command` from
    `GivenOptions.rest`;
@@ -17,7 +18,6 @@ A stand-in for another program takes three steps:
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from msgspec.structs import replace
 
@@ -94,7 +94,7 @@ class Syntax:
 
 def started(
     program: str,
-    argv: Sequence[str] | None,
+    argv: Sequence[str],
     *,
     argparse: bool = True,
     engine: bool = False,
@@ -103,15 +103,14 @@ def started(
 
     Args:
         program: as a recorded page names it.
-        argv: without the program's name; None: this process's own.
+        argv: its arguments.
         argparse: whether the real one reads its options with argparse; else with click.
         engine: whether the fault of an option that drifted belongs to this program.
     """
     playbook = here()
     announce(program)
     banner(playbook.version)
-    words = sys.argv[1:] if argv is None else argv
-    return playbook, read(playbook, program, words, argparse=argparse, engine=engine)
+    return playbook, read(playbook, program, argv, argparse=argparse, engine=engine)
 
 
 def read(
@@ -156,7 +155,7 @@ def played(playbook: Playbook, program: str, *, engine: bool = False) -> Syntax:
             one.removeprefix(begins) for one in programs if one.startswith(begins)
         )
     if not pages:
-        _absent(playbook, program)
+        end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")
     options = next(iter(pages.values())) if len(pages) == 1 else _any_of(pages.values())
     fault = playbook.fault_at("engine") if engine else None
     if fault == "cli_drift_help":
@@ -187,7 +186,3 @@ def _any_of(pages: Iterable[Options]) -> Options:
                     option, choices=(), required=False
                 )
     return found
-
-
-def _absent(playbook: Playbook, program: str) -> NoReturn:
-    end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from msgspec import convert
+
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.rehearsal.faults import Fault, Place, Scale
+from perfgate.rehearsal.faults import Fault, Place
 from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
 
 SCENARIO = "PERFGATE_SCENARIO"
@@ -173,23 +175,13 @@ def here() -> Playbook:
         folder=path.parent,
         version=versions[-1],
         releases={version: plain["releases"][version] for version in versions},
-        fault=None if fault is None else _fault(fault),
+        fault=None if fault is None else convert(fault, Fault),
         seed=plain["seed"],
         scenario=scenario,
-        scenario_part=ScenarioPart(versions[-1]) if known is None else _scenario_part(known),
+        scenario_part=ScenarioPart(versions[-1]) if known is None else convert(known, ScenarioPart),
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
-
-
-def _fault(plain: Mapping[str, Any]) -> Fault:
-    scales = tuple(Scale(**scale) for scale in plain["scales"])
-    return Fault(plain["name"], plain["value"], scales)
-
-
-def _scenario_part(plain: Mapping[str, Any]) -> ScenarioPart:
-    fields = dict(plain)
-    return ScenarioPart(**{**fields, "guess": Guess(**fields["guess"])})
 
 
 def major_minor(version: str) -> tuple[int, int]:

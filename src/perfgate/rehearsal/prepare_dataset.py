@@ -15,12 +15,11 @@ _PROGRAM = "prepare_dataset.py"
 _KIND = "token-norm-dist"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Run as ``python benchmarks/cpp/prepare_dataset.py``."""
     playbook = here()
     announce(_PROGRAM)
-    words = sys.argv[1:] if argv is None else argv
-    generate(playbook, read(playbook, _PROGRAM, words), _PROGRAM)
+    generate(playbook, read(playbook, _PROGRAM, argv), _PROGRAM)
 
 
 def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
@@ -50,7 +49,3 @@ def _write(given: GivenOptions, path: Path | None) -> None:
         return
     with path.open("wb") as file:
         write_synthetic(file, requests, isl, osl)
-
-
-if __name__ == "__main__":
-    main()

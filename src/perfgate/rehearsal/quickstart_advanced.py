@@ -19,7 +19,7 @@ _ANSWER = " made up by a stand-in of perfgate's rehearsal, and not by a model: n
 _NUMBERED_FROM = (0, 20)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Answer the prompts."""
     playbook, given = started(_PROGRAM, argv, engine=True)
     healthy.engine_starts(given.text("--model_dir"), given.integer("--tp_size", 1), 0.9)
@@ -41,7 +41,3 @@ def main(argv: Sequence[str] | None = None) -> None:
     if fault == "truncated":
         lines[-1] = lines[-1][:-20]
     print("\n".join(lines))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,24 +15,10 @@ from typing import Any
 
 from packaging.version import Version
 
+from perfgate.core import programs
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
-from perfgate.core.programs import (
-    BENCHMARK_SERVING,
-    DOCKER,
-    LM_EVAL,
-    MPIRUN,
-    REHEARSAL_VARIABLE,
-    SBATCH,
-    SRUN,
-    TENSORRT_LLM_PYTHON,
-    TRTLLM_BENCH,
-    TRTLLM_EVAL,
-    TRTLLM_LAUNCH,
-    TRTLLM_SERVE,
-    VLLM,
-    Program,
-)
+from perfgate.core.programs import REHEARSAL_VARIABLE, Program
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
@@ -49,18 +35,21 @@ LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
 _RELEASE = "1.0.0"  # of scenarios whose document names none
 
 # Program → module that stands in for it, and the module's first arguments.
+_LAUNCHERS = (
+    programs.TRTLLM_LAUNCH,
+    programs.MPIRUN,
+    programs.SRUN,
+    programs.SBATCH,
+    programs.DOCKER,
+)
 _MODULES: Mapping[Program, tuple[str, ...]] = {
-    TRTLLM_BENCH: ("trtllm_bench",),
-    TRTLLM_SERVE: ("trtllm_serve",),
-    TRTLLM_EVAL: ("trtllm_eval",),
-    TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
-    VLLM: ("vllm",),
-    LM_EVAL: ("lm_eval",),
-    TRTLLM_LAUNCH: ("launch_programs", TRTLLM_LAUNCH.executable),
-    MPIRUN: ("launch_programs", MPIRUN.executable),
-    SRUN: ("launch_programs", SRUN.executable),
-    SBATCH: ("launch_programs", SBATCH.executable),
-    DOCKER: ("launch_programs", DOCKER.executable),
+    programs.TRTLLM_BENCH: ("trtllm_bench",),
+    programs.TRTLLM_SERVE: ("trtllm_serve",),
+    programs.TRTLLM_EVAL: ("trtllm_eval",),
+    programs.TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
+    programs.VLLM: ("vllm",),
+    programs.LM_EVAL: ("lm_eval",),
+    **{program: ("launch_programs", program.executable) for program in _LAUNCHERS},
 }
 
 
@@ -148,7 +137,7 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
     """
     folder.mkdir(exist_ok=True)
     for program, (module, *arguments) in modules.items():
-        call = shlex.join([sys.executable, "-m", f"perfgate.rehearsal.{module}", *arguments])
+        call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", module, *arguments])
         path = folder / program.executable
         path.write_text(
             f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
@@ -157,15 +146,15 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
         make_executable(path)
     python3 = folder / "python3"
     python3.unlink(missing_ok=True)
-    python3.symlink_to(TENSORRT_LLM_PYTHON.executable)
+    python3.symlink_to(programs.TENSORRT_LLM_PYTHON.executable)
 
 
-def _variables(folder: Path, programs: Iterable[Program]) -> dict[str, str]:
-    found = {
-        program.variable: shlex.quote(str(folder / program.executable)) for program in programs
-    }
-    python = str(folder / BENCHMARK_SERVING.executable)
-    found[BENCHMARK_SERVING.variable] = shlex.join([python, *BENCHMARK_SERVING.arguments])
+def _variables(folder: Path, played: Iterable[Program]) -> dict[str, str]:
+    found = {program.variable: shlex.quote(str(folder / program.executable)) for program in played}
+    python = str(folder / programs.BENCHMARK_SERVING.executable)
+    found[programs.BENCHMARK_SERVING.variable] = shlex.join(
+        [python, *programs.BENCHMARK_SERVING.arguments]
+    )
     return found
 
 

@@ -92,9 +92,9 @@ def performance(
         "duration_s": load.requests / rate,
         "mean_request_latency_ms": 1000 * latency,
     }
-    chunk = known["itl_mean_ms"] / 1000 * stretch if "itl_mean_ms" in known else None
-    if chunk is None:
-        chunk = tpot * guess.tokens_per_step  # what one step accepts comes in one chunk
+    chunk = tpot * guess.tokens_per_step  # what one step accepts comes in one chunk
+    if "itl_mean_ms" in known:
+        chunk = known["itl_mean_ms"] / 1000 * stretch
     means = {"ttft": ttft, "tpot": tpot, "itl": chunk, "e2el": latency}
     for short, mean in means.items():
         values |= _statistics(short, 1000 * mean, known, stretch, chance)
@@ -108,14 +108,15 @@ def performance(
 
 def _rate(known: Mapping[str, float], load: Load, guess: Guess) -> float:
     """Requests a second, before noise."""
-    if "output_throughput" in known:
-        return known["output_throughput"] / load.osl
-    if "output_throughput_per_gpu" in known:
-        return known["output_throughput_per_gpu"] * load.gpus / load.osl
-    if "request_throughput" in known:
-        return known["request_throughput"]
-    if "total_token_throughput" in known:
-        return known["total_token_throughput"] / (load.isl + load.osl)
+    amounts = {
+        "output_throughput": load.osl,
+        "output_throughput_per_gpu": load.osl / load.gpus,
+        "request_throughput": 1.0,
+        "total_token_throughput": load.isl + load.osl,
+    }
+    for name, of_one_request in amounts.items():
+        if name in known:
+            return known[name] / of_one_request
     if "duration_s" in known:
         return load.requests / known["duration_s"]
     in_flight = min(load.concurrency, load.requests)
@@ -142,11 +143,7 @@ def _means(
         latency = ceiling * (0.97 if load.requests > load.concurrency else 0.75)
     latency = min(latency, ceiling)
     first = ttft / 1000 if ttft is not None else latency * load.isl / (load.isl + 40 * load.osl)
-    if tpot is None:
-        each = (latency - first) / steps * guess.tpot
-        first = first if ttft is not None else max(latency - steps * each, latency / 1000)
-        return latency, first, each
-    each = tpot / 1000
+    each = tpot / 1000 if tpot is not None else (latency - first) / steps * guess.tpot
     if ttft is None:
         first = max(latency - steps * each, latency / 1000)
     return latency, first, each

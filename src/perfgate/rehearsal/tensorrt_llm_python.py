@@ -23,9 +23,9 @@ _PACKAGES = ("tensorrt_llm", "tensorrt_llm.llmapi")
 _BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """``python SCRIPT …``, ``python -m MODULE …`` or ``python -c CODE …``."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(argv)
     if words[:1] == ["-m"] and words[1:2] == [_BENCHMARK_SERVING]:
         benchmark_serving.main(words[2:])
         return
@@ -83,7 +83,3 @@ class _Package(MetaPathFinder, Loader):
         elif module.__name__ == "tensorrt_llm":
             healthy.banner(version)
             module.__dict__["__version__"] = version
-
-
-if __name__ == "__main__":
-    main()

@@ -25,7 +25,7 @@ _MAPPING_TOLD_FROM = (1, 1)
 _MERGED_DEEPLY_FROM = (1, 3)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Read the command line and run its subcommand."""
     playbook, outer = started(_PROGRAM, argv, argparse=False)
     program = f"{_PROGRAM} {outer.command}"
@@ -149,7 +149,3 @@ def _report(given: GivenOptions, run: Run, *, cut: bool) -> None:
     if cut:
         shown = shown[: shown.index("PERFORMANCE OVERVIEW") + 180]
     print(f"{healthy.stamp()} [TRT-LLM] [I] {shown}", end="" if cut else "\n")
-
-
-if __name__ == "__main__":
-    main()

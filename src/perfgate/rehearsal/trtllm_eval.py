@@ -43,7 +43,7 @@ _TASKS = {
 _MMLU_QUESTIONS = 14_042
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Load the model, and run the task."""
     playbook, outer = started(_PROGRAM, argv, argparse=False, engine=True)
     read_options(playbook, outer)
@@ -114,7 +114,3 @@ def _require_questions(given: GivenOptions, name: str) -> None:
     with path.open(newline="") as file:
         if sum(1 for _ in csv.DictReader(file)) != _TASKS[name].questions:
             crash("ValueError: not the questions of GPQA diamond")
-
-
-if __name__ == "__main__":
-    main()

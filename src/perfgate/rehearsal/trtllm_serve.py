@@ -117,9 +117,9 @@ def served_name(model: str) -> str:
     return path.resolve().name if path.is_dir() else model
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Read the command line and serve until a signal comes."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(argv)
     if words[:1] == ["serve"]:  # the subcommand is this one where none is named
         words = words[1:]
     playbook, given = started(_PROGRAM, words, argparse=False, engine=True)
@@ -143,14 +143,13 @@ def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
         print(told, end="", file=sys.stderr)
         raise SystemExit(1) from None
     signal.signal(signal.SIGTERM, _ended)
-    print("INFO:     Started server process [4711]", file=sys.stderr)
-    print("INFO:     Waiting for application startup.", file=sys.stderr)
-    print("INFO:     Application startup complete.", file=sys.stderr)
-    print(
-        f"INFO:     Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)",
-        file=sys.stderr,
-        flush=True,
-    )
+    for line in (
+        "Started server process [4711]",
+        "Waiting for application startup.",
+        "Application startup complete.",
+        f"Uvicorn running on http://{host}:{port} (Press CTRL+C to quit)",
+    ):
+        print(f"INFO:     {line}", file=sys.stderr, flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -159,7 +158,3 @@ def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
 
 def _ended(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,12 +4,12 @@ Plays vLLM 0.11.0, with which the GPUStack performance lab measured.
 """
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from perfgate.rehearsal import serving_report as serving
 from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.benchmark_serving import measured
 from perfgate.rehearsal.fault_injection import inject_client_fault
@@ -17,27 +17,15 @@ from perfgate.rehearsal.http_requests import require_answer, served_models
 from perfgate.rehearsal.options import GivenOptions, Syntax
 from perfgate.rehearsal.playbook import announce, crash, end, here
 from perfgate.rehearsal.recorded_pages import read
-from perfgate.rehearsal.serving_report import (
-    Served,
-    heading,
-    latency_fields,
-    latency_rows,
-    report,
-    request_fields,
-    row,
-    server_url,
-    total_rows,
-    totals,
-)
 
 VERSION = "0.11.0"
 _PROGRAM = "vllm bench serve"
 _PAGE = f"vllm_{VERSION}"
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str]) -> None:
     """Read the command line, ask the server, report."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = list(argv)
     playbook = here()
     announce("vllm")
     if words in (["--version"], ["-v"]):
@@ -46,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if words[:2] != ["bench", "serve"]:
         end(f"vllm {' '.join(words[:2])} has no stand-in")
     given = given_options(Syntax(_PROGRAM, read(_PAGE).options(_PROGRAM)), words[2:])
-    url = server_url(given)
+    url = serving.server_url(given)
     model = given.text("--model") or next(iter(served_models(url)), "")
     _require_dataset(given)
     require_answer(url, given.text("--endpoint", "/v1/completions"), model)
@@ -59,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     backend = given.text("--backend") or given.text("--endpoint-type", "openai")
     name = f"{backend}-{given.text('--request-rate', 'inf')}qps-{date}.json"
     result = {"date": date, "endpoint_type": backend, **_result(given, served, model)}
-    report(given, _lines(given, served), result, name, fault)
+    serving.report(given, _lines(given, served), result, name, fault)
 
 
 def _require_dataset(given: GivenOptions) -> None:
@@ -73,29 +61,25 @@ def _require_dataset(given: GivenOptions) -> None:
             raise SystemExit(1)
 
 
-def _lines(given: GivenOptions, served: Served) -> list[str]:
+def _lines(given: GivenOptions, served: serving.Served) -> list[str]:
     limit = given.integer("--max-concurrency", served.asked)
-    lines = [heading(), row("Successful requests", served.completed, None)]
+    lines = [serving.heading(), serving.row("Successful requests", served.completed, None)]
     if given.has("--max-concurrency"):
-        lines.append(row("Maximum request concurrency", limit, None))
-    *rates, total = total_rows(served)
+        lines.append(serving.row("Maximum request concurrency", limit, None))
+    *rates, total = serving.total_rows(served)
     peak = 3 * served.values["output_throughput"]
-    peaks = [row("Peak output token throughput (tok/s)", peak)]
-    peaks += [row("Peak concurrent requests", limit)]
-    return [*lines, *rates, *peaks, total, *latency_rows(served, deviations=False)]
+    peaks = [serving.row("Peak output token throughput (tok/s)", peak)]
+    peaks += [serving.row("Peak concurrent requests", limit)]
+    return [*lines, *rates, *peaks, total, *serving.latency_rows(served, deviations=False)]
 
 
-def _result(given: GivenOptions, served: Served, model: str) -> dict[str, Any]:
+def _result(given: GivenOptions, served: serving.Served, model: str) -> dict[str, Any]:
     return {
         "label": given.text("--label") or None,
-        **request_fields(given, served, model),
-        **totals(served),
+        **serving.request_fields(given, served, model),
+        **serving.totals(served),
         "request_goodput": None,
         "max_output_tokens_per_s": 3 * served.values["output_throughput"],
         "max_concurrent_requests": given.integer("--max-concurrency", served.asked),
-        **latency_fields(served),
+        **serving.latency_fields(served),
     }
-
-
-if __name__ == "__main__":
-    main()
