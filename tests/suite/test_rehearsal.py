@@ -110,6 +110,6 @@ def test_a_setting_that_the_report_does_not_show_is_told(tmp_path: Path) -> None
         (folder / file.name).write_text(text)
     name = "b200-r1-0528-fp4-fp8kv-max-throughput"
     done = rehearse(tmp_path, "--scenarios", str(folder), "-k", f"{name} and not floor")
-    assert (done.returncode, list(done.verdicts.values())) == (13, ["PASS"]), done.output
+    assert (done.status, list(done.verdicts.values())) == (13, ["PASS"]), done.output
     summary = (done.folder / "summary.md").read_text()
     assert "the report does not show kv_cache_fraction" in summary
