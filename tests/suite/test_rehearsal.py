@@ -99,3 +99,17 @@ def test_a_slow_build_is_worse_than_the_documented_value(tmp_path: Path) -> None
     assert line["verdict"] == "REGRESSION", done.output
     assert "worse than the documented value: " in done.output
     assert done.status == 1
+
+
+def test_a_setting_that_the_report_does_not_show_is_told(tmp_path: Path) -> None:
+    """1.1 drops the command line's KV share beside a mapping in the file, and reports null."""
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    for file in (ROOT / "scenarios" / "markers.yaml", *(ROOT / "scenarios" / "b200").iterdir()):
+        text = file.read_text().replace('engine_version: "1.0.0"', 'engine_version: "1.1.0rc6"')
+        (folder / file.name).write_text(text)
+    name = "b200-r1-0528-fp4-fp8kv-max-throughput"
+    done = rehearse(tmp_path, "--scenarios", str(folder), "-k", f"{name} and not floor")
+    assert (done.status, list(done.verdicts.values())) == (13, ["PASS"]), done.output
+    summary = (done.folder / "summary.md").read_text()
+    assert "the report does not show kv_cache_fraction" in summary

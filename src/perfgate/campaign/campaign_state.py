@@ -9,6 +9,7 @@ from perfgate.campaign.probe_state import (
     ProbeState,
     StartRole,
     answered,
+    not_reported,
     not_worth_measuring,
     of_broken_answers,
     why_not_used,
@@ -123,6 +124,7 @@ class CampaignState:
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
+        notes = (*notes, *not_reported(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         if state.error:
             judged = ProbeJudgement(Verdict.ERROR)

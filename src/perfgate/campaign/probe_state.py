@@ -1,7 +1,7 @@
 """Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -138,3 +138,14 @@ def answered(measured: Measurement) -> str:
         return said
     prompts = ", ".join(repr(prompt) for prompt in other)
     return f"{said}; not the text that the document gives for another release: {prompts}"
+
+
+def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """Which settings that were asked for a report does not show; said once for all starts."""
+    silent = [one.facts.get("asked_not_reported") for one in measurements]
+    names = dict.fromkeys(str(name) for one in silent if isinstance(one, list) for name in one)
+    if names:
+        yield (
+            f"the report does not show {', '.join(names)}: that it was in force as asked is not "
+            "established"
+        )
