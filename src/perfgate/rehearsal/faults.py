@@ -42,6 +42,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
         unit: of the value behind the colon: ``%``, ``pp`` (percentage points), ``factor`` (of
             single metrics); None: no value.
+        says: what is said to every prompt; empty: the fault does not change it.
         lines: what the engine writes; of several, the first that fits counts.
     """
 
@@ -50,6 +51,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
     place: Place
     failure: str | None = None
     unit: Literal["%", "pp", "factor"] | None = None
+    says: str = ""
     lines: tuple[FaultLines, ...] = ()
 
     @property

@@ -25,13 +25,6 @@ SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in w
 FORMAT = 3
 
 _COMMON_SCORE = 0.9  # where no score is documented
-_SAID = {
-    "broken_answers": "!" * 16,
-    "wrong_answers": (
-        " London. It is what a stand-in says that is asked for wrong answers and not for those of a"
-        " document"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -110,8 +103,8 @@ class Playbook:
             prompt: what is asked.
             otherwise: what is said to any other.
         """
-        if self.fault_at("text") is not None:
-            return _SAID[self.fault.name] if self.fault else ""
+        if self.fault is not None and self.fault.kind.place == "text":
+            return self.fault.kind.says
         replies = self.scenario_part.replies
         return f" {replies[prompt]}" if prompt in replies else otherwise
 

@@ -33,19 +33,12 @@ def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
     if outer.command != _KIND:
         end(f"{program} {outer.command} has no stand-in")
     inner = read(playbook, f"{program} {_KIND}", outer.rest)
-    if outer.has("--stdout"):
-        _write(inner, None)
-        return
-    _write(inner, Path(outer.text("--output", "preprocessed_dataset.json")))
-
-
-def _write(given: GivenOptions, path: Path | None) -> None:
-    if given.integer("--input-stdev", 0) or given.integer("--output-stdev", 0):
+    if inner.integer("--input-stdev", 0) or inner.integer("--output-stdev", 0):
         end("the stand-in makes prompts of one length only")
-    requests = given.integer("--num-requests", 0)
-    isl, osl = given.integer("--input-mean", 0), given.integer("--output-mean", 0)
-    if path is None:
+    requests = inner.integer("--num-requests", 0)
+    isl, osl = inner.integer("--input-mean", 0), inner.integer("--output-mean", 0)
+    if outer.has("--stdout"):
         write_synthetic(sys.stdout.buffer, requests, isl, osl)
         return
-    with path.open("wb") as file:
+    with Path(outer.text("--output", "preprocessed_dataset.json")).open("wb") as file:
         write_synthetic(file, requests, isl, osl)

@@ -151,10 +151,8 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
 
 def _variables(folder: Path, played: Iterable[Program]) -> dict[str, str]:
     found = {program.variable: shlex.quote(str(folder / program.executable)) for program in played}
-    python = str(folder / programs.BENCHMARK_SERVING.executable)
-    found[programs.BENCHMARK_SERVING.variable] = shlex.join(
-        [python, *programs.BENCHMARK_SERVING.arguments]
-    )
+    client = programs.BENCHMARK_SERVING
+    found[client.variable] = shlex.join([str(folder / client.executable), *client.arguments])
     return found
 
 

@@ -86,24 +86,23 @@ def _run(
 ) -> Run:
     requests = completed(dataset.requests, fault)
     concurrency = given.integer("--concurrency", -1)
+    tp, pp = given.integer("--tp", 1), given.integer("--pp", 1)
     sizes = {
-        "tp_size": given.integer("--tp", 1),
-        "pp_size": given.integer("--pp", 1),
+        "tp_size": tp,
+        "pp_size": pp,
         "ep_size": given.integer("--ep", -1) if given.has("--ep") else None,
         "max_batch_size": given.integer("--max_batch_size", 2048),
         "max_num_tokens": given.integer("--max_num_tokens", 8192),
+        "world_size": tp * pp,
     }
-    gpus = (sizes["tp_size"] or 1) * (sizes["pp_size"] or 1)
     in_flight = concurrency if concurrency > 0 else requests
-    load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, gpus)
+    load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, tp * pp)
     values = playbook.performance(playbook.probe or f"c{in_flight}", load)
     speculative = options.get("speculative_config") or {}
     layers = speculative.get("num_nextn_predict_layers", speculative.get("max_draft_len", 0))
     folder = outer.text("--model_path")
     return Run(
-        release=playbook.numbers,
-        version=playbook.version,
-        gpu=playbook.scenario_part.gpu,
+        playbook=playbook,
         model=outer.text("--model"),
         model_path=folder,
         kv_cache_dtype=kv_cache_quantization(options, folder),

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, toml
 
 from perfgate.rehearsal.dataset_file import Lengths
-from perfgate.rehearsal.playbook import SYNTHETIC
+from perfgate.rehearsal.playbook import SYNTHETIC, Playbook
 
 # Memory and its clock as the GPUs report them; 141 GB class and 180 GB class.
 _MACHINES = {"H200": (139.81, 3.201), "B200": (178.35, 3.996), "GB200": (184.31, 3.996)}
@@ -28,14 +28,13 @@ class Run:
     """What a run of trtllm-bench was asked to do, and did.
 
     Attributes:
-        release: major and minor version, which decides on labels and sections.
-        version: the whole of it.
-        gpu: name of the GPUs.
+        playbook: of the program; its release decides on labels and sections.
         model: public name.
         model_path: folder; empty: none was given.
         kv_cache_dtype: as the report shows it; None: that of the model.
         quantization: algorithm of the weights.
-        sizes: ``tp_size``, ``pp_size``, ``ep_size``, ``max_batch_size``, ``max_num_tokens``.
+        sizes: ``tp_size``, ``pp_size``, ``ep_size``, ``max_batch_size``, ``max_num_tokens``,
+            ``world_size``.
         fraction: of the free GPU memory for the KV cache, as the report tells it; None: it does
             not.
         streaming: whether answers were streamed: without, TTFT and TPOT do not exist.
@@ -46,9 +45,7 @@ class Run:
         values: all metrics, by canonical name.
     """
 
-    release: tuple[int, int]
-    version: str
-    gpu: str
+    playbook: Playbook
     model: str
     model_path: str
     kv_cache_dtype: str | None
@@ -62,10 +59,6 @@ class Run:
     requests: int
     values: Mapping[str, float]
 
-    @property
-    def world_size(self) -> int:
-        return (self.sizes["tp_size"] or 1) * (self.sizes["pp_size"] or 1)
-
 
 def statistics(run: Run) -> dict[str, Any]:
     """The report as JSON; an additional field says that it is synthetic."""
@@ -76,21 +69,21 @@ def statistics(run: Run) -> dict[str, Any]:
             "model": run.model,
             "model_path": run.model_path or "None",
             "engine_dir": "None",
-            "version": run.version,
+            "version": run.playbook.version,
             "backend": "Pytorch",
             "dtype": "bfloat16",
             "kv_cache_dtype": run.kv_cache_dtype,
             "quantization": run.quantization,
         },
     }
-    if run.release >= _MACHINE_FROM:
-        memory, clock = _MACHINES.get(run.gpu, (0.0, 0.0))
-        name = f"NVIDIA {run.gpu}"
+    if run.playbook.numbers >= _MACHINE_FROM:
+        gpu = run.playbook.scenario_part.gpu
+        memory, clock = _MACHINES.get(gpu, (0.0, 0.0))
+        name = f"NVIDIA {gpu}"
         report["machine"] = {"name": name, "memory.total": memory, "clocks.mem": clock}
     latency_s = value["mean_request_latency_ms"] / 1000
     report["world_info"] = {
         **run.sizes,
-        "world_size": run.world_size,
         "scheduling_policy": "GUARANTEED_NO_EVICT",
         "kv_cache_percentage": _share(run),
         "issue_rate": 2.3129e15,
@@ -119,7 +112,7 @@ def statistics(run: Run) -> dict[str, Any]:
             "tpot_percentiles": _spread(value, "tpot"),
             "ttft_percentiles": _spread(value, "ttft"),
         }
-    if run.draft_layers and run.release >= _DECODING_FROM:
+    if run.draft_layers and run.playbook.numbers >= _DECODING_FROM:
         length = value.get("acceptance_length", 1.0)
         rate = max(0.0, length - 1) / run.draft_layers
         report["decoding_stats"] = {
@@ -160,12 +153,12 @@ def text(run: Run, report: Mapping[str, Any]) -> str:
     return "".join(
         one.text.format(share=share, **report)
         for one in toml.decode(_TEXT.read_bytes(), type=_Sections).section
-        if one.since <= run.release < one.before and one.needs in report
+        if one.since <= run.playbook.numbers < one.before and one.needs in report
     )
 
 
 def _share(run: Run) -> float | None:
-    if run.fraction is None or run.release >= _SHARE_AS_FRACTION_FROM:
+    if run.fraction is None or run.playbook.numbers >= _SHARE_AS_FRACTION_FROM:
         return run.fraction
     return run.fraction * 100.0
 
