@@ -23,7 +23,7 @@ WRAPPED = {
         "-n 16 -x TRTLLM_DG_ENABLED=1"
     ),
     "srun": (
-        "-N 2 -w one,two --ntasks 16 --ntasks-per-node=8 --mpi=pmix --gres=gpu:8 "
+        "-N2 -w one,two --ntasks 16 --ntasks-per-node=8 --mpi=pmix --gres=gpu:8 "
         "--container-image=image --container-mounts=/w:/w --container-workdir /w"
     ),
     "trtllm-llmapi-launch": "",

@@ -185,16 +185,20 @@ _PROGRAMS = {
 def _split(program: str, argv: Sequence[str]) -> tuple[_Options, list[str]]:
     """The options in front of the command, and the command; ends on one that is not known."""
     known = toml.decode(Path(__file__).with_suffix(".toml").read_bytes())[program]
+    takes, flags = known["takes_value"].split(), known["flags"].split()
     found: dict[str, list[str]] = {}
     left = list(argv)
     while left and left[0].startswith("-"):
-        name, equals, value = left.pop(0).partition("=")
+        word = left.pop(0)
+        name, equals, value = word.partition("=")
+        if name not in (*takes, *flags) and word[:2] in takes:  # -N2
+            name, equals, value = word[:2], "joined", word[2:]
         if name in known.get("takes_two", ""):
             del left[:2]
             continue
-        if name in known["takes_value"].split():
+        if name in takes:
             value = value if equals or not left else left.pop(0)
-        elif name not in known["flags"].split():
+        elif name not in flags:
             print(f'{program}: Error: unknown option "{name}"', file=sys.stderr)
             raise SystemExit(1)
         found.setdefault(name, []).append(value)
