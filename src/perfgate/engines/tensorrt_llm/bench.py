@@ -4,19 +4,14 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
-from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings
+from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
 from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.engines.tensorrt_llm.releases.table import BENCH, THROUGHPUT
-from perfgate.scenarios.scenario import EngineSettings, LoadPoint, Scenario
+from perfgate.scenarios.scenario import LoadPoint, Scenario
 
 REPORT = "report.json"
-_CPP, _CPP_SHORT = "tensorrt", "trt"
-_BACKEND = "engine.settings.backend"
 _SETTINGS = (
     "max_batch_size",
     "max_num_tokens",
@@ -44,57 +39,28 @@ def throughput(
         InputError: a setting that this release cannot express.
         MissingProgram: the program is not installed.
     """
-    known = release(build.version)
-    settings = pinned(scenario, build, THROUGHPUT)
-    file = llm_api_yaml.document(scenario, settings, known, THROUGHPUT)
-    file = extra_options.merged(scenario, known, THROUGHPUT, file)
-    model = reference(scenario, locations)
+    program = LlmProgram.of(THROUGHPUT, scenario, build)
+    known, model = program.release, reference(scenario, locations)
     top = [
         Argument("model", model.name, "model.name"),
         Argument("model_path", None if model.path is None else str(model.path), "model.folder"),
     ]
     own = [
-        Argument("backend", backend(scenario, settings, known, THROUGHPUT), _BACKEND),
+        program.backend,
         *_load(scenario, point, dataset, known),
-        *of_settings(settings, *_SETTINGS, *_chunked(known)),
-        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        *of_settings(program.settings, *_SETTINGS, *_chunked(known)),
+        program.yaml_file,
         Argument("report", REPORT, "workload.client"),
     ]
-    return Command(
+    return program.command(
         (
             *locations.find(TRTLLM_BENCH),
-            *spelled(scenario, known, BENCH, top),
+            *program.words(top, BENCH),
             "throughput",
-            *spelled(scenario, known, THROUGHPUT, own),
-            *extra_options.words(scenario, known, THROUGHPUT, (*top, *own)),
-        ),
-        env=environment(scenario, settings, known),
-        files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
-        asked_by=extra_options.asked_by(scenario),
+            *program.words(own),
+            *program.extra_words((*top, *own)),
+        )
     )
-
-
-def backend(
-    scenario: Scenario, settings: EngineSettings, known: Release, program: str
-) -> str | None:
-    """The word for `--backend`; None where leaving it out is the only way to say it.
-
-    The C++ engine has no word up to 0.21: it is what the programs use when they are not told. It
-    left with 1.3 (#15918, #16369).
-
-    Raises:
-        InputError: the program has no such backend.
-    """
-    choices = known.choices(program, "backend")
-    asked = settings.backend
-    if asked is None or asked in choices:
-        return asked
-    if asked == _CPP and _CPP_SHORT in choices:
-        return _CPP_SHORT
-    if asked == known.defaults[program].backend:
-        return None
-    expected = "one of " + ", ".join(sorted(choices))
-    raise refusal(scenario, _BACKEND, asked, known, expected)
 
 
 def _chunked(known: Release) -> tuple[str, ...]:

@@ -6,15 +6,13 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_EVAL
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
-from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings
+from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
 from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL
-from perfgate.scenarios.scenario import AccuracyTask, EngineSettings, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 _SETTINGS = (
     "max_batch_size",
@@ -72,41 +70,35 @@ def evaluate(
         MissingProgram: the program is not installed.
     """
     known = release(build.version)
-    settings = pinned(scenario, build, EVAL)
-    program = f"{EVAL} {task.task}"
-    _refuse(scenario, settings, known, task)
-    file = llm_api_yaml.document(scenario, settings, known, EVAL)
-    file = extra_options.merged(scenario, known, EVAL, file)
+    _refuse(scenario, known, task)
+    program = LlmProgram.of(EVAL, scenario, build)
+    _refuse_backend(program)
     top = [
         Argument("model", reference(scenario, locations).where, "model.name"),
-        Argument("backend", settings.backend, "engine.settings.backend"),
-        *of_settings(settings, *_SETTINGS),
-        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        Argument("backend", program.settings.backend, "engine.settings.backend"),
+        *of_settings(program.settings, *_SETTINGS),
+        program.yaml_file,
     ]
-    has_samples = "samples" in known.options(program)
+    subcommand = f"{EVAL} {task.task}"
+    has_samples = "samples" in known.options(subcommand)
     own = [
         Argument("dataset", dataset, "accuracy.task"),
         Argument("limit", task.limit, "accuracy.limit"),
         Argument("samples", True if has_samples else None, "accuracy.evaluator"),
         Argument("results", "." if has_samples else None, "accuracy.evaluator"),
     ]
-    return Command(
+    return program.command(
         (
             *locations.find(TRTLLM_EVAL),
-            *spelled(scenario, known, EVAL, top),
-            *extra_options.words(scenario, known, EVAL, top),
+            *program.words(top),
+            *program.extra_words(top),
             task.task,
-            *spelled(scenario, known, program, own),
-        ),
-        env=environment(scenario, settings, known),
-        files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
-        asked_by=extra_options.asked_by(scenario),
+            *program.words(own, subcommand),
+        )
     )
 
 
-def _refuse(
-    scenario: Scenario, settings: EngineSettings, known: Release, task: AccuracyTask
-) -> None:
+def _refuse(scenario: Scenario, known: Release, task: AccuracyTask) -> None:
     """Refuse releases without the program or the task, and what it cannot be told."""
     if f"{EVAL} {task.task}" not in known.programs:
         tasks = ", ".join(sorted(TASKS))
@@ -131,6 +123,11 @@ def _refuse(
         if getattr(task, field) != getattr(unset, field):
             expected = "left out: all questions are in flight, max_batch_size holds them back"
             raise refusal(scenario, f"accuracy.{field}", getattr(task, field), known, expected)
-    if settings.backend not in (None, "pytorch"):
+
+
+def _refuse_backend(program: LlmProgram) -> None:
+    asked = program.settings.backend
+    if asked not in (None, "pytorch"):
         expected = "pytorch: evaluate another with lm_eval on the served model"
-        raise refusal(scenario, "engine.settings.backend", settings.backend, known, expected)
+        field = "engine.settings.backend"
+        raise refusal(program.scenario, field, asked, program.release, expected)

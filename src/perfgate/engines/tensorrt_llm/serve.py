@@ -4,13 +4,9 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings, spelled
-from perfgate.engines.tensorrt_llm.bench import backend
-from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings
+from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
 from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.releases import release
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
 
@@ -35,25 +31,19 @@ def serve(
         InputError: a setting that this release cannot express.
         MissingProgram: the program is not installed.
     """
-    known = release(build.version)
-    settings = pinned(scenario, build, SERVE)
-    file = llm_api_yaml.document(scenario, settings, known, SERVE)
-    file = extra_options.merged(scenario, known, SERVE, file)
+    program = LlmProgram.of(SERVE, scenario, build)
     arguments = [
         Argument("host", endpoint.host, "listen.host"),
         Argument("port", endpoint.port, "listen.port"),
-        Argument("backend", backend(scenario, settings, known, SERVE), "engine.settings.backend"),
-        *of_settings(settings, *_SETTINGS),
-        Argument("yaml_file", f"./{llm_api_yaml.FILE}" if file else None, "engine.settings"),
+        program.backend,
+        *of_settings(program.settings, *_SETTINGS),
+        program.yaml_file,
     ]
-    return Command(
+    return program.command(
         (
             *locations.find(TRTLLM_SERVE),
             reference(scenario, locations).where,
-            *spelled(scenario, known, SERVE, arguments),
-            *extra_options.words(scenario, known, SERVE, arguments),
-        ),
-        env=environment(scenario, settings, known),
-        files={llm_api_yaml.FILE: llm_api_yaml.text(file)} if file else {},
-        asked_by=extra_options.asked_by(scenario),
+            *program.words(arguments),
+            *program.extra_words(arguments),
+        )
     )
