@@ -108,8 +108,10 @@ def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
 
 
 def _wait_until_saved(cluster: Cluster) -> None:
-    """A controller that is killed forgets what it has not saved, which takes it some seconds."""
+    """A controller that is killed forgets what it has not saved; it saves what has changed."""
+    (job,) = cluster.run(("squeue", "-h", "-t", "RUNNING", "-o", "%i")).stdout.split()
     now = time.time()
+    assert cluster.run(("scontrol", "update", f"JobId={job}", "Comment=save")).returncode == 0
     saved = cluster.state / "state" / "job_state"
     eventually(lambda: saved.exists() and saved.stat().st_mtime > now)
 
