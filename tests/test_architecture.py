@@ -83,7 +83,7 @@ def test_no_page_names_a_module_or_test_that_is_gone(page: Path) -> None:
 
 
 def test_every_module_of_the_tests_has_a_name_of_its_own() -> None:
-    """pytest imports them by name; those of Slurm and Open MPI are collected apart from the rest."""
+    """pytest imports them by name; those of Slurm and Open MPI are collected by themselves."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) > 100
     assert sorted({name for name in names if names.count(name) > 1}) == []
