@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from help_pages import options_in_help
 from playing import MIN_LATENCY, OLD, SERVED, Stage, staged
 
 from perfgate.core.failures import classify
-from perfgate.engines.tensorrt_llm.installed_options import options_in_help
 from perfgate.rehearsal.recorded_pages import YAML, nearest, read
 
 

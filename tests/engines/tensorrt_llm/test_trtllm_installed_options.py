@@ -7,6 +7,7 @@ from pathlib import Path
 import made_release
 import pytest
 import yaml
+from help_pages import options_in_help
 from trtllm_scenarios import CASES, build, render
 
 from perfgate.core.command import Command
@@ -20,7 +21,6 @@ from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.help_page import options_in
 from perfgate.engines.tensorrt_llm.installed_options import (
     installed_definitions,
-    options_in_help,
     verify,
 )
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE

@@ -12,18 +12,8 @@ from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL
+from perfgate.engines.tensorrt_llm.serve import SETTINGS
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
-
-_SETTINGS = (
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "kv_cache_fraction",
-    "tp",
-    "ep",
-    "pp",
-    "trust_remote_code",
-)
 
 
 class EvalTask(NamedTuple):
@@ -76,7 +66,7 @@ def evaluate(
     top = [
         Argument("model", reference(scenario, locations).where, "model.name"),
         Argument("backend", program.settings.backend, "engine.settings.backend"),
-        *of_settings(program.settings, *_SETTINGS),
+        *of_settings(program.settings, *SETTINGS),
         program.yaml_file,
     ]
     subcommand = f"{EVAL} {task.task}"

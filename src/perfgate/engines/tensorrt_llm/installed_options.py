@@ -124,13 +124,6 @@ def installed_definitions(
     )
 
 
-def options_in_help(text: str) -> frozenset[str]:
-    """All spellings of all options that a help text declares (of click or argparse)."""
-    return frozenset(
-        spelling for option in options_in(text).values() for spelling in option.spellings
-    )
-
-
 def _page(call: Call, locations: Locations) -> Options:
     said = answer(call.help, locations)
     options = options_in(said)

@@ -10,7 +10,8 @@ from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
 
-_SETTINGS = (
+# Settings that are options of a program which serves, or evaluates, a model.
+SETTINGS = (
     "max_batch_size",
     "max_num_tokens",
     "max_seq_len",
@@ -36,7 +37,7 @@ def serve(
         Argument("host", endpoint.host, "listen.host"),
         Argument("port", endpoint.port, "listen.port"),
         program.backend,
-        *of_settings(program.settings, *_SETTINGS),
+        *of_settings(program.settings, *SETTINGS),
         program.yaml_file,
     ]
     return program.command(
