@@ -52,6 +52,10 @@ class Entry:
         """The metric's values, one per fresh start that has it."""
         return [run.metrics[metric] for run in self.runs if metric in run.metrics]
 
+    def sessions(self, metric: str) -> int:
+        """The number of sessions behind the metric's values: one run each."""
+        return len({run.run for run in self.runs if metric in run.metrics})
+
     def metrics(self) -> list[str]:
         """The metrics that at least one run has, sorted."""
         return sorted({metric for run in self.runs for metric in run.metrics})

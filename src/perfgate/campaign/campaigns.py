@@ -15,7 +15,6 @@ from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateE
 from perfgate.core.locations import Locations
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.rule import rule_for
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.runs.start_counts import Account
@@ -49,7 +48,7 @@ class Campaigns:
         self._refused: dict[str, str] = {}
 
     def select(self, selected: Mapping[str, Selected]) -> None:
-        """Tell what this process is to measure; the gate's error rates depend on how much it is.
+        """Tell what this process is to measure.
 
         Args:
             selected: test → what it is about.
@@ -57,15 +56,12 @@ class Campaigns:
         Raises:
             InputError: an injection names no setting of a selected scenario.
         """
-        tests = 0
         for one in selected.values():
-            tests += 1 if isinstance(one, ClaimProbe) else len(one.gating_metrics())
             for probe in probes_of(one):
                 inject(probe.scenario, self.session.injections)
                 group = self._probes.setdefault(probe.scenario.id, [])
                 if probe not in group:
                     group.append(probe)
-        self.session = replace(self.session, rule=rule_for(max(1, tests)))
         needs = {
             test: {probe.scenario.id for probe in probes_of(one)} for test, one in selected.items()
         }

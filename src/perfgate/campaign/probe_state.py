@@ -11,7 +11,7 @@ from perfgate.campaign.fresh_start import FreshStart
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import Against, Verdict
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.references import ProbeReference
@@ -19,7 +19,9 @@ from perfgate.verdicts.references import ProbeReference
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 
 
-StartRole = Literal["reference", "new"]
+# Which build a start is of: the machine's own reference, the build under test, or a control: the
+# baseline's build or the anchor's.
+StartRole = Literal["reference", "new", "baseline_control", "anchor_control"]
 
 
 @dataclass
@@ -67,12 +69,14 @@ class ProbeState:
     Attributes:
         measured: number of the fresh start → what it gave, nothing disturbed.
         own_reference: what the reference's starts gave, nothing disturbed.
+        controls: which other build → number of the start → what that build gave in this session.
         disturbed: what disturbed a start so that its numbers are not used, each in words.
         is_dropped: it is not measured, as other answers of the build were found to be broken.
     """
 
     measured: dict[int, Measurement] = field(default_factory=dict)
     own_reference: list[BaselineRun] = field(default_factory=list)
+    controls: dict[Against, dict[int, Measurement]] = field(default_factory=dict)
     disturbed: list[str] = field(default_factory=list)
     judged: ProbeJudgement | None = None
     comparison: ProbeReference | None = None

@@ -34,11 +34,11 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
+from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.noise import Noise
 from perfgate.gate.performance import performance_metric
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
-from perfgate.gate.sequential_test import BaselineLevel
 from perfgate.gate.verdict import (
     Judgement,
     Verdict,

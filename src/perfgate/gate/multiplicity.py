@@ -1,61 +1,13 @@
-"""Many metrics at once: Holm's step-down for those that gate, false discovery rate for the others.
+"""Many metrics at once: the false discovery rate of those that do not gate.
 
-Both take verdicts or p-values from elsewhere; nothing is measured or compared here.
+It takes p-values from elsewhere; nothing is measured or compared here. Those that gate share
+nothing: their error rates are constants (statistics §3).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from perfgate.core.errors import InputError
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict
-
-
-def holm(
-    metrics: Sequence[str], judge: Callable[[str, float], Judgement], alpha: float
-) -> dict[str, Judgement]:
-    """Judge metrics so that all of them together raise a false alarm with `alpha`, not each.
-
-    Step-down procedure of Holm (1979), in terms of verdicts: with k metrics open, each is judged at
-    alpha / k; those that are a REGRESSION are settled, and the others are judged again with the k
-    that are left, until a step settles none. It holds however the metrics depend on each other.
-    Only the claim of a loss is made harder; alpha has no part in excluding one of the band.
-
-    Args:
-        metrics: names, in any order; one that comes twice counts once.
-        judge: gives the judgement of a metric at an error rate. A smaller rate must not make a
-            REGRESSION of what is none at a larger one.
-        alpha: the error rate of all metrics together.
-
-    Returns:
-        metric → judgement, in the order given.
-
-    Raises:
-        InputError: an alpha that is no error rate, or whatever `judge` refuses.
-    """
-    if not 0 < as_number(alpha) < 0.5:
-        raise InputError("not an error rate", found=alpha, expected="0 < alpha < 0.5")
-    names = list(dict.fromkeys(metrics))
-    found: dict[str, Judgement] = {}
-    open_ones = names
-    while open_ones:
-        share = alpha / len(open_ones)
-        judged = {metric: judge(metric, share) for metric in open_ones}
-        settled = [one for one in open_ones if judged[one].verdict == Verdict.REGRESSION]
-        for metric in open_ones:
-            found[metric] = _told(judged[metric], share, alpha, len(names))
-        if not settled:
-            break
-        open_ones = [one for one in open_ones if one not in settled]
-    return {name: found[name] for name in names}
-
-
-def _told(judgement: Judgement, share: float, alpha: float, together: int) -> Judgement:
-    """With a note on the error rate, where it had a part in the verdict."""
-    if together == 1 or judgement.verdict not in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
-        return judgement
-    note = f"at an error rate of {share:.3g}: {together} metrics share {alpha:.3g} (Holm)"
-    return replace(judgement, notes=(*judgement.notes, note))
 
 
 def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool, ...]:

@@ -26,8 +26,15 @@ from perfgate.gate.scale import margin as margin_of
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
 MISSED = 0.05
 
-# Below five values median and MAD say nothing of outliers.
-_FEWEST_TO_WINSORISE = 5
+# Outliers of a baseline are pulled in to so many sigma from its median (statistics §2); of two
+# values neither is the outlier, and of four the MAD says little.
+CLIP = 2.0
+_FEWEST_TO_WINSORISE = 3
+_FEWEST_FOR_MAD = 5
+
+# Share of the variance that all starts of a session have in common, where nobody knows better; a
+# wrong one costs little (statistics §1 and §2).
+BETWEEN = 0.3
 
 # Scenarios with `noise: measured` (docs/reference/verdicts.md, "A machine that measures itself").
 # Simulated for true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics
@@ -48,11 +55,13 @@ class Noise:
         sigma: standard deviation of one run.
         dof: degrees of freedom behind it.
         source: where it comes from, in words.
+        between: the share ρ of its variance that a whole session has in common.
     """
 
     sigma: float
     dof: float
     source: str
+    between: float = 0.0
 
 
 @lru_cache(maxsize=1024)
@@ -150,34 +159,52 @@ def median(values: Sequence[float]) -> float:
     return (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def winsorise(values: Sequence[float], prior_sigma: float) -> tuple[tuple[float, ...], int]:
-    """Pull outliers in to median ± 3 max(1.4826 MAD, s0 / 2); nothing is dropped.
+def winsorise(values: Sequence[float], sigma: float) -> tuple[tuple[float, ...], int]:
+    """Pull outliers in to median ± 2 r; nothing is dropped (statistics §2).
 
-    Tukey's winsorising with the MAD as scale; s0 / 2 keeps a lucky series of equal values from
-    making outliers of ordinary ones. Below five values nothing is changed.
+    r is sigma, from five values on at least 1.4826 MAD. Below three values nothing is changed.
 
     Returns:
         the values, in order, and how many were pulled in.
     """
     if len(values) < _FEWEST_TO_WINSORISE:
         return tuple(values), 0
-    centre = median(values)
-    mad = median([abs(x - centre) for x in values])
-    reach = 3 * max(1.4826 * mad, prior_sigma / 2)
-    low, high = centre - reach, centre + reach
+    centre, reach = median(values), sigma
+    if len(values) >= _FEWEST_FOR_MAD:
+        reach = max(reach, 1.4826 * median([abs(x - centre) for x in values]))
+    low, high = centre - CLIP * reach, centre + CLIP * reach
     if low <= min(values) and max(values) <= high:
         return tuple(values), 0
     return tuple(min(max(x, low), high) for x in values), sum(not low <= x <= high for x in values)
 
 
 def standard_error(
-    noise: Noise, n_base: float, n_new: int, *, environment_sigma: float = 0.0
+    noise: Noise,
+    n_base: float,
+    n_new: int,
+    *,
+    sessions: float = 1,
+    environment_sigma: float = 0.0,
 ) -> float:
-    """Standard error of a difference of two means: sqrt(s² (1/n_new + 1/n_base) + s_env²).
+    """Standard error of the mean of new starts of one session against a baseline's mean.
 
-    `environment_sigma`, s_env, is a spread between environments that no further run averages out.
+    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2), and s_env beside it.
+
+    Args:
+        noise: of one start; its `between` is ρ.
+        n_base: starts of the baseline; infinite for a number that is taken as exact.
+        n_new: new starts, all of one session.
+        sessions: D, those behind the baseline.
+        environment_sigma: s_env, a spread between environments that no further run averages out.
     """
-    return math.hypot(noise.sigma * math.sqrt(1 / n_new + 1 / n_base), environment_sigma)
+    shared = noise.between * (1 + 1 / sessions)
+    own = (1 - noise.between) * (1 / n_new + 1 / n_base)
+    return math.hypot(noise.sigma * math.sqrt(shared + own), environment_sigma)
+
+
+def control_error(noise: Noise, n_new: int, controls: int) -> float:
+    """That of new starts against controls of the same session: s √((1-ρ) (1/m + 1/j))."""
+    return noise.sigma * math.sqrt((1 - noise.between) * (1 / n_new + 1 / controls))
 
 
 def smallest_detectable(
@@ -187,6 +214,7 @@ def smallest_detectable(
     *,
     alpha: float,
     beta: float = MISSED,
+    sessions: float = 1,
     environment_sigma: float = 0.0,
 ) -> float:
     """The smallest true loss that `n_new` runs find but for a share `beta`, on the log scale.
@@ -195,7 +223,9 @@ def smallest_detectable(
     t test.
     """
     reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
-    return reach * standard_error(noise, n_base, n_new, environment_sigma=environment_sigma)
+    return reach * standard_error(
+        noise, n_base, n_new, sessions=sessions, environment_sigma=environment_sigma
+    )
 
 
 def check_band(

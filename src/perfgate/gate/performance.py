@@ -13,9 +13,11 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
-from perfgate.gate.noise import Noise
+from perfgate.gate.baseline_level import BaselineLevel
+from perfgate.gate.controls import ControlPolicy, Controls
+from perfgate.gate.noise import BETWEEN, Noise
 from perfgate.gate.rule import Rule
-from perfgate.gate.sequential_test import BaselineLevel, judge
+from perfgate.gate.sequential_test import judge
 from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 
 # A documented value has no spread and perhaps comes from another machine: 3 % between machines is
@@ -50,21 +52,33 @@ def judge_performance(
     *,
     band: float | None = None,
     sigma: float | None = None,
+    between: float = BETWEEN,
+    sessions: int | None = None,
+    controls: Sequence[float] | None = None,
+    policy: ControlPolicy = "auto",
+    why_no_control: str = "",
     rule: Rule | None = None,
     measured_noise: bool = False,
 ) -> Judgement:
     """Judge new runs against a measured baseline, as far as they decide.
 
-    With d the mean loss on the log scale, [L, U] its bounds and delta the margin, look n = 1, 2, …
-    asks in this order: U < delta is PASS; L > 0, n >= 2 and L > 0 from the runs after the first
-    alone is REGRESSION; else another fresh start is needed. It is IMPROVEMENT instead of PASS when
-    the first two starts, each alone, show U < 0 and -d >= delta / 2. Runs after the look that
-    decides, or beyond `rule.max_runs`, are not used. A worse new value never betters the verdict.
+    With controls, as `perfgate.gate.controlled_test` does. Without, with d the mean loss on the log
+    scale, [L, U] its bounds and delta the margin, look n = 1, 2, … asks in this order: U < delta is
+    PASS; L > 0, n >= 2 and L > 0 from the runs after the first alone is REGRESSION; else another
+    fresh start is needed. It is IMPROVEMENT instead of PASS when the first two starts, each alone,
+    show U < 0 and -d >= delta / 2. Runs after the look that decides, or beyond `rule.max_runs`, are
+    not used. A worse new value never betters the verdict.
 
     Args:
         metric: canonical name of a performance metric.
         baseline: values of accepted runs, one per fresh start, in any order.
         new: values of the new build, one per fresh start, in the order measured.
+        between: the share of the variance that a whole session has in common.
+        sessions: sessions behind the baseline; None: as many as values.
+        controls: values of the baseline's build in the new build's session, in the order measured;
+            None: it cannot be started.
+        policy: whether controls are asked for, and needed.
+        why_no_control: why the other build cannot be started, in words; empty: nobody asked.
         band: the loss that counts, as a fraction; None: that of the metric's family.
         sigma: prior noise of one run on the log scale; None: that of the family, or with
             `measured_noise` the weak prior of `perfgate.gate.noise`.
@@ -90,9 +104,20 @@ def judge_performance(
         scale.badness(found, new, "new"),
         band=band,
         sigma=sigma,
+        between=between,
+        sessions=sessions,
+        controls=Controls(
+            None if controls is None else _controls_on_scale(found, controls),
+            policy,
+            why_no_control,
+        ),
         rule=rule,
         measured_noise=measured_noise,
     )
+
+
+def _controls_on_scale(metric: Metric, controls: Sequence[float]) -> tuple[float, ...]:
+    return scale.badness(metric, controls, "control") if len(controls) else ()
 
 
 def judge_on_scale(
@@ -102,13 +127,24 @@ def judge_on_scale(
     *,
     band: float | None,
     sigma: float | None,
+    between: float = BETWEEN,
+    sessions: int | None = None,
+    controls: Controls | None = None,
     rule: Rule | None,
     measured_noise: bool,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
     declared = declared_band(metric, band)
     margin = scale.margin(metric, declared)
-    level, notes = baseline_level(metric, baseline, sigma, rule or _RULE, measured_noise)
+    level, notes = baseline_level(
+        metric,
+        baseline,
+        sigma,
+        rule or _RULE,
+        measured_noise,
+        between=between,
+        sessions=sessions,
+    )
     scale.check_unit(metric, baseline, new)
     if measured_noise:
         wide = measured_margin(level, margin)
@@ -121,7 +157,7 @@ def judge_on_scale(
         margin = wide
     else:
         notes += _floor_note(level, margin)
-    return judge(level, new, margin, notes)
+    return judge(level, new, margin, notes, controls)
 
 
 def describe_change(
@@ -130,6 +166,8 @@ def describe_change(
     new: Sequence[float],
     *,
     sigma: float | None = None,
+    between: float = BETWEEN,
+    sessions: int | None = None,
     rule: Rule | None = None,
     measured_noise: bool = False,
 ) -> Change:
@@ -142,7 +180,9 @@ def describe_change(
         raise InputError(why)
     before = scale.badness(found, baseline, "baseline")
     values = scale.badness(found, new, "new")
-    level, _ = baseline_level(found, before, sigma, rule or _RULE, measured_noise)
+    level, _ = baseline_level(
+        found, before, sigma, rule or _RULE, measured_noise, between=between, sessions=sessions
+    )
     scale.check_unit(found, before, values)
     look = level.look(values)
     return Change(
@@ -260,13 +300,16 @@ def baseline_level(
     sigma: float | None,
     rule: Rule,
     measured_noise: bool,
+    *,
+    between: float = BETWEEN,
+    sessions: int | None = None,
 ) -> tuple[BaselineLevel, list[str]]:
     """Measured values as what new runs are compared with, and notes on them.
 
     Args:
         metric: a performance metric.
         values: accepted runs on the log scale, in any order.
-        sigma, rule, measured_noise: as in `judge_performance`.
+        sigma, rule, measured_noise, between, sessions: as in `judge_performance`.
 
     Raises:
         InputError: a noise that cannot be used, or too few values to measure it.
@@ -286,8 +329,14 @@ def baseline_level(
     notes = [f"{counted(pulled, 'outlying baseline value')} winsorised"] if pulled else []
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
     noise = noises.pooled(prior, rule.prior_dof, [kept])
+    if not measured_noise:
+        noise = replace(noise, between=between)
     against = counted(len(kept), "baseline run")
-    return BaselineLevel(metric, fmean(kept), len(kept), noise, rule, against), notes
+    behind = len(kept) if sessions is None else sessions
+    level = BaselineLevel(
+        metric, fmean(kept), len(kept), noise, rule, against, sessions=max(1, behind)
+    )
+    return level, notes
 
 
 def measured_rule(rule: Rule) -> Rule:

@@ -14,7 +14,9 @@ from perfgate.core.metrics import ACCURACY, lookup
 from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
-from perfgate.gate.multiplicity import holm
+from perfgate.gate.baseline_level import BaselineLevel
+from perfgate.gate.controls import ControlPolicy
+from perfgate.gate.noise import BETWEEN
 from perfgate.gate.performance import (
     Change,
     baseline_level,
@@ -27,13 +29,13 @@ from perfgate.gate.performance import (
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import faults_of
 from perfgate.gate.scores import Score, judge_unpaired
-from perfgate.gate.sequential_test import BaselineLevel
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 
 
 class _NoiseSettings(TypedDict):
     sigma: float | None
+    between: float
     rule: Rule
     measured_noise: bool
 
@@ -43,66 +45,120 @@ class RunNoise:
     """The noise of one fresh start that a test goes by; arguments as in `judge_performance`.
 
     Attributes:
-        sigma: prior noise on the log scale; None: the default.
-        prior_dof: how many observations it is worth; None: as the rule says.
+        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
+            default of the metric's family.
+        between: the share of its variance that a whole session has in common.
         measured: whether the machine's own noise decides.
+        note: what a person should know of where it comes from; empty: nothing.
     """
 
     sigma: float | None = None
-    prior_dof: float | None = None
+    between: float = BETWEEN
     measured: bool = False
+    note: str = ""
 
     def rule(self, rule: Rule) -> Rule:
         """The rule that tests with this noise go by."""
-        if self.measured:
-            return measured_rule(rule)
-        return rule if self.prior_dof is None else replace(rule, prior_dof=self.prior_dof)
+        return measured_rule(rule) if self.measured else rule
 
     def settings(self, rule: Rule) -> _NoiseSettings:
         """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
-        return {"sigma": self.sigma, "rule": self.rule(rule), "measured_noise": self.measured}
+        return {
+            "sigma": self.sigma,
+            "between": self.between,
+            "rule": self.rule(rule),
+            "measured_noise": self.measured,
+        }
 
 
 @dataclass(frozen=True)
 class PerformanceTest:
-    """A performance metric against measured values: one per fresh start on both sides."""
+    """A performance metric against measured values: one per fresh start on both sides.
+
+    Attributes:
+        metric: canonical name.
+        band: the loss that counts, as a fraction; None: that of the metric's family.
+        baseline: accepted values, one per fresh start.
+        new: those of the new build, in the order measured.
+        noise: of one start.
+        sessions: sessions behind the baseline; None: as many as values.
+        controls: values of the baseline's build in this session; None: it cannot be started.
+        policy: whether controls are asked for, and needed.
+        why_no_control: why that build cannot be started, in words; empty: nobody asked.
+    """
 
     metric: str
     band: float | None
     baseline: Sequence[float]
     new: Sequence[float]
     noise: RunNoise = field(default_factory=RunNoise)
+    sessions: int | None = None
+    controls: Sequence[float] | None = None
+    policy: ControlPolicy = "auto"
+    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
         """The verdict; errors as of `judge_performance`."""
-        settings = self.noise.settings(rule)
-        return judge_performance(self.metric, self.baseline, self.new, band=self.band, **settings)
+        judged = judge_performance(
+            self.metric,
+            self.baseline,
+            self.new,
+            band=self.band,
+            sessions=self.sessions,
+            controls=self.controls,
+            policy=self.policy,
+            why_no_control=self.why_no_control,
+            **self.noise.settings(rule),
+        )
+        return (
+            replace(judged, notes=(*judged.notes, self.noise.note)) if self.noise.note else judged
+        )
 
     def change(self, rule: Rule) -> Change:
         """How far it moved, without a verdict; errors as of `describe_change`."""
-        return describe_change(self.metric, self.baseline, self.new, **self.noise.settings(rule))
+        settings = self.noise.settings(rule)
+        return describe_change(
+            self.metric, self.baseline, self.new, sessions=self.sessions, **settings
+        )
 
     def level(self, rule: Rule) -> BaselineLevel:
         """What new runs are compared with; errors as of `judge_performance`."""
         metric = performance_metric(self.metric)
         values = scale.badness(metric, self.baseline, "baseline")
-        return baseline_level(metric, values, **self.noise.settings(rule))[0]
+        settings = self.noise.settings(rule)
+        return baseline_level(metric, values, sessions=self.sessions, **settings)[0]
 
 
 @dataclass(frozen=True)
 class CurveTest:
-    """A performance metric of a whole sweep: for each fresh start the values of all points."""
+    """A performance metric of a whole sweep: for each fresh start the values of all points.
+
+    Attributes as in `PerformanceTest`.
+    """
 
     metric: str
     band: float | None
     baseline: Sequence[Sequence[float]]
     new: Sequence[Sequence[float]]
     noise: RunNoise = field(default_factory=RunNoise)
+    sessions: int | None = None
+    controls: Sequence[Sequence[float]] | None = None
+    policy: ControlPolicy = "auto"
+    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
         """The verdict; errors as of `judge_sweep`."""
-        settings = self.noise.settings(rule)
-        return judge_sweep(self.metric, self.baseline, self.new, band=self.band, **settings)
+        return judge_sweep(
+            self.metric,
+            self.baseline,
+            self.new,
+            band=self.band,
+            sessions=self.sessions,
+            controls=self.controls,
+            policy=self.policy,
+            why_no_control=self.why_no_control,
+            **self.noise.settings(rule),
+        )
 
 
 @dataclass(frozen=True)
@@ -203,6 +259,8 @@ class ProbeJudgement:
         needs_more_runs: whether another fresh start may change it.
         observed: how the metrics moved that are reported and do not gate.
         notes: what else a person should know.
+        controls_wanted: the builds of which a control is wanted before the next start of the build
+            under test: that of the baseline, of the anchor, or both.
     """
 
     verdict: Verdict
@@ -211,6 +269,7 @@ class ProbeJudgement:
     needs_more_runs: bool = False
     observed: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
+    controls_wanted: frozenset[Against] = frozenset()
 
 
 def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
@@ -238,22 +297,12 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
 
 
 def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...]:
-    """One judgement per test, in order; performance metrics share the rule's alpha.
+    """One judgement per test, in order.
 
-    So one regression is claimed wrongly, of all of them, no more often than of a single one (Holm
-    1979). A machine that measures its own noise has its own alpha, made for several metrics.
+    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
+    is selected nor on how CI splits it (statistics §3).
     """
-    sharing = {
-        test.metric: test
-        for test in tests
-        if isinstance(test, PerformanceTest | CurveTest) and not test.noise.measured
-    }
-    found = holm(
-        list(sharing),
-        lambda metric, alpha: sharing[metric].judge(replace(rule, alpha=alpha)),
-        rule.alpha,
-    )
-    return tuple(found.get(test.metric) or test.judge(rule) for test in tests)
+    return tuple(test.judge(rule) for test in tests)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
@@ -268,7 +317,10 @@ def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
     verdict = verdict_of(counting)
     # A proved regression needs no further starts, whatever the other metrics say.
     more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
-    return ProbeJudgement(verdict, (*counting, *listed), needs_more_runs=more)
+    wanted = frozenset(one.against for one in counting if more and one.needs_control)
+    return ProbeJudgement(
+        verdict, (*counting, *listed), needs_more_runs=more, controls_wanted=wanted
+    )
 
 
 def _is_only_listed(judgement: Judgement) -> bool:

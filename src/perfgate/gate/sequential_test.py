@@ -5,22 +5,14 @@ and the reasons for its order: docs/reference/verdicts.md, "The rule for perform
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
-from perfgate.core.metrics import Metric
 from perfgate.gate import scale
-from perfgate.gate.noise import (
-    Noise,
-    median,
-    smallest_detectable,
-    standard_error,
-    t_quantile,
-    t_tail,
-)
-from perfgate.gate.rule import Rule
+from perfgate.gate.baseline_level import BaselineLevel, Look
+from perfgate.gate.controlled_test import Decision, Need, decide
+from perfgate.gate.controls import Controls
+from perfgate.gate.noise import median
 from perfgate.gate.verdict import (
-    Against,
     Judgement,
     Verdict,
     counted,
@@ -32,91 +24,34 @@ from perfgate.gate.verdict import (
 _FAR_SIGMAS = 4
 
 
-@dataclass(frozen=True)
-class Look:
-    """What so many new runs say: their mean loss with its bounds; positive is worse.
-
-    The true loss is below `low` with probability alpha at most, above `high` with beta.
-    """
-
-    runs: int
-    loss: float
-    low: float
-    high: float
-
-    def improved(self, margin: float) -> bool:
-        """Whether the gain is real and at least half of what would count as a loss."""
-        return self.high < 0 and -self.loss >= margin / 2
-
-
-@dataclass(frozen=True)
-class BaselineLevel:
-    """What new runs are compared with.
-
-    Attributes:
-        metric: what is compared.
-        centre: mean of the baseline on the log scale.
-        n_base: values behind it; infinite for a number that is taken as exact.
-        noise: noise of one run.
-        rule: error rates and effort.
-        against: the baseline in words, for reasons.
-        kind: what the baseline is.
-        environment_sigma: spread between environments that no further run averages out.
-    """
-
-    metric: Metric
-    centre: float
-    n_base: float
-    noise: Noise
-    rule: Rule
-    against: str
-    kind: Against = "baseline"
-    environment_sigma: float = 0.0
-
-    def look(self, new: Sequence[float]) -> Look:
-        """d = mean(new) - centre, L = d - t(1-alpha) SE, U = d + t(1-beta) SE."""
-        loss, error = fmean(new) - self.centre, self.standard_error(len(new))
-        low = loss - t_quantile(1 - self.rule.alpha, self.noise.dof) * error
-        high = loss + t_quantile(1 - self.rule.beta, self.noise.dof) * error
-        return Look(len(new), loss, low, high)
-
-    def p_value(self, look: Look) -> float:
-        """P of a loss at least this large if there is none."""
-        return t_tail(look.loss / self.standard_error(look.runs), self.noise.dof)
-
-    def smallest_detectable(self, runs: int) -> float:
-        """The smallest true loss that so many new runs find in 19 of 20 cases, on the log scale."""
-        return smallest_detectable(
-            self.noise,
-            self.n_base,
-            runs,
-            alpha=self.rule.alpha,
-            environment_sigma=self.environment_sigma,
-        )
-
-    def standard_error(self, runs: int) -> float:
-        """That of the mean loss of so many new runs."""
-        return standard_error(
-            self.noise, self.n_base, runs, environment_sigma=self.environment_sigma
-        )
-
-    def interval(self, look: Look) -> tuple[float, float]:
-        """The look's bounds as changes of the value, low first."""
-        low, high = sorted(scale.change(self.metric, bound) for bound in (look.low, look.high))
-        return low, high
-
-
 def judge(
-    comparison: BaselineLevel, new: Sequence[float], margin: float, notes: Sequence[str] = ()
+    comparison: BaselineLevel,
+    new: Sequence[float],
+    margin: float,
+    notes: Sequence[str] = (),
+    controls: Controls | None = None,
 ) -> Judgement:
-    """Look after each new run, in order, and stop at the first look that decides.
+    """Look after each start, in order, and stop at the first look that decides.
 
-    Runs after that look, or beyond `rule.max_runs`, are not used.
+    Starts after that look, or beyond `rule.max_runs`, are not used.
+
+    Args:
+        comparison: what the new build is compared with.
+        new: its losses, one per fresh start, in the order measured.
+        margin: the band on the scale.
+        notes: what is to be told beside.
+        controls: starts of the other build; None: there is none to ask for, and none is missed.
     """
+    controls = controls or Controls()
     runs = list(new[: comparison.rule.max_runs])
-    verdict, look = _decide(comparison, runs, margin)
+    if controls.values is not None and controls.can_be_started:
+        rule = controls.rule.with_at_most(comparison.rule.max_runs)
+        decided = decide(comparison, runs, controls.values, margin, rule)
+    else:
+        decided = _decide_alone(comparison, runs, margin, controls)
+    verdict, look = decided.verdict, comparison.look(runs[: decided.new])
     remarks = list(notes)
-    if verdict == Verdict.PASS and look.low > 0:
+    if verdict == Verdict.PASS and not decided.mark and look.low > 0:
         remarks.append("small loss within the band")
     if verdict == Verdict.PASS and look.improved(margin):
         second = comparison.look(runs[1:2]) if len(runs) > 1 else None
@@ -137,27 +72,31 @@ def judge(
         interval=comparison.interval(look),
         band=scale.band(metric, margin),
         runs_used=look.runs,
-        needs_more_runs=verdict == Verdict.INCONCLUSIVE and look.runs < comparison.rule.max_runs,
-        reason=_reason(verdict, comparison, look, margin),
-        notes=tuple(remarks),
+        needs_more_runs=bool(decided.need),
+        reason=_reason(verdict, comparison, look, margin, decided),
+        notes=(*remarks, *controls.notes_of(decided)),
         against=comparison.kind,
+        controls_used=decided.controls,
+        needs_control=decided.need == "control",
+        mark=decided.mark,
     )
 
 
-def _decide(
-    comparison: BaselineLevel, runs: Sequence[float], margin: float
-) -> tuple[Verdict, Look]:
-    count = 1
-    while True:
+def _decide_alone(
+    comparison: BaselineLevel, runs: Sequence[float], margin: float, controls: Controls
+) -> Decision:
+    """The rule without controls: a second start that agrees by itself confirms a loss."""
+    for count in range(1, len(runs) + 1):
         look = comparison.look(runs[:count])
         if look.high < margin:
-            return Verdict.PASS, look
+            return Decision(Verdict.PASS, count, 0)
         # The first run raised the suspicion, so only later ones can confirm it.
         if look.low > 0 and count >= 2 and comparison.look(runs[1:count]).low > 0:
-            return Verdict.REGRESSION, look
-        if count == len(runs):
-            return Verdict.INCONCLUSIVE, look
-        count += 1
+            if controls.are_required:
+                return Decision(Verdict.INCONCLUSIVE, count, 0, "NO_CONTROL")
+            return Decision(Verdict.REGRESSION, count, 0, controls.mark_of_a_loss)
+    need: Need = "new" if len(runs) < comparison.rule.max_runs else ""
+    return Decision(Verdict.INCONCLUSIVE, len(runs), 0, "", need)
 
 
 def _far_runs(comparison: BaselineLevel, runs: Sequence[float]) -> list[str]:
@@ -192,27 +131,51 @@ def _away(comparison: BaselineLevel, distance: float) -> str:
     return f"{percent(change)} ({abs(distance) / comparison.noise.sigma:.1f} sigma)"
 
 
-def _reason(verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float) -> str:
+def _reason(
+    verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float, decided: Decision
+) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
     metric = comparison.metric
     bounds = sorted(scale.change(metric, x) for x in (look.low, look.high))
     (low, high, band), digits = _told_apart([*bounds, scale.change(metric, margin)])
     seen = with_interval(percent(scale.change(metric, look.loss), digits), low, high)
     after = f"{counted(look.runs, 'fresh start')} against {comparison.against}"
+    if decided.controls:
+        after += f" and {counted(decided.controls, 'control')}"
     if verdict == Verdict.IMPROVEMENT:
         gain = percent(scale.change(metric, -margin / 2), digits)
         return (
             f"{seen}, beyond the {gain} that counts as a gain; "
             f"each of the first two starts agrees; {after}"
         )
+    if decided.mark == "HOST_SHIFT":
+        return (
+            f"{seen}: the machine, not the build: no worse by the {band} band than the baseline's "
+            f"build in this session; {after}"
+        )
     if verdict == Verdict.PASS:
         return f"{seen}, within the {band} band; {after}"
     if verdict == Verdict.REGRESSION:
         size = "beyond" if look.loss >= margin else "a real loss that may reach"
-        return f"{seen}, {size} the {band} band; confirmed by the later starts alone; {after}"
+        proof = (
+            "the controls are not as slow"
+            if decided.controls
+            else ("confirmed by the later starts alone")
+        )
+        return f"{seen}, {size} the {band} band; {proof}; {after}"
+    if decided.mark == "MACHINE" and not decided.need:
+        return (
+            f"{seen}: the machine, not the build: even the baseline's build is slower than its "
+            f"history by far; {after}; measure again on another machine"
+        )
+    if decided.mark == "NO_CONTROL":
+        return f"{seen}: a loss is seen, and gate.control requires a control; {after}"
     proof = "a loss is likely but not confirmed" if look.low > 0 else "no loss is proved"
-    left = comparison.rule.max_runs - look.runs
-    ahead = f"up to {left} more may decide" if left else "no more are allowed"
+    if decided.need == "control":
+        ahead = "a control is wanted"
+    else:
+        left = comparison.rule.max_runs - look.runs if decided.need else 0
+        ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return f"{seen}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
 
 

@@ -11,6 +11,8 @@ from statistics import fmean
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
 from perfgate.gate import scale
+from perfgate.gate.controls import ControlPolicy, Controls
+from perfgate.gate.noise import BETWEEN
 from perfgate.gate.performance import judge_on_scale, performance_metric
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
@@ -23,6 +25,11 @@ def judge_sweep(
     *,
     band: float | None = None,
     sigma: float | None = None,
+    between: float = BETWEEN,
+    sessions: int | None = None,
+    controls: Sequence[Sequence[float]] | None = None,
+    policy: ControlPolicy = "auto",
+    why_no_control: str = "",
     rule: Rule | None = None,
     measured_noise: bool = False,
 ) -> Judgement:
@@ -41,7 +48,8 @@ def judge_sweep(
         sigma: prior noise of one start's mean on the log scale; None: that of the metric's family,
             which is as if the points of one start went up and down together.
         rule: error rates and effort; None: `Rule()`.
-        measured_noise: as in `judge_performance`.
+        controls: as `new`, of the baseline's build in the same session; None: it cannot be started.
+        between, sessions, policy, why_no_control, measured_noise: as in `judge_performance`.
 
     Returns:
         the judgement; its values are geometric means over the points.
@@ -65,6 +73,17 @@ def judge_sweep(
         [fmean(start) for start in now],
         band=band,
         sigma=sigma,
+        between=between,
+        sessions=sessions,
+        controls=Controls(
+            None
+            if controls is None
+            else [fmean(start) for start in _starts(found, controls, "control")]
+            if len(controls)
+            else [],
+            policy,
+            why_no_control,
+        ),
         rule=rule,
         measured_noise=measured_noise,
     )

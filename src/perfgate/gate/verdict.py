@@ -8,6 +8,11 @@ from typing import Literal
 # The nearest baseline; the anchor (the last release); a document; the other side of a claim.
 Against = Literal["baseline", "anchor", "documented", "claim"]
 
+# What beside the build a verdict speaks of: HOST_SHIFT: no worse than the baseline's build in this
+# session, both slower than history: "machine, not build". MACHINE: the machine is not fit to judge
+# on. NO_CONTROL: a loss without a control: the machine is not excluded.
+Mark = Literal["", "HOST_SHIFT", "MACHINE", "NO_CONTROL"]
+
 
 class Verdict(StrEnum):
     """What the gate says.
@@ -58,6 +63,10 @@ class Judgement:
         notes: what else a person should know.
         against: what it was compared with; one metric can be judged against more than one.
         waiver: why a regression is let through (who, until when); empty: it is not.
+        controls_used: controls that the verdict rests on: fresh starts, in the same session, of the
+            build that it is compared with.
+        needs_control: whether the next start wanted is such a control.
+        mark: what beside the build the verdict speaks of.
     """
 
     metric: str
@@ -73,6 +82,9 @@ class Judgement:
     notes: tuple[str, ...] = ()
     against: Against = "baseline"
     waiver: str = ""
+    controls_used: int = 0
+    needs_control: bool = False
+    mark: Mark = ""
 
 
 def unjudged(

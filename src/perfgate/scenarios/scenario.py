@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from perfgate.gate.controls import ControlPolicy
 from perfgate.scenarios.content import content_hash
 
 
@@ -323,6 +324,9 @@ class GatePolicy:
         budget_s: no further fresh start of the build under test once so many seconds have gone
             into this scenario's starts; None: only `max_starts` counts.
         disturbance: what may disturb a measurement that is used.
+        control: "auto": a suspected loss is checked against a fresh start of the baseline's build
+            where that can be started; "required": without one a loss is at most INCONCLUSIVE;
+            "none": never.
     """
 
     metrics: tuple[str, ...]
@@ -333,6 +337,7 @@ class GatePolicy:
     noise: Literal["prior", "measured"] = "prior"
     budget_s: float | None = None
     disturbance: DisturbanceLimits = DisturbanceLimits()
+    control: ControlPolicy = "auto"
 
 
 @dataclass(frozen=True)

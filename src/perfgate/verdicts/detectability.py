@@ -13,6 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
+from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.noise import Noise
 from perfgate.gate.performance import (
@@ -24,7 +25,6 @@ from perfgate.gate.performance import (
 )
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import documented_score
-from perfgate.gate.sequential_test import BaselineLevel
 from perfgate.gate.verdict import counted
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
@@ -86,8 +86,7 @@ def prospects(probe: Probe, reference: Reference, rule: Rule, most: int) -> tupl
         for metric in metrics
         if not is_accuracy(metric) and (itself or (entry is not None and entry.values(metric)))
     ]
-    # Metrics of one probe share alpha (Holm 1979); at the worst one of them has only its part.
-    shared = replace(rule, alpha=rule.alpha / max(1, len(judged)), max_runs=most)
+    shared = replace(rule, max_runs=most)
     found = []
     for metric in metrics:
         if metric in judged:
@@ -159,8 +158,8 @@ def _level(
         InputError: too few runs to measure the noise.
     """
     calibrated = metric in reference.noise
-    values = reference.entry.values(metric) if reference.entry else []
-    test = performance_test(metric, probe.scenario, values, reference.noise)
+    test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
+    values = test.baseline
     if reference.entry is None:
         starts = probe.scenario.gate.reference_starts
         rule, prior = test.noise.rule(rule), test.noise.sigma or noises.WEAK_SIGMA

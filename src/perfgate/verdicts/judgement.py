@@ -27,10 +27,11 @@ from perfgate.gate.probe import (
 )
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.documented_values import documented_test, measured_score, with_gap
 
 
@@ -58,6 +59,7 @@ def judge(
     measurements: Sequence[Measurement],
     fingerprint: Mapping[str, str],
     rule: Rule,
+    controls: ControlStarts | None = None,
 ) -> ProbeJudgement:
     """Judge every gating metric of `probe` and take the worst verdict.
 
@@ -67,6 +69,8 @@ def judge(
         measurements: one per fresh start, in order; none that was disturbed.
         fingerprint: the facts of the measurements that must equal the baseline's.
         rule: error rates and the most fresh starts.
+        controls: what the baseline's and the anchor's builds gave in this session; None: neither
+            can be started.
 
     Raises:
         InputError: a baseline and no gating metric, or values that cannot be judged.
@@ -87,7 +91,7 @@ def judge(
             hint="name one of its metrics in the scenario's gate, or drop the probe",
         )
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
-    tests = probe_tests(probe, reference, measurements, with_anchor=not unlike)
+    tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
     notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
     return replace(
@@ -118,6 +122,7 @@ def probe_tests(
     measurements: Sequence[Measurement],
     *,
     with_anchor: bool = True,
+    controls: ControlStarts | None = None,
 ) -> ProbeTests:
     """All that is judged of a probe: what its verdict rests on, and no verdict yet.
 
@@ -126,11 +131,13 @@ def probe_tests(
         reference: what it is compared with.
         measurements: one per fresh start, in order, each with every gating metric.
         with_anchor: whether the anchor can be compared with.
+        controls: as in `judge`.
 
     Raises:
         InputError: the number of questions behind a score is unknown.
     """
     metrics, scenario, entry = probe.gating_metrics(), probe.scenario, reference.entry
+    controls = controls or ControlStarts()
     if entry is None:
         return ProbeTests(
             [_documented(one, scenario, reference.documented, measurements) for one in metrics]
@@ -138,16 +145,27 @@ def probe_tests(
     anchor = reference.anchor if with_anchor else None
     reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
     return ProbeTests(
-        [_measured(one, scenario, entry, reference.noise, measurements) for one in metrics],
         [
-            _measured(one, scenario, anchor, reference.noise, measurements)
+            _controlled(
+                _measured(one, scenario, entry, reference.noise, measurements),
+                "baseline",
+                controls,
+            )
+            for one in metrics
+        ],
+        [
+            _controlled(
+                _measured(one, scenario, anchor, reference.noise, measurements),
+                "anchor",
+                controls,
+            )
             for one in metrics
             if anchor.values(one)
         ]
         if anchor
         else (),
         [
-            performance_test(one, scenario, entry.values(one), reference.noise, measurements)
+            performance_test(one, scenario, entry, reference.noise, measurements)
             for one in sorted(reported)
             if probe.is_load and not is_accuracy(one) and entry.values(one)
         ],
@@ -174,9 +192,8 @@ def _measured(
     noise: Mapping[str, SigmaOf],
     measurements: Sequence[Measurement],
 ) -> MetricTest:
-    values = entry.values(metric)
-    if not is_accuracy(metric) and values:
-        return performance_test(metric, scenario, values, noise, measurements)
+    if not is_accuracy(metric) and entry.values(metric):
+        return performance_test(metric, scenario, entry, noise, measurements)
     band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
     answers = (
         before.answers.get(metric, {}),
@@ -196,14 +213,28 @@ def _measured(
 def performance_test(
     metric: str,
     scenario: Scenario,
-    baseline: Sequence[float],
+    baseline: Entry | None,
     noise: Mapping[str, SigmaOf],
     measurements: Sequence[Measurement] = (),
 ) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
     now = [measurement.metrics[metric] for measurement in measurements]
     known = noise_of(metric, scenario, noise)
-    return PerformanceTest(metric, band_of(metric, scenario), baseline, now, known)
+    values = baseline.values(metric) if baseline else []
+    sessions = baseline.sessions(metric) if baseline else None
+    return PerformanceTest(metric, band_of(metric, scenario), values, now, known, sessions)
+
+
+def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> MetricTest:
+    """The test of a speed with the controls of the build that it is held against."""
+    if not isinstance(test, PerformanceTest) or test.noise.measured:
+        return test
+    return replace(
+        test,
+        controls=controls.values(against, test.metric),
+        policy=controls.policy,
+        why_no_control=controls.why_not.get(against, ""),
+    )
 
 
 def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -> RunNoise:
@@ -211,7 +242,7 @@ def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -
     own, known = scenario.gate.noise == "measured", measured.get(metric)
     if known is None:
         return RunNoise(sigma_of(metric, scenario), measured=own)
-    return RunNoise(known.sigma, known.dof, own)
+    return RunNoise(known.sigma, measured=own)
 
 
 def band_of(metric: str, scenario: Scenario) -> float | None:

@@ -14,9 +14,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.noise import t_quantile
-from perfgate.gate.sequential_test import BaselineLevel
 
 TRIALS = 2000
 
