@@ -7,13 +7,13 @@ from pathlib import Path
 from perfgate.baselines.waivers import waive
 from perfgate.campaign.probe_state import (
     ProbeState,
-    StartRole,
     answered,
     not_reported,
     not_worth_measuring,
     of_broken_answers,
     why_not_used,
 )
+from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
