@@ -27,12 +27,14 @@ from perfgate.campaign.probe_state import (
     ends_the_start,
     not_measured,
 )
+from perfgate.campaign.recorded_source import source_of
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
+from perfgate.core.plain import to_plain
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.launchers.base import Placement
 from perfgate.machine.hardware import Machine
@@ -306,6 +308,8 @@ class Campaign:
         else:
             run = as_run(measured, self.session.run.id, started, seconds, number)
             state.own_reference.append(run)
+        injections = self.session.injections if role == "new" else ()
+        synthetic = self.session.synthetic or start.setup.lease.synthetic
         self.session.run.record(
             "measurement",
             {
@@ -318,8 +322,11 @@ class Campaign:
                 "facts": dict(measured.facts),
                 "answers": {name: dict(given) for name, given in measured.answers.items()},
                 "folder": str(folder),
-                "injected": [str(one) for one in self.session.injections] if role == "new" else [],
-                "synthetic": self.session.synthetic or start.setup.lease.synthetic,
+                "injected": [str(one) for one in injections],
+                "source": to_plain(
+                    source_of(self.tools, measured.facts, injections, synthetic=synthetic)
+                ),
+                "synthetic": synthetic,
                 "lease": start.setup.lease.plain(),
                 "disturbed": list(measured.disturbed),
             },

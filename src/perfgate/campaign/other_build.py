@@ -12,7 +12,7 @@ from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.installation import Installation
 from perfgate.core.redaction import MASK
 from perfgate.engines.base import EngineBuild
@@ -22,7 +22,7 @@ from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.scenarios.scenario import Scenario
 
-__all__ = ["OtherBuild", "other_build", "parse_source"]
+__all__ = ["OtherBuild", "other_build", "parse_source", "same_build"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,14 @@ class OtherBuild:
         tools: the scenario's programs with this build, asked for its version.
         launcher: what starts it: the session's, with this build's image where it has one.
         injections: settings changed in it on purpose.
+        note: what a person should know of it, in one sentence; empty: nothing.
     """
 
     source: BuildSource
     tools: Toolchain
     launcher: Launcher
     injections: tuple[Injection, ...] = ()
+    note: str = ""
 
 
 def other_build(
@@ -83,6 +85,29 @@ def other_build(
     tools = _identified(tools, source, expected)
     _require_able(started, tools)
     return OtherBuild(source, tools, launcher, injections)
+
+
+def same_build(one: OtherBuild, two: OtherBuild) -> str:
+    """In what two builds are the same, so that comparing them shows the machine alone.
+
+    Returns:
+        ``the same program and settings``, or, less, ``both are tensorrt-llm 1.2.0, commit 0a1b2c3``
+        where only what they tell is the same; empty: they are known to differ.
+    """
+    if one.tools.build != two.tools.build or set(one.injections) != set(two.injections):
+        return ""
+    if _calls(one) == _calls(two):
+        return "the same program and settings"
+    return f"both are {_in_words(one.tools.build)}, which may still be two builds"
+
+
+def _calls(build: OtherBuild) -> object:
+    """What tells apart two builds of one version: where their programs are."""
+    locations, programs = build.tools.locations, build.tools.engine.programs
+    try:
+        return locations.inside, [locations.find(one) for one in programs[:1]]
+    except (MissingProgram, InputError):
+        return locations.inside, None
 
 
 def _launcher(launcher: Launcher, source: BuildSource) -> Launcher:
