@@ -155,7 +155,7 @@ def judge_on_scale(
                 "per start"
             )
         margin = wide
-    else:
+    elif controls is None or not controls.can_be_started:
         notes += _floor_note(level, margin)
     return judge(level, new, margin, notes, controls)
 
