@@ -1,7 +1,7 @@
 """Sweeps: the whole curve of a scenario's points, judged beside each point of it.
 
-A loss too small for any single point shows in their mean. Points of one server share its luck, so a
-fresh start that measured every point counts as one value, not as many.
+A loss too small for any single point shows in their median. Points of one server share its luck,
+so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
+from perfgate.gate.sweep import FEWEST_POINTS
 from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -50,9 +51,14 @@ class SweepProbe:
 
 
 def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
-    """The curve, where there is more than one point and a metric that gates."""
+    """The curve, where there are points enough and a metric that gates.
+
+    A machine that measures its own reference has none: its noise decides point by point.
+    """
     sweep = SweepProbe(scenario)
-    return (sweep,) if len(sweep.probes) > 1 and sweep.gating_metrics() else ()
+    if scenario.gate.noise == "measured" or len(sweep.probes) < FEWEST_POINTS:
+        return ()
+    return (sweep,) if sweep.gating_metrics() else ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,8 @@ class Point:
         entry: what it is compared with; None: no measured baseline.
         different: the facts in which it differs from that.
         measured: number of the fresh start → what it gave there.
-        controls: the same of the baseline's build in this session; None: it cannot be started.
+        controls: number of the control of the baseline's build → what it gave there; None: that
+            build cannot be started.
     """
 
     probe: Probe
@@ -81,7 +88,7 @@ def judge_curve(
     policy: ControlPolicy = "auto",
     why_no_control: str = "",
 ) -> ProbeJudgement:
-    """Judge each gating metric on the mean over all points.
+    """Judge each gating metric on the median over all points (`perfgate.gate.sweep`).
 
     Only fresh starts that measured every point count, on either side. There is no verdict against
     documents: they report points.
@@ -91,7 +98,7 @@ def judge_curve(
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
         policy: whether controls are made, and needed.
-        why_no_control: why the baseline's build cannot be started, in words.
+        why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
 
     Raises:
         InputError: values that cannot be judged.
@@ -125,6 +132,7 @@ def judge_curve(
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
             noise_of(metric, sweep.scenario, {}),
+            len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
             policy=policy,
             why_no_control=why_no_control,
@@ -225,7 +233,7 @@ def sweep_outcome(
         found.verdict,
         found.judgements,
         measurements[:used],
-        compared_with=f"{ends[0].compared_with}; the mean over "
+        compared_with=f"{ends[0].compared_with}; the median over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
         folder=ends[0].folder,
