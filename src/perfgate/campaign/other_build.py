@@ -12,7 +12,7 @@ from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.installation import Installation
 from perfgate.core.redaction import MASK
 from perfgate.engines.base import EngineBuild
@@ -82,9 +82,11 @@ def other_build(
         where = _installation(source)
         tools = tools_with(scenario, session, launcher, BuildOverride(), where)
         _require_prefix(source, tools)
-    tools = _identified(tools, source, expected)
-    _require_able(started, tools)
-    return OtherBuild(source, tools, launcher, injections)
+    found = OtherBuild(source, _identified(tools, source, expected), launcher, injections)
+    if expected is not None and source.names_programs and not session.synthetic:
+        _refuse_replaced(found, scenario, session, expected)
+    _require_able(started, found.tools)
+    return found
 
 
 def same_build(one: OtherBuild, two: OtherBuild) -> str:
@@ -146,6 +148,28 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
             hint="it was replaced since, or another is meant: name the build by --control",
         )
     return replace(tools, override=BuildOverride(found.version, expected.commit))
+
+
+def _refuse_replaced(
+    found: OtherBuild, scenario: Scenario, session: Session, expected: EngineBuild
+) -> None:
+    """Raises where another commit was installed in the place of the expected one.
+
+    Only the build under test has its commit from a person; in the place of an old build of the same
+    version it would be taken for that one.
+    """
+    try:
+        tested = OtherBuild(BuildSource(), tools_under_test(scenario, session), session.launcher)
+        build, calls = tested.tools.build, _calls(tested)
+    except PerfgateError:
+        return  # it is not here; whoever starts it is told
+    if calls == _calls(found) and not _same_commit(build.commit, expected):
+        raise InputError(
+            "the other build is not there any more: the build under test is in its place",
+            found=f"{found.source.in_words} is {_in_words(build)}",
+            expected=_in_words(expected),
+            hint="keep each build in a folder or image of its own",
+        )
 
 
 def _same_commit(told: str, expected: EngineBuild) -> bool:
