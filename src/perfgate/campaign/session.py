@@ -16,6 +16,7 @@ from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
 from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.machine.hardware import Machine
@@ -50,6 +51,7 @@ class Session:
         vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
         override: what a person says of the build under test.
         control: the build that controls are started of; None: the one that the baseline recorded.
+        control_policy: whether controls are made, and needed; None: as each scenario says.
     """
 
     run: RunFolder
@@ -70,6 +72,7 @@ class Session:
     vboost: int | None = None
     override: BuildOverride = field(default_factory=BuildOverride)
     control: BuildSource | None = None
+    control_policy: ControlPolicy | None = None
 
 
 def open_session(

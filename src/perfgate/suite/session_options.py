@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
@@ -22,6 +22,7 @@ from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -128,7 +129,15 @@ class SessionOptions:
             InputError: the words name no build.
         """
         text = self._option("--control")
-        return None if text == AUTO else parse_source(text, field="--control")
+        if text == AUTO or text in get_args(ControlPolicy):
+            return None
+        return parse_source(text, field="--control")
+
+    @property
+    def control_policy(self) -> ControlPolicy | None:
+        """Whether controls are made, and needed; None: as each scenario says."""
+        policies: dict[str, ControlPolicy] = {"none": "none", "required": "required"}
+        return policies.get(self._option("--control"))
 
     def require_possible(self) -> None:
         """Check, before any work, what can be known without the tests. The budget begins.
@@ -190,6 +199,7 @@ class SessionOptions:
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),
             control=self.control,
+            control_policy=self.control_policy,
         )
         return Campaigns(session)
 
