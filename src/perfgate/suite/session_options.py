@@ -16,6 +16,7 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
@@ -23,6 +24,7 @@ from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
+from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -151,12 +153,17 @@ class SessionOptions:
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check that what must be put back on the selected scenarios' GPUs can be.
+        """Check what is asked for beside the build under test: a control, the GPUs' slider.
 
         Raises:
-            InputError: a scenario is started on other nodes, too.
+            InputError: what must be put back on GPUs cannot be, as a scenario is started on other
+                nodes, too; or the control that is named cannot be started.
         """
-        require_here(chain(*needs(selected).values()), self._option, self.machine)
+        scenarios = [*chain(*needs(selected).values())]
+        require_here(scenarios, self._option, self.machine)
+        if self.control is not None:
+            started_by = launcher[self._option("--launcher")]()
+            require_startable(scenarios, started_by, self.control, synthetic=self.rehearses)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
         """What is worth a look before the selected tests are run, each in one line.
@@ -183,9 +190,8 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
-        launcher, share_cpu = option("--launcher"), option("--share-cpu")
         session = replace(
-            open_session(run, self.machine, launcher, share_cpu=share_cpu),
+            open_session(run, self.machine, option("--launcher"), share_cpu=option("--share-cpu")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
