@@ -40,6 +40,7 @@ from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.family import require_small_family
 
 AUTO = "auto"
 
@@ -153,12 +154,13 @@ class SessionOptions:
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check what is asked for beside the build under test: a control, the GPUs' slider.
+        """Check what can be known of the suite, of the GPUs' slider, and of a control by name.
 
         Raises:
-            InputError: what must be put back on GPUs cannot be, as a scenario is started on other
-                nodes, too; or the control that is named cannot be started.
+            InputError: the suite gates too much; what must be put back on GPUs cannot be, as a
+                scenario is started on other nodes, too; or the control cannot be started.
         """
+        require_small_family(self._loaded.scenarios)
         scenarios = [*chain(*needs(selected).values())]
         require_here(scenarios, self._option, self.machine)
         if self.control is not None:
