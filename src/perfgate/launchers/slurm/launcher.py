@@ -146,15 +146,15 @@ class SlurmLauncher(Launcher):
         nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
         avoid = self._bad & set(nodes)
-        same = set(self._same_nodes(request))
-        if same and same <= set(nodes):
-            avoid |= set(nodes) - same
         if len(nodes) - len(avoid) < needed:
             raise RunError(
                 "node_failed",
-                f"{', '.join(sorted(self._bad & avoid))} of job {facts.job} failed in this session, and "
+                f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
                 f"{request.scenario.id} needs {needed} of {facts.nodes}",
             )
+        same = set(self._same_nodes(request))
+        if same and same <= set(nodes):
+            avoid |= set(nodes) - same
         owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
