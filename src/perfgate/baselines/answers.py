@@ -1,4 +1,4 @@
-"""Answers: which questions were answered rightly, a bit each, as a mapping from question to answer."""
+"""Answers: which questions were answered rightly: a mapping to truth values, kept as bits."""
 
 import base64
 import binascii

@@ -119,6 +119,11 @@ class Baseline:
     source: BuildSource | None = None
     file: Path | None = field(default=None, compare=False)
 
+    @property
+    def sessions(self) -> int:
+        """The number of sessions behind the probe that has fewest: one run each."""
+        return min(len({run.run for run in entry.runs}) for entry in self.entries.values())
+
     def merged(self, other: "Baseline") -> "Baseline":
         """The same commit's baseline with the other's entries in place of its own.
 
@@ -218,6 +223,14 @@ class ChosenBaseline:
             if len(runs) >= MOST_RUNS:
                 break
         return None if facts is None else Entry(facts, tuple(runs[:MOST_RUNS]))
+
+
+def few_sessions(sessions: int) -> str:
+    """What a person should know of a baseline of so many sessions; empty: it has enough."""
+    if sessions >= ENOUGH_SESSIONS:
+        return ""
+    plural = "" if sessions == 1 else "s"
+    return f"baseline of {sessions} session{plural}; {ENOUGH_SESSIONS} are asked for"
 
 
 def as_run(

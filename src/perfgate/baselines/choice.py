@@ -12,7 +12,6 @@ from perfgate.baselines.engine_repo import EngineRepo, same_hash
 from perfgate.engines.base import EngineBuild
 from perfgate.gate.verdict import counted
 
-
 Choosable = Baseline | Head
 One = TypeVar("One", Baseline, Head)
 

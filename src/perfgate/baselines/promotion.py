@@ -20,13 +20,16 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
+from perfgate.baselines.baseline import few_sessions
+from perfgate.baselines.candidates import unlike_machines
 from perfgate.baselines.choice import newest_build, newest_release
 from perfgate.baselines.difference import ProbeChanges, compare
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import head_of
 from perfgate.baselines.levels import change_of, losses_of
-from perfgate.baselines.recording import record_candidates, unlike_machines
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
+from perfgate.gate.verdict import counted
 from perfgate.runs.records import now
 
 __all__ = ["Promotion", "pin_anchor", "promote", "record_candidates", "retire"]
@@ -135,7 +138,7 @@ def _promote(
         compare(label, before.entry(label) if before else None, entry)
         for label, entry in found.entries.items()
     )
-    notes = _notes(accepted, store, kept)
+    notes = _notes(accepted, store, kept, found.sessions)
     if not dry_run:
         store.save(accepted, merge=False)
     return Promotion(path, not dry_run, change, before, probes, notes)
@@ -268,11 +271,18 @@ def _accepted(file: Path) -> Baseline:
     return baseline
 
 
-def _notes(accepted: Baseline, store: Store, kept: Baseline | None) -> tuple[str, ...]:
+def _notes(
+    accepted: Baseline, store: Store, kept: Baseline | None, sessions: int
+) -> tuple[str, ...]:
     notes = []
+    if few := few_sessions(sessions):
+        notes.append(f"{few}: more losses stay unseen (docs/how-to/baselines.md)")
     if kept is not None:
         was = "retired " if kept.retired else ""
-        notes.append(f"replaces the {was}baseline of this commit, accepted by {kept.accepted_by}")
+        notes.append(
+            f"replaces the {was}baseline of this commit, accepted by {kept.accepted_by}, "
+            f"{counted(kept.sessions, 'session')}"
+        )
     family = store.heads(accepted.hardware, accepted.scenario)
     others = [one for one in family if one.engine.commit != accepted.engine.commit]
     anchor = store.anchor(accepted.hardware, accepted.scenario, accepted.engine)

@@ -19,7 +19,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
 
-
 _OTHER_FOLDERS = frozenset({questions.FOLDER, NOISE})  # beside those of hardware
 
 
