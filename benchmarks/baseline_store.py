@@ -1,8 +1,8 @@
 """What stored baselines cost, as ratios measured in one run, for docs/explanation/performance.md.
 
 Size: a baseline of three evaluations of GSM8K, against the same with every question named in every
-run, as files were written before. Time: a build's baseline is chosen and its answers are judged with
-many commits stored, against the same with one; with nothing known from before, as a session starts.
+run, as files were written before. Time: a build's baseline is chosen and its answers are judged,
+with many commits stored against with one, and nothing known from before, as when a session starts.
 """
 
 import argparse
@@ -74,17 +74,17 @@ def times(folder: Path, commits: int, repeat: int) -> None:
         few.append(judged(one))
         lots.append(judged(many))
     print(
-        f"| choosing and judging against {commits:,} stored commits "
+        f"| choosing and judging against {commits:,} stored commits, CPU "
         f"| {statistics.median(lots):.2f} s | against 1, {statistics.median(few):.3f} s "
         f"| {statistics.median(lots) / statistics.median(few):.0f} | ≤ 0.5 s |"
     )
 
 
 def judged(store: Store) -> float:
-    """Seconds to choose a build's baseline and anchor, and to judge its answers."""
+    """CPU seconds to choose a build's baseline and anchor, and to judge its answers."""
     for known in (stores._read_once, stores._head_once, question_files._read_once):
         known.cache_clear()
-    began = time.perf_counter()
+    began = time.process_time()
     chosen = store.choose(HARDWARE, SCENARIO, NEXT)
     store.anchor(HARDWARE, SCENARIO, NEXT)
     entry = chosen.entry("gsm8k") if chosen else None
@@ -93,7 +93,7 @@ def judged(store: Store) -> float:
     for metric in METRICS:
         answers = entry.runs[0].answers[metric]
         judge_paired(metric, answers, [dict(entry.runs[-1].answers[metric])], margin=0.02)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def evaluated(seed: int) -> Baseline:

@@ -15,12 +15,13 @@ import msgspec
 
 from perfgate.baselines import questions
 from perfgate.baselines.answers import packed, unpacked
-from perfgate.baselines.baseline import Baseline, BaselineRun, Entry, Head
+from perfgate.baselines.baseline import Baseline, BaselineRun, Entry, Head, Retired
 from perfgate.baselines.stored_json import (
     MEASURED,
     check_hash,
     check_place,
     digest,
+    own_hash,
     read_stored,
     with_hash,
 )
@@ -30,6 +31,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
+from perfgate.engines.base import EngineBuild
 
 SCHEMA_VERSION = 3
 _WITH_KEYS = 2  # answers were mappings from each question's key
@@ -39,6 +41,8 @@ _WITHOUT_HASH = (
     "(perfgate baseline record RUN) and promote them; without the runs, delete it and measure again"
 )
 _HINT = "restore the file from git, or record the baseline again"
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_PART = msgspec.json.Decoder()
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+00:00)")
 
 # Fields that the file keeps together, as `accepted`: the name there → the baseline's.
@@ -121,19 +125,28 @@ def _head(path: Path) -> Head | None:
     """The head of a file of the newest form; None: it is another file, or something is wrong."""
     try:
         content = read_input(path, json_text.LARGEST_OWN)
-        parts = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        plain = {
-            name: msgspec.json.decode(part) for name, part in parts.items() if name != "entries"
-        }
-        if plain["schema_version"] != SCHEMA_VERSION or plain["hash"] != with_hash(plain)["hash"]:
-            return None
-        _check_place(path, plain)
-        accepted = {_ACCEPTED[name]: value for name, value in plain["accepted"].items()}
-        told = {**plain, **accepted, "labels": list(plain["probes"]), "file": path}
-        head = from_plain(Head, told)
+        parts = _PARTS.decode(content)
+        plain = {name: _PART.decode(part) for name, part in parts.items() if name != "entries"}
+        accepted, retired = plain["accepted"], plain.get("retired")
+        head = Head(
+            scenario=plain["scenario"],
+            hardware=plain["hardware"],
+            engine=msgspec.convert(plain["engine"], EngineBuild),
+            accepted_by=accepted["by"],
+            accepted_at=accepted["at"],
+            change=accepted["change"],
+            labels=frozenset(plain["probes"]),
+            file=path,
+            retired=retired and msgspec.convert(retired, Retired),
+            synthetic=plain.get("synthetic", False),
+        )
+        is_whole = plain["schema_version"] == SCHEMA_VERSION and plain["hash"] == own_hash(plain)
+        is_dated = _TIME.fullmatch(head.accepted_at) is not None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, InputError):
         return None
-    return head if _TIME.fullmatch(head.accepted_at) else None
+    said = (head.hardware, head.scenario, head.engine.commit)
+    in_place = said == (path.parent.parent.name, path.parent.name, path.stem)
+    return head if is_whole and is_dated and in_place else None
 
 
 def write(path: Path, baseline: Baseline) -> list[Path]:

@@ -100,7 +100,7 @@ class Store:
         """
         folder = self.path(hardware, scenario, "any").parent
         require_own(folder, all_of_it=True)
-        paths = sorted(filter(_is_baseline, folder.glob("*.json")))
+        paths = sorted(filter(_is_baseline, folder.glob("*.json")), key=lambda path: path.name)
         found = [_once(_head_once, read_head, path) for path in paths]
         for one in found:
             self._require_kind(one)

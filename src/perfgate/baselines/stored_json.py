@@ -64,8 +64,12 @@ def read_stored(
 
 def with_hash(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The same with `hash`: that of everything else."""
-    rest = {name: value for name, value in plain.items() if name != "hash"}
-    return {**rest, "hash": digest(rest)}
+    return {**plain, "hash": own_hash(plain)}
+
+
+def own_hash(plain: Mapping[str, Any]) -> str:
+    """The right `hash` of a file's content."""
+    return digest({name: value for name, value in plain.items() if name != "hash"})
 
 
 def digest(plain: object) -> str:
@@ -80,7 +84,7 @@ def check_hash(path: Path, plain: Mapping[str, Any], what: str) -> None:
     Raises:
         InputError: the hash is not that of the rest.
     """
-    right = with_hash(plain)["hash"]
+    right = own_hash(plain)
     if plain["hash"] != right:
         raise InputError(
             f"the {what} was edited by hand",
