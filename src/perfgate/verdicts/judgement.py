@@ -45,12 +45,14 @@ class Reference:
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, where it was measured beforehand.
+        notes: what a person should know of it.
     """
 
     entry: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
     noise: Mapping[str, SigmaOf] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def judge(
@@ -102,7 +104,7 @@ def judge(
             else one
             for one in judged.judgements
         ),
-        notes=(*notes, *judged.notes),
+        notes=(*reference.notes, *notes, *judged.notes),
     )
 
 
