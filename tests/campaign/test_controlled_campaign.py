@@ -24,7 +24,7 @@ from perfgate.campaign.fresh_start import StartSetup
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
-from perfgate.core.errors import CannotDo, PerfgateError, RunError
+from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
@@ -429,16 +429,23 @@ def test_no_control_is_begun_beyond_the_sessions_time(make: Make) -> None:
 
 
 def test_a_control_run_becomes_no_baseline(make: Make) -> None:
+    campaign, _ = make({"*": {"new": [92.0]}})
+    found = only(campaign)
+    (probe,) = load_probes(campaign.scenario)
+    campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
+    ((candidate,), _) = record_candidates([campaign.session.run.path])
+    kept = baselines.read(candidate)
+    assert [run.metrics[SPEED] for run in kept.entries[probe.label].runs] == [92.0] * 3
+    assert kept.engine == NEW
+
+
+def test_a_build_that_passed_on_a_slow_host_is_no_level(make: Make) -> None:
     campaign, _ = make({"*": {"new": [92.0], "baseline_control": [92.0]}})
     found = only(campaign)
     assert found.verdict == Verdict.PASS
-    (probe,) = load_probes(campaign.scenario)
     campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
-    candidates, _ = record_candidates([campaign.session.run.path])
-    (candidate,) = candidates
-    kept = baselines.read(candidate)
-    assert len(kept.entries[probe.label].runs) == 2
-    assert kept.engine == NEW
+    with pytest.raises(InputError, match="HOST_SHIFT"):
+        record_candidates([campaign.session.run.path])
 
 
 def test_a_crash_of_a_control_is_no_error_of_the_build(make: Make) -> None:
