@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from perfgate.core.metrics import METRICS
 from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Rule, describe_change, judge_documented, judge_performance
+from perfgate.gate.rule import Rule, describe_change, judge_documented, judge_performance
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Judgement, Verdict
 

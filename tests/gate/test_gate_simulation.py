@@ -9,7 +9,7 @@ from sizes import sized
 
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.rule import Rule, judge_performance
 from perfgate.gate.verdict import Judgement, Verdict, worst
 
 # Under coverage these take four times as long; other tests reach every line that they do.

@@ -10,7 +10,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.gate import multiplicity, performance
 from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.performance import Rule
+from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
 
 SPEED, TIME = "output_throughput", "tpot_median_ms"

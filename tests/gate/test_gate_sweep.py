@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.gate.performance import Rule, judge_performance
+from perfgate.gate.rule import Rule, judge_performance
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict
 

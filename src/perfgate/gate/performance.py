@@ -131,7 +131,7 @@ def judge_on_scale(
     sessions: int | None = None,
     controls: Controls | None = None,
     rule: Rule | None,
-    measured_noise: bool,
+    measured_noise: bool = False,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
     declared = declared_band(metric, band)
