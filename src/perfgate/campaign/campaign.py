@@ -26,7 +26,7 @@ from perfgate.campaign.probe_state import (
     ends_the_start,
     not_measured,
 )
-from perfgate.campaign.schedule import Schedule, StartRole, around_own_reference
+from perfgate.campaign.schedule import Schedule, StartRole, around_own_reference, taking_turns
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
@@ -150,7 +150,10 @@ class Campaign:
     def _schedule(self) -> Schedule:
         """The order of the starts, those of the machine's own reference where they are due."""
         if any(self._references.are_due(probe) for probe in self._found.states):
-            return around_own_reference(self.scenario.gate.reference_starts)
+            starts = self.scenario.gate.reference_starts
+            if self._found.takes_turns:
+                return taking_turns(starts, self._found.rule.max_runs)
+            return around_own_reference(starts)
         return Schedule()
 
     def _engine_starts(self, role: StartRole) -> int:

@@ -21,7 +21,7 @@ from perfgate.gate.performance import (
     LEAST_TOLERANCE,
     declared_band,
     documented_level,
-    measured_margin,
+    forced_margin,
 )
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import documented_score
@@ -122,7 +122,7 @@ def _speed(probe: Probe, metric: str, reference: Reference, rule: Rule) -> Prosp
     problem: InputError | None = None
     notes: tuple[str, ...] = ()
     if probe.scenario.gate.noise == "measured":
-        wide = measured_margin(level, margin)
+        wide = max(margin, forced_margin(level))
         if wide > margin:
             notes = (f"band widened from {declared:.1%}, which this noise does not resolve",)
         margin = wide
@@ -162,7 +162,7 @@ def _level(
     values = test.baseline
     if reference.entry is None:
         starts = probe.scenario.gate.reference_starts
-        rule, prior = test.noise.rule(rule), test.noise.sigma or noises.WEAK_SIGMA
+        rule, prior = test.noise.rule(rule), test.noise.sigma or noises.OWN_SIGMA
         origin: NoiseFrom = "calibrated" if calibrated else "prior"
         more = f"until the {counted(starts, 'reference start')} show more"
         noise = Noise(prior, rule.prior_dof + starts - 1, f"{origin} {prior:.2%}, {more}")
@@ -171,7 +171,7 @@ def _level(
     if calibrated:
         source = level.noise.source.replace("prior", "calibrated", 1)
         return replace(level, noise=replace(level.noise, source=source)), "calibrated"
-    if test.noise.measured:
+    if test.noise.widen:
         return level, "measured"
     return level, "pooled" if len(values) > 1 else "prior"
 
