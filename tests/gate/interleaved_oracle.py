@@ -65,7 +65,7 @@ def clipped(values):
     return kept
 
 
-def verdict(references, new, declared, earlier=(), looks=(4, 6)):
+def verdict(references, new, declared, earlier=(), looks=(4, 6)):  # noqa: C901
     """(verdict, new starts used, band) on the log scale; new must hold as many as the last look."""
     kept = clipped(references)
     h = sum(kept) / len(kept)

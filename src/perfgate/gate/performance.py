@@ -100,7 +100,8 @@ def judge_performance(
             one unit (`perfgate.gate.scale.UNIT_FACTOR`), or no baseline value.
     """
     found = performance_metric(metric)
-    if why := scale.has_zero(found, baseline, new):
+    made = () if controls is None else controls
+    if why := scale.has_zero(found, baseline, new, made):
         return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     return judge_on_scale(
         found,
@@ -150,7 +151,9 @@ def judge_on_scale(
     )
     scale.check_unit(metric, baseline, new)
     if not widen:
-        return judge(level, new, margin, [*notes, *_floor_note(level, margin)], controls)
+        if controls is None or not controls.can_be_started:
+            notes += _floor_note(level, margin)
+        return judge(level, new, margin, notes, controls)
     forced = forced_margin(level)
     if forced > margin:
         margin = forced

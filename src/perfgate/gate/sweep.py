@@ -72,11 +72,12 @@ def judge_sweep(
             with fewer than four.
     """
     found = performance_metric(metric)
-    if why := scale.has_zero(found, baseline, new, controls or ()):
+    made = () if controls is None else controls
+    if why := scale.has_zero(found, baseline, new, made):
         return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     before, now = _starts(found, baseline, "baseline"), _starts(found, new, "new")
-    other = None if controls is None else _starts(found, controls, "control") if controls else []
-    points = _points(found, [*before, *now, *(other or [])])
+    other = _starts(found, made, "control") if len(made) else []
+    points = _points(found, [*before, *now, *other])
     for before_point, now_point in zip(
         zip(*before, strict=True), zip(*now, strict=True), strict=True
     ):
@@ -99,7 +100,7 @@ def judge_sweep(
         between=between,
         sessions=sessions,
         controls=Controls(
-            None if other is None else [centre + _median_loss(one, levels) for one in other],
+            None if controls is None else [centre + _median_loss(one, levels) for one in other],
             policy,
             why_no_control,
         ),

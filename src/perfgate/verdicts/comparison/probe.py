@@ -114,7 +114,7 @@ def compare_probe(
     bands = {metric: _band(metric, options) for metric in shared}
     scores = [_accuracy_test(one, bands[one], a, b) for one in shared if is_accuracy(one)]
     speeds = [
-        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise)
+        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise, a.sessions)
         for one in shared
         if not is_accuracy(one)
     ]
