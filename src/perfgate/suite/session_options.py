@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
@@ -20,6 +21,8 @@ from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.paths import machine_store, scenario_folders
+from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -35,6 +38,9 @@ from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.family import require_small_family
+
+AUTO = "auto"
 
 
 class SessionOptions:
@@ -116,6 +122,24 @@ class SessionOptions:
             return Budget(text, float(self._deadline))
         return Budget.from_now(text)
 
+    @property
+    def control(self) -> BuildSource | None:
+        """The build that controls are started of; None: the one that a baseline recorded.
+
+        Raises:
+            InputError: the words name no build.
+        """
+        text = self._option("--control")
+        if text == AUTO or text in get_args(ControlPolicy):
+            return None
+        return parse_source(text, field="--control")
+
+    @property
+    def control_policy(self) -> ControlPolicy | None:
+        """Whether controls are made, and needed; None: as each scenario says."""
+        policies: dict[str, ControlPolicy] = {"none": "none", "required": "required"}
+        return policies.get(self._option("--control"))
+
     def require_possible(self) -> None:
         """Check, before any work, what can be known without the tests. The budget begins.
 
@@ -123,16 +147,18 @@ class SessionOptions:
             InputError: an option is wrong, or cannot be had together with another.
             SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = (self.budget, self.waivers)
+        _ = (self.budget, self.waivers, self.control)
         load_site()
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check that what must be put back on the selected scenarios' GPUs can be.
+        """Check what can be known of the suite and of the selected scenarios' GPUs.
 
         Raises:
-            InputError: a scenario is started on other nodes, too.
+            InputError: the suite gates too much, or what must be put back on GPUs cannot be, as a
+                scenario is started on other nodes, too.
         """
+        require_small_family(self._loaded.scenarios)
         require_here(chain(*needs(selected).values()), self._option, self.machine)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
@@ -174,10 +200,11 @@ class SessionOptions:
             budget=self.budget,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
+            override=BuildOverride(option("--engine-version"), option("--engine-commit")),
+            control=self.control,
+            control_policy=self.control_policy,
         )
-        return Campaigns(
-            session, BuildOverride(option("--engine-version"), option("--engine-commit"))
-        )
+        return Campaigns(session)
 
     @cached_property
     def _loaded(self) -> LoadedSuite:
