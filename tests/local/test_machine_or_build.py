@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from sessions import ONLY_NEEDED_PLUGINS, inherited
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.core.errors import InputError, MissingProgram
@@ -70,7 +70,7 @@ class Checkout:
         run = self.folder / "run"
         shutil.rmtree(run, ignore_errors=True)
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            [sys.executable, "-m", "pytest", *BENCHMARK, "-q", "-p", "no:cacheprovider"]
             + ["perf_tests/test_serving.py", "--run-dir", str(run), *options],
             cwd=self.folder,
             env={

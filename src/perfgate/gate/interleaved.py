@@ -219,15 +219,15 @@ def decide(
         rule: constants.
         too_noisy: whether the noise forces a band that is too wide.
     """
-    for count in rule.looks:
+    looks = rule.looks[:1] if too_noisy else rule.looks  # more starts narrow no band
+    for count in looks:
         if count <= len(new):
             verdict = _look(level, new[:count], margin, rule, too_noisy=too_noisy)
             if verdict != Verdict.INCONCLUSIVE:
                 return InterleavedDecision(verdict, count, *_bounds(level, new[:count], rule))
-    used = min(len(new), rule.looks[-1])
-    more = used < rule.looks[-1] and not too_noisy
+    used = min(len(new), looks[-1])
     low, high = _bounds(level, new[:used], rule)
-    return InterleavedDecision(Verdict.INCONCLUSIVE, used, low, high, more)
+    return InterleavedDecision(Verdict.INCONCLUSIVE, used, low, high, used < looks[-1])
 
 
 def _bounds(level: OwnLevel, new: Sequence[float], rule: InterleavedRule) -> tuple[float, float]:
