@@ -1,9 +1,10 @@
 """Simulated verdicts: the gate's rule for many trials at once, in numpy. Draws no numbers itself.
 
-Tests hold it against `perfgate.gate.controlled_test.decide` and `perfgate.gate.sequential_test`, case
-by case. An IMPROVEMENT counts as the PASS that it is made of.
+Tests hold it against `perfgate.gate.controlled_test.decide` and `perfgate.gate.sequential_test`,
+case by case. An IMPROVEMENT counts as the PASS that it is made of.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from perfgate.gate.noise import BETWEEN, CLIP, t_quantile
 from perfgate.gate.rule import ControlRule, Rule
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[Any]
 Codes = NDArray[np.int8]
 Booleans = NDArray[np.bool_]
 
@@ -48,11 +49,11 @@ class Levels:
         """That of the mean of so many new starts of one session."""
         shared = self.between * (1 + 1 / self.sessions)
         own = (1 - self.between) * (1 / starts + 1 / self.n_base)
-        return self.sigma * np.sqrt(shared + own)
+        return self.sigma * math.sqrt(shared + own)
 
     def control_error(self, starts: int, controls: int) -> Floats:
         """That of so many new starts against so many controls of the same session."""
-        return self.sigma * np.sqrt((1 - self.between) * (1 / starts + 1 / controls))
+        return self.sigma * math.sqrt((1 - self.between) * (1 / starts + 1 / controls))
 
     def of(self, trials: NDArray[np.intp]) -> "Levels":
         """Those of some of the trials."""
@@ -244,5 +245,7 @@ def together(metrics: Sequence[Verdicts]) -> Verdicts:
     regression = (codes == REGRESSION).any(axis=0)
     undecided = (codes == INCONCLUSIVE).any(axis=0)
     shifted = (codes == HOST_SHIFT).any(axis=0)
-    worst = np.select([regression, undecided, shifted], [REGRESSION, INCONCLUSIVE, HOST_SHIFT], PASS)
+    worst = np.select(
+        [regression, undecided, shifted], [REGRESSION, INCONCLUSIVE, HOST_SHIFT], PASS
+    )
     return Verdicts(worst.astype(np.int8), end.astype(np.int8), metrics[0].looks)

@@ -1,202 +1,244 @@
-"""Start effort: how many fresh starts a gate will take, by simulating its sequential rule.
+"""Start effort: how many fresh starts a gate will take, its controls included, by simulation.
 
-Pure, and the same for the same seed. The rule is that of `perfgate.gate.sequential_test`, for all
-trials at once; metrics of one start are drawn independently of each other, which errs towards more
-starts.
+Pure, and the same each time. Metrics of one probe share the noise of its starts as engines show it
+(`perfgate.gate.noise_scenarios.CORRELATION`); probes of one start are taken as independent, which
+errs towards more starts.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.random import Generator
-from numpy.typing import NDArray
-from scipy.special import betainc
 
-from perfgate.gate.baseline_level import BaselineLevel
-from perfgate.gate.distributions import normal_quantile
-from perfgate.gate.noise import t_quantile
-
-TRIALS = 2000
+from perfgate.core.metrics import Metric
+from perfgate.gate.accuracy import LOSS_Z, MOST_EVALUATIONS, PASS_Z
+from perfgate.gate.documented import MOST_STARTS
+from perfgate.gate.simulated_verdicts import REGRESSION, Verdicts, together
+from perfgate.verdicts.documented_power import documented_verdicts
+from perfgate.verdicts.power import Design, verdicts
 
 # Share of a fixed set of questions whose answers differ between two evaluations of one build. In
 # public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did.
 CHANGED_ANSWERS = 0.04
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+_ANSWER_TRIALS = 2000
+_ANSWER_SEED = 4
 
 
 @dataclass(frozen=True)
 class SpeedTest:
-    """A performance metric against a baseline or a documented value.
+    """A performance metric against a baseline.
 
     Attributes:
-        level: what new runs are compared with; trials are drawn with its noise.
-        margin: the loss that counts, on the log scale.
+        design: what is simulated.
+        column: which of the correlated metrics of a probe it is.
     """
 
-    level: BaselineLevel
-    margin: float
+    design: Design
+    column: int = 0
 
     @property
     def most(self) -> int:
-        """Fresh starts that it asks for, at most."""
-        return self.level.rule.max_runs
+        """Fresh starts of the build under test, at most."""
+        return verdicts(self.design, 0.0, self.column).looks[-1][0]
+
+
+@dataclass(frozen=True)
+class DocumentedTest:
+    """A performance metric against a documented value.
+
+    Attributes:
+        margin: the tolerance on the log scale.
+        sigma: noise of one start on that scale.
+        allowed: fresh starts, at most.
+    """
+
+    margin: float
+    sigma: float
+    allowed: int
+
+    @property
+    def most(self) -> int:
+        """Fresh starts of the build under test, at most."""
+        return min(self.allowed, MOST_STARTS)
 
 
 @dataclass(frozen=True)
 class AnswersTest:
-    """An accuracy whose answers are compared question by question; at most two evaluations.
+    """An accuracy whose answers are compared question by question.
 
     Attributes:
         questions: how many are asked.
         margin: the drop that counts, absolute.
-        most: evaluations, at most.
-        alpha, beta: as in `perfgate.gate.accuracy.judge_paired`.
+        base_runs: evaluations of the baseline.
+        changed: share of the answers that differ between two evaluations of one build.
+        most: evaluations of the build under test, at most.
     """
 
     questions: int
     margin: float
-    most: int = 2
-    alpha: float = 0.01
-    beta: float = 0.05
+    base_runs: int = 1
+    changed: float = CHANGED_ANSWERS
+    most: int = MOST_EVALUATIONS
+
+
+AnyTest = SpeedTest | AnswersTest | DocumentedTest
 
 
 @dataclass(frozen=True)
-class Decided:
-    """What became of a test in each trial.
+class StartCounts:
+    """The distribution of the starts that something takes.
 
     Attributes:
-        at: the fresh start after which no further one is asked for.
-        lost: whether that was for a regression, which ends its probe whatever the others say.
+        new: shares with 1, 2, … fresh starts of the build under test.
+        controls: shares with 0, 1, … controls.
+        lost: the share that ends in a performance REGRESSION.
     """
 
-    at: Ints
-    lost: NDArray[np.bool_]
+    new: tuple[float, ...] = (1.0,)
+    controls: tuple[float, ...] = (1.0,)
+    lost: float = 0.0
+
+    @property
+    def mean_new(self) -> float:
+        """Mean fresh starts of the build under test."""
+        return sum(share * number for number, share in enumerate(self.new, start=1))
+
+    @property
+    def mean_controls(self) -> float:
+        """Mean controls."""
+        return sum(share * number for number, share in enumerate(self.controls))
+
+    @property
+    def most(self) -> int:
+        """Starts of both, at most."""
+        return len(self.new) + len(self.controls) - 1
+
+    def at_worst(self) -> "StartCounts":
+        """As many of both as there can be."""
+        new, controls = (0.0,) * (len(self.new) - 1), (0.0,) * (len(self.controls) - 1)
+        return StartCounts((*new, 1.0), (*controls, 1.0), self.lost)
 
 
-def starts_of_probe(
-    tests: Sequence[SpeedTest | AnswersTest],
-    most: int,
-    draw: Generator,
-    *,
-    slower: bool,
-    trials: int = TRIALS,
-) -> Ints:
-    """The fresh starts that measure one probe, in each trial; 1 where nothing is judged.
+def column_of(metric: Metric) -> int:
+    """Which of the correlated metrics of a probe stands for this one: throughput, time per output
+    token, time to first token."""
+    if metric.family.name.startswith("ttft"):
+        return 2
+    return 0 if metric.direction == "higher" else 1
+
+
+def of_probe(tests: Sequence[AnyTest], *, slower: bool) -> StartCounts:
+    """The starts that one probe takes; one where nothing is judged.
 
     Args:
         tests: one per metric that is judged.
-        most: fresh starts of the build, at most.
-        draw: source of the random numbers.
-        slower: whether the build loses just the margin of every `SpeedTest`; else it is unchanged.
-        trials: how many are simulated.
+        slower: whether the build loses just the band of every `SpeedTest`; else it is unchanged.
     """
-    longest = np.ones(trials, dtype=np.int64)
-    regression = np.full(trials, most, dtype=np.int64)
+    by_rule: dict[tuple[tuple[int, int], ...], list[Verdicts]] = {}
+    others = [StartCounts()]
     for test in tests:
         if isinstance(test, SpeedTest):
-            decided = _speed(test, min(most, test.most), draw, slower=slower, trials=trials)
+            found = verdicts(test.design, 1.0 if slower else 0.0, test.column)
+            by_rule.setdefault(found.looks, []).append(found)
+        elif isinstance(test, AnswersTest):
+            others.append(StartCounts(_answers(test)))
         else:
-            decided = _answers(test, min(most, test.most), draw, trials)
-        longest = np.maximum(longest, decided.at)
-        regression = np.where(decided.lost, np.minimum(regression, decided.at), regression)
-    return np.minimum(longest, regression)
+            loss = 1.0 if slower else 0.0
+            documented = documented_verdicts(test.margin, test.sigma, test.most, loss)
+            others.append(_counts(documented))
+    return slowest([*(_counts(together(found)) for found in by_rule.values()), *others])
 
 
-def _speed(test: SpeedTest, most: int, draw: Generator, *, slower: bool, trials: int) -> Decided:
-    level, sigma = test.level, test.level.noise.sigma
-    loss = test.margin if slower else 0.0
-    runs = loss + sigma * draw.standard_normal((trials, most))
-    centre = sigma / math.sqrt(level.n_base) * draw.standard_normal(trials)
-    centre += level.environment_sigma * draw.standard_normal(trials)
-    return decide(test, runs - centre[:, np.newaxis])
+def slowest(many: Sequence[StartCounts]) -> StartCounts:
+    """What takes as many starts as the slowest of `many`, which are independent of each other."""
+    kept = math.prod(1 - one.lost for one in many)
+    return StartCounts(
+        _largest([one.new for one in many]), _largest([one.controls for one in many]), 1 - kept
+    )
 
 
-def decide(test: SpeedTest, runs: Floats) -> Decided:
-    """Look after each start, in order, and stop at the first look that decides.
+def _largest(many: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The distribution of the largest of independent counts."""
+    longest = max(map(len, many))
+    below = np.ones(longest)
+    for one in many:
+        reached = np.cumsum(one)
+        below *= np.concatenate([reached, np.ones(longest - len(one))])
+    return tuple(float(share) for share in np.diff(below, prepend=0.0))
 
-    Args:
-        test: what is judged.
-        runs: losses against the baseline's centre, one row per trial, one column per fresh start.
+
+def _counts(found: Verdicts) -> StartCounts:
+    most_new, most_controls = found.looks[-1]
+    new = np.bincount(found.new, minlength=most_new + 1)[1:] / len(found.codes)
+    controls = np.bincount(found.controls, minlength=most_controls + 1) / len(found.codes)
+    return StartCounts(tuple(new), tuple(controls), found.share(REGRESSION))
+
+
+@lru_cache(maxsize=128)
+def _answers(test: AnswersTest) -> tuple[float, ...]:
+    """Shares with 1, 2, … evaluations of an unchanged build.
+
+    A question whose answer varies is right every other time; of twice `changed` of the questions
+    two evaluations then differ in `changed`. The rule is `perfgate.gate.accuracy.judge_paired`.
     """
-    trials, most = runs.shape
-    level = test.level
-    t_low = t_quantile(1 - level.rule.alpha, level.noise.dof)
-    t_high = t_quantile(1 - level.rule.beta, level.noise.dof)
-    errors = [level.standard_error(count) for count in range(1, most + 1)]
-    at = np.full(trials, most, dtype=np.int64)
-    lost = np.zeros(trials, dtype=np.bool_)
-    open_ = np.ones(trials, dtype=np.bool_)
-    for count, error in enumerate(errors, start=1):
-        mean = runs[:, :count].mean(axis=1)
-        passed = mean + t_high * error < test.margin
-        regressed = np.zeros(trials, dtype=np.bool_)
-        if count >= 2:
-            later = runs[:, 1:count].mean(axis=1)
-            regressed = (mean - t_low * error > 0) & (later - t_low * errors[count - 2] > 0)
-        now = open_ & (passed | regressed)
-        at[now] = count
-        lost |= now & ~passed
+    draw = np.random.default_rng([_ANSWER_SEED, test.questions, test.base_runs])
+    varying = round(2 * test.changed * test.questions)
+    shape = (_ANSWER_TRIALS, varying)
+    base = draw.binomial(test.base_runs, 0.5, shape) / test.base_runs
+    evaluations = draw.binomial(1, 0.5, (test.most, *shape))
+    alone = (base - evaluations).sum(axis=2) / test.questions
+    at = np.full(_ANSWER_TRIALS, test.most)
+    open_ = np.ones(_ANSWER_TRIALS, dtype=np.bool_)
+    for runs in range(1, test.most + 1):
+        change = base - evaluations[:runs].mean(axis=0)
+        drop = change.sum(axis=1) / test.questions
+        spread = np.maximum((change**2).sum(axis=1) - test.questions * drop**2, 0)
+        error = np.sqrt(spread + 1 / min(runs, test.base_runs)) / test.questions
+        agree = (alone[:runs] > test.margin / 2).sum(axis=0) >= 2
+        passed = drop + PASS_Z * error < test.margin
+        now = open_ & (passed | (agree & (drop - LOSS_Z * error > 0)))
+        at[now] = runs
         open_ &= ~now
-    return Decided(at, lost)
-
-
-def _answers(test: AnswersTest, most: int, draw: Generator, trials: int) -> Decided:
-    """Whether one evaluation decides; if not, a second is made, and is the last."""
-    changed = draw.binomial(test.questions, CHANGED_ANSWERS, trials)
-    lost = draw.binomial(changed, 0.5)
-    gained = changed - lost
-    net = lost - gained
-    error = np.sqrt(changed + 1 - net**2 / test.questions) / test.questions
-    passed = net / test.questions + normal_quantile(1 - test.beta) * error < test.margin
-    # P(at least `lost` of `changed`) if both sides are as likely, as in `judge_paired`.
-    p = np.where(lost > 0, betainc(np.maximum(lost, 1), gained + 1, 0.5), 1.0)
-    regressed = ~passed & (p < test.alpha)
-    at = np.where(passed | regressed, 1, most).astype(np.int64)
-    return Decided(at, regressed)
+    return tuple(np.bincount(at, minlength=test.most + 1)[1:] / _ANSWER_TRIALS)
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a scenario is expected to take: means over the trials.
+    """What a scenario is expected to take.
 
     Attributes:
-        starts: fresh starts of the build under test.
+        starts: the campaign's own: as many as its slowest probe.
         of_probe: probe label → those that measure it.
     """
 
-    starts: float
-    of_probe: Mapping[str, float]
+    starts: StartCounts
+    of_probe: Mapping[str, StartCounts]
+
+    @property
+    def mean(self) -> float:
+        """Mean starts of both builds."""
+        return self.starts.mean_new + self.starts.mean_controls
+
+    def at_worst(self) -> "Effort":
+        """All starts that the tests can ask for."""
+        of_probe = {label: one.at_worst() for label, one in self.of_probe.items()}
+        return Effort(self.starts.at_worst(), of_probe)
+
+    def times(self, label: str) -> float:
+        """How often a probe is measured, controls included."""
+        found = self.of_probe[label]
+        return found.mean_new + found.mean_controls
 
 
-def expected(
-    tests: Mapping[str, Sequence[SpeedTest | AnswersTest]],
-    most: int,
-    *,
-    slower: bool,
-    seed: Sequence[int] = (),
-    trials: int = TRIALS,
-) -> Effort:
-    """The expected effort of one scenario's campaign.
-
-    A start serves every probe that is still open, so the campaign makes as many as the slowest.
+def expected(tests: Mapping[str, Sequence[AnyTest]], *, slower: bool) -> Effort:
+    """The expected effort of one scenario's campaign: a start serves every probe still open.
 
     Args:
         tests: probe label → what is judged of it.
-        most: fresh starts of the build, at most.
         slower: whether the build loses one band of everything; else it is unchanged.
-        seed: the same seed gives the same numbers.
-        trials: how many are simulated.
     """
-    draw = np.random.default_rng([*seed, int(slower)])
-    of_probe = {
-        label: starts_of_probe(judged, most, draw, slower=slower, trials=trials)
-        for label, judged in tests.items()
-    }
-    longest = np.max([*of_probe.values(), np.ones(trials, dtype=np.int64)], axis=0)
-    return Effort(
-        float(longest.mean()), {label: float(used.mean()) for label, used in of_probe.items()}
-    )
+    counts = {label: of_probe(judged, slower=slower) for label, judged in tests.items()}
+    return Effort(slowest([StartCounts(), *counts.values()]), counts)
