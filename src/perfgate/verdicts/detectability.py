@@ -22,14 +22,12 @@ from perfgate.gate.noise import Noise
 from perfgate.gate.performance import declared_band, measured_margin
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import documented_score, least_margin
+from perfgate.gate.simulated_answers import LEAST_FOUND as LEAST_MARGIN_FOUND
+from perfgate.gate.simulated_answers import AnswerOutcomes, found_share, outcomes, smallest_margin
+from perfgate.gate.simulated_references import ReferenceOdds
 from perfgate.gate.verdict import counted
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.documented_power import (
-    BETWEEN_MACHINES,
-    documented_odds,
-    documented_smallest,
-)
 from perfgate.verdicts.documented_values import tolerance_of
 from perfgate.verdicts.judgement import Reference, band_of, performance_test, sigma_of
 from perfgate.verdicts.power import (
@@ -40,21 +38,31 @@ from perfgate.verdicts.power import (
     Control,
     Design,
     Odds,
+    bisected,
     odds,
     smallest_found,
 )
 from perfgate.verdicts.references import measures_itself
 from perfgate.verdicts.start_effort import (
+    BETWEEN_MACHINES,
     CHANGED_ANSWERS,
     AnswersTest,
     AnyTest,
     DocumentedTest,
+    ScoreTest,
     SpeedTest,
     column_of,
+    documented_odds,
+    score_odds,
 )
 
 Kind = Literal["baseline", "itself", "documented", "nothing"]
 NoiseFrom = Literal["calibrated", "pooled", "prior", "measured", "answers", "document", "unknown"]
+
+# Evaluations that a baseline of answers should have, and the share of answers that two of one build
+# differ in at most where they are simulated (statistics §7).
+BASELINE_EVALUATIONS = 3
+MOST_CHANGED = 0.42
 
 # True losses, in bands, of which the odds are told.
 LOSSES = (0.0, 0.5, 1.0, 1.5)
@@ -333,8 +341,8 @@ def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) ->
     known = lookup(metric)
     margin = documented_margin(known, tolerance_of(value, _band(probe, metric)))
     sigma = sigma_of(metric, probe.scenario) or known.family.sigma
-    test = margin, sigma, most
-    smallest = documented_smallest(*test)
+    test = DocumentedTest(margin, sigma, most)
+    smallest = bisected(lambda loss: documented_odds(test, loss).below)
     return Prospect(
         probe,
         metric,
@@ -345,8 +353,8 @@ def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) ->
         noise_from="prior",
         band=scale.band(known, margin),
         smallest=None if smallest is None else scale.band(known, smallest * margin),
-        odds=tuple(documented_odds(*test, loss) for loss in LOSSES),
-        test=DocumentedTest(*test),
+        odds=tuple(_told(loss, documented_odds(test, loss)) for loss in LOSSES),
+        test=test,
         notes=(f"{BETWEEN_MACHINES:.0%} between the document's machine and this one assumed",),
     )
 
@@ -354,31 +362,52 @@ def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) ->
 def _answers(probe: Probe, metric: str, entry: Entry) -> Prospect:
     """An accuracy against a baseline's answers, question by question."""
     band, evaluations = _band(probe, metric), entry.answers(metric)
-    if not entry.values(metric) or band is None:
+    values = entry.values(metric)
+    if not values or band is None:
         return Prospect(probe, metric, "nothing", band=band)
+    found = Prospect(probe, metric, "baseline", len(values), entry.sessions(metric), band=band)
     if not evaluations:
         note = "the baseline has no answers, so only the scores can be compared"
-        return Prospect(
-            probe, metric, "baseline", len(entry.values(metric)), band=band, notes=(note,)
-        )
+        return replace(found, notes=(note,))
     seen = changed_share(evaluations)
-    changed = CHANGED_ANSWERS if seen is None else max(seen, 1 / len(evaluations[0]))
+    changed = CHANGED_ANSWERS if seen is None else min(seen, MOST_CHANGED)
     test = AnswersTest(len(evaluations[0]), band, len(evaluations), changed)
-    origin = "if" if seen is None else "as"
-    note = (
-        f"{test.questions} questions, {origin} {changed:.1%} of the answers differ from run to run"
-    )
-    return Prospect(
-        probe,
-        metric,
-        "baseline",
-        n_base=len(evaluations),
-        sessions=len(evaluations),
+    key = test.questions, changed, test.base_runs
+    said = "if" if seen is None else "as the baseline's evaluations show,"
+    return replace(
+        found,
+        n_base=test.base_runs,
         noise_from="answers",
-        band=band,
+        smallest=smallest_margin(*key),
+        odds=tuple(_of_answers(loss, outcomes(*key, band, loss * band)) for loss in LOSSES),
         test=test,
-        notes=(note,),
+        problem=_margin_too_small(found, test),
+        notes=(
+            f"{test.questions} questions, {said} {changed:.1%} of the answers differ from run to "
+            "run",
+        ),
     )
+
+
+def _margin_too_small(found: Prospect, test: AnswersTest) -> InputError | None:
+    """The error of a margin that the rule cannot hold, with what would mend it; None: it can."""
+    key = test.questions, test.changed, test.base_runs
+    least = smallest_margin(*key)
+    if least is not None and test.margin >= least:
+        return None
+    share = found_share(*key, margin=test.margin)
+    error = InputError(
+        f"the margin of {found.metric} is too small for its questions",
+        found=f"{100 * test.margin:g} points, of which {share:.0%} of drops would be found, with "
+        f"{test.questions} questions and {counted(test.base_runs, 'evaluation')} of the baseline",
+        expected=f"at least {LEAST_MARGIN_FOUND:.0%}",
+    )
+    ways = [] if least is None else [f"widen the margin to {100 * least:g} points or more"]
+    more = smallest_margin(test.questions, test.changed, BASELINE_EVALUATIONS)
+    if test.base_runs < BASELINE_EVALUATIONS and more is not None and more <= test.margin:
+        ways.append(f"accept a baseline of {BASELINE_EVALUATIONS} evaluations")
+    hint = ", or ".join(ways) or "ask more questions, or take the metric out of gate.metrics"
+    return _placed(found.probe, found.metric, error, hint)
 
 
 def _score(probe: Probe, metric: str, value: DocumentedValue) -> Prospect:
@@ -391,8 +420,27 @@ def _score(probe: Probe, metric: str, value: DocumentedValue) -> Prospect:
     if score.questions is None or band is None:
         return replace(found, notes=("a documented score without an error, taken as exact",))
     # As many questions are asked now as the documented standard error stands for.
-    least = least_margin(score, score.questions)
-    if band >= least:
-        return replace(found, smallest=band)
-    note = f"a drop of {100 * band:.1f} points cannot be told from the document's error"
-    return replace(found, band=least, smallest=least, notes=(f"margin raised: {note}",))
+    least, notes = least_margin(score, score.questions), tuple[str, ...]()
+    if band < least:
+        notes = (f"margin raised from {100 * band:.1f} points, which its error does not resolve",)
+    test = ScoreTest(score, max(band, least))
+    smallest = bisected(lambda loss: score_odds(test, loss).below)
+    return replace(
+        found,
+        band=test.margin,
+        smallest=None if smallest is None else smallest * test.margin,
+        odds=tuple(_told(loss, score_odds(test, loss)) for loss in LOSSES),
+        test=test,
+        notes=notes,
+    )
+
+
+def _told(loss: float, found: ReferenceOdds) -> Odds:
+    starts = sum(number * share for number, share in enumerate(found.starts, start=1))
+    undecided = max(0.0, 1 - found.below - found.passed)
+    return Odds(loss, found.below, found.passed, undecided, 0.0, starts, 0.0)
+
+
+def _of_answers(loss: float, found: AnswerOutcomes) -> Odds:
+    lost, passed = found.found_share, found.passed_share
+    return Odds(loss, lost, passed, max(0.0, 1 - lost - passed), 0.0, found.evaluations, 0.0)

@@ -5,6 +5,7 @@ The starts are as noisy as published nightlies (`perfgate.gate.noise_scenarios`,
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -149,20 +150,23 @@ def verdicts(design: Design, loss: float, column: int = 0) -> Verdicts:
 
 @lru_cache(maxsize=256)
 def _smallest(design: Design, share: float) -> float | None:
+    return bisected(lambda loss: _verdicts(design, loss, 0).share(REGRESSION), share)
+
+
+def bisected(found: Callable[[float], float], share: float = FOUND) -> float | None:
+    """The smallest loss in (0, 4) bands that is found in that share of runs; None: none is.
+
+    Args:
+        found: loss, in bands → share of runs that end in REGRESSION.
+        share: the share that is asked for.
+    """
     low, high = 0.0, _WIDEST
-    if _regressions(design, high) < share:
+    if found(high) < share:
         return None
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if _regressions(design, middle) < share:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if found(middle) < share else (low, middle)
     return high
-
-
-def _regressions(design: Design, loss: float) -> float:
-    return _verdicts(design, loss, 0).share(REGRESSION)
 
 
 @lru_cache(maxsize=512)

@@ -13,18 +13,24 @@ from functools import lru_cache
 import numpy as np
 
 from perfgate.core.metrics import Metric
-from perfgate.gate.accuracy import LOSS_Z, MOST_EVALUATIONS, PASS_Z
+from perfgate.gate.accuracy import MOST_EVALUATIONS
 from perfgate.gate.documented import MOST_STARTS
+from perfgate.gate.scores import Score
+from perfgate.gate.simulated_answers import outcomes
+from perfgate.gate.simulated_references import (
+    ReferenceOdds,
+    documented_score_odds,
+    documented_speed_odds,
+)
 from perfgate.gate.simulated_verdicts import REGRESSION, Verdicts, together
-from perfgate.verdicts.documented_power import documented_verdicts
 from perfgate.verdicts.power import Design, verdicts
 
 # Share of a fixed set of questions whose answers differ between two evaluations of one build. In
 # public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did.
 CHANGED_ANSWERS = 0.04
 
-_ANSWER_TRIALS = 2000
-_ANSWER_SEED = 4
+# What the document's machine and this one are taken to differ by (statistics §7).
+BETWEEN_MACHINES = 0.03
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,21 @@ class DocumentedTest:
 
 
 @dataclass(frozen=True)
+class ScoreTest:
+    """An accuracy against a documented score.
+
+    Attributes:
+        reference: the score; as many questions are asked now as its error stands for.
+        margin: the drop that counts, absolute.
+        most: evaluations of the build under test, at most.
+    """
+
+    reference: Score
+    margin: float
+    most: int = MOST_EVALUATIONS
+
+
+@dataclass(frozen=True)
 class AnswersTest:
     """An accuracy whose answers are compared question by question.
 
@@ -84,7 +105,7 @@ class AnswersTest:
     most: int = MOST_EVALUATIONS
 
 
-AnyTest = SpeedTest | AnswersTest | DocumentedTest
+AnyTest = SpeedTest | AnswersTest | DocumentedTest | ScoreTest
 
 
 @dataclass(frozen=True)
@@ -143,12 +164,8 @@ def of_probe(tests: Sequence[AnyTest], *, slower: bool) -> StartCounts:
         if isinstance(test, SpeedTest):
             found = verdicts(test.design, 1.0 if slower else 0.0, test.column)
             by_rule.setdefault(found.looks, []).append(found)
-        elif isinstance(test, AnswersTest):
-            others.append(StartCounts(_answers(test)))
         else:
-            loss = 1.0 if slower else 0.0
-            documented = documented_verdicts(test.margin, test.sigma, test.most, loss)
-            others.append(_counts(documented))
+            others.append(_of_reference(test, slower=slower))
     return slowest([*(_counts(together(found)) for found in by_rule.values()), *others])
 
 
@@ -177,32 +194,35 @@ def _counts(found: Verdicts) -> StartCounts:
     return StartCounts(tuple(new), tuple(controls), found.share(REGRESSION))
 
 
-@lru_cache(maxsize=128)
-def _answers(test: AnswersTest) -> tuple[float, ...]:
-    """Shares with 1, 2, … evaluations of an unchanged build.
+def _of_reference(test: AnswersTest | DocumentedTest | ScoreTest, *, slower: bool) -> StartCounts:
+    """The starts of a test that no control stands beside; accuracies are taken as unchanged."""
+    if isinstance(test, AnswersTest):
+        key = test.questions, test.changed, test.base_runs, test.margin, 0.0
+        found = np.bincount(outcomes(*key).at, minlength=test.most + 1)[1:]
+        return StartCounts(tuple(map(float, found / found.sum())))
+    if isinstance(test, ScoreTest):
+        return StartCounts(score_odds(test, 0.0).starts)
+    speed = documented_odds(test, 1.0 if slower else 0.0)
+    return StartCounts(speed.starts, lost=speed.below)
 
-    A question whose answer varies is right every other time; of twice `changed` of the questions
-    two evaluations then differ in `changed`. The rule is `perfgate.gate.accuracy.judge_paired`.
-    """
-    draw = np.random.default_rng([_ANSWER_SEED, test.questions, test.base_runs])
-    varying = round(2 * test.changed * test.questions)
-    shape = (_ANSWER_TRIALS, varying)
-    base = draw.binomial(test.base_runs, 0.5, shape) / test.base_runs
-    evaluations = draw.binomial(1, 0.5, (test.most, *shape))
-    alone = (base - evaluations).sum(axis=2) / test.questions
-    at = np.full(_ANSWER_TRIALS, test.most)
-    open_ = np.ones(_ANSWER_TRIALS, dtype=np.bool_)
-    for runs in range(1, test.most + 1):
-        change = base - evaluations[:runs].mean(axis=0)
-        drop = change.sum(axis=1) / test.questions
-        spread = np.maximum((change**2).sum(axis=1) - test.questions * drop**2, 0)
-        error = np.sqrt(spread + 1 / min(runs, test.base_runs)) / test.questions
-        agree = (alone[:runs] > test.margin / 2).sum(axis=0) >= 2
-        passed = drop + PASS_Z * error < test.margin
-        now = open_ & (passed | (agree & (drop - LOSS_Z * error > 0)))
-        at[now] = runs
-        open_ &= ~now
-    return tuple(np.bincount(at, minlength=test.most + 1)[1:] / _ANSWER_TRIALS)
+
+@lru_cache(maxsize=256)
+def documented_odds(test: DocumentedTest, loss: float) -> ReferenceOdds:
+    """How often each verdict at a true loss of so many tolerances."""
+    return documented_speed_odds(
+        test.margin,
+        test.sigma,
+        loss * test.margin,
+        machines=BETWEEN_MACHINES,
+        most=test.most,
+    )
+
+
+@lru_cache(maxsize=256)
+def score_odds(test: ScoreTest, drop: float) -> ReferenceOdds:
+    """How often each verdict at a true drop of so many margins."""
+    questions = max(1, round(test.reference.questions or 1))
+    return documented_score_odds(test.reference, questions, test.margin, drop * test.margin)
 
 
 @dataclass(frozen=True)
