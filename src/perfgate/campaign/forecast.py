@@ -24,9 +24,10 @@ from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Smoke
-from perfgate.verdicts.detectability import Prospect, prospects
+from perfgate.verdicts.detectability import prospects
 from perfgate.verdicts.judgement import Reference
 from perfgate.verdicts.power import TRIALS
+from perfgate.verdicts.prospect import Prospect
 from perfgate.verdicts.references import ProbeReference, References, measures_itself
 from perfgate.verdicts.start_effort import Effort, expected
 from perfgate.verdicts.sweeps import sweep_probes
@@ -128,8 +129,8 @@ class PlannedScenario:
 
     @property
     def accident(self) -> float:
-        """The share of runs of an unchanged build that end in a performance REGRESSION, at most:
-        one more than the simulation of each probe saw."""
+        """The share of runs of an unchanged build that end in a REGRESSION, at most: one more than
+        the simulation of each probe saw."""
         found = [one.lost + 1 / TRIALS for one in self.unchanged.of_probe.values() if one.most > 1]
         return 1 - math.prod(1 - share for share in found)
 

@@ -35,9 +35,9 @@ from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.verdicts.detectability import Prospect
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.power import TRIALS
+from perfgate.verdicts.prospect import Prospect
 
 _HELP = {
     "--engine-version": "release under test (default: ask the program, else that of the document)",
@@ -212,7 +212,7 @@ def _row(one: Prospect) -> list[str]:
 
 
 def _rare(share: float) -> str:
-    return f"{share:.2%}" if share < 0.01 else f"{share:.1%}"
+    return f"{max(share, 0.0001):.2%}" if share < 0.01 else f"{share:.1%}"
 
 
 def _loss(one: Prospect, loss: float) -> str:

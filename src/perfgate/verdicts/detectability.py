@@ -6,30 +6,21 @@ so that a run holds to what is promised here.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from perfgate.baselines import MOST_RUNS, Entry
+from perfgate.baselines import MOST_RUNS
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import noise as noises
 from perfgate.gate import scale
-from perfgate.gate.accuracy import changed_share
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.documented import documented_margin
 from perfgate.gate.noise import Noise
 from perfgate.gate.performance import declared_band, measured_margin
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import documented_score, least_margin
-from perfgate.gate.simulated_answers import LEAST_FOUND as LEAST_MARGIN_FOUND
-from perfgate.gate.simulated_answers import AnswerOutcomes, found_share, outcomes, smallest_margin
-from perfgate.gate.simulated_references import ReferenceOdds
 from perfgate.gate.verdict import counted
-from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.documented_values import tolerance_of
-from perfgate.verdicts.judgement import Reference, band_of, performance_test, sigma_of
+from perfgate.verdicts.judgement import Reference, band_of, performance_test
 from perfgate.verdicts.power import (
     FEW_SESSIONS,
     FEW_SIGMAS,
@@ -37,81 +28,17 @@ from perfgate.verdicts.power import (
     REFUSED_AT,
     Control,
     Design,
-    Odds,
-    bisected,
     odds,
     smallest_found,
 )
+from perfgate.verdicts.prospect import LOSSES, Kind, NoiseFrom, Prospect, placed
+from perfgate.verdicts.reference_prospects import of_answers, of_document, of_score
 from perfgate.verdicts.references import measures_itself
-from perfgate.verdicts.start_effort import (
-    BETWEEN_MACHINES,
-    CHANGED_ANSWERS,
-    AnswersTest,
-    AnyTest,
-    DocumentedTest,
-    ScoreTest,
-    SpeedTest,
-    column_of,
-    documented_odds,
-    score_odds,
-)
+from perfgate.verdicts.start_effort import SpeedTest, column_of
 
-Kind = Literal["baseline", "itself", "documented", "nothing"]
-NoiseFrom = Literal["calibrated", "pooled", "prior", "measured", "answers", "document", "unknown"]
-
-# Evaluations that a baseline of answers should have, and the share of answers that two of one build
-# differ in at most where they are simulated (statistics §7).
-BASELINE_EVALUATIONS = 3
-MOST_CHANGED = 0.42
-
-# True losses, in bands, of which the odds are told.
-LOSSES = (0.0, 0.5, 1.0, 1.5)
 _WIDER = 0.25  # sigma: the step in which a band that would do is sought …
 _WIDEST = 20.0  # … and where that ends
 _FEWEST_STARTS = 3  # of the new build: three must lie over half a band, or all over three bands
-
-
-@dataclass(frozen=True)
-class Prospect:
-    """What one gating metric of one probe could show.
-
-    Attributes:
-        probe: what is measured.
-        metric: canonical name.
-        against: what it would be compared with.
-        n_base: fresh starts of that.
-        sessions: sessions that they come from.
-        noise: of one fresh start, on the log scale; None: not known, or an accuracy.
-        noise_from: where it comes from; "measured": what this machine showed, with a weak prior.
-        band: the loss that counts, as a fraction (accuracy: absolute); None: none is declared.
-        smallest: the loss that is found in 19 of 20 runs, as a fraction (accuracy: absolute);
-            None: none is, up to four bands, or it is not known.
-        odds: how often each verdict, at each of `LOSSES`; empty: not simulated.
-        test: what the simulation of the effort needs; None: one start settles it.
-        problem: why the gate cannot work so.
-        warnings: why it works worse than it could.
-        notes: what else a person should know.
-    """
-
-    probe: Probe
-    metric: str
-    against: Kind
-    n_base: int = 0
-    sessions: int = 0
-    noise: Noise | None = None
-    noise_from: NoiseFrom = "unknown"
-    band: float | None = None
-    smallest: float | None = None
-    odds: tuple[Odds, ...] = ()
-    test: AnyTest | None = None
-    problem: InputError | None = None
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def control(self) -> Control | None:
-        """Whether the other build would be started beside the new one; None: it does not matter."""
-        return self.test.design.control if isinstance(self.test, SpeedTest) else None
 
 
 def prospects(
@@ -141,13 +68,13 @@ def prospects(
         if not is_accuracy(metric) and has_values:
             found.append(_speed(probe, metric, reference, shared, control))
         elif is_accuracy(metric) and entry is not None:
-            found.append(_answers(probe, metric, entry))
+            found.append(of_answers(probe, metric, entry))
         elif entry is None and metric in reference.documented:
             value = reference.documented[metric]
             if is_accuracy(metric):
-                found.append(_score(probe, metric, value))
+                found.append(of_score(probe, metric, value))
             else:
-                found.append(_documented(probe, metric, value, most))
+                found.append(of_document(probe, metric, value, most))
         else:
             found.append(Prospect(probe, metric, "nothing", band=_band(probe, metric)))
     return tuple(found)
@@ -175,7 +102,7 @@ def _speed(
         declared = declared_band(known, band)
         level, origin = _level(probe, metric, reference, rule)
     except InputError as error:
-        return Prospect(probe, metric, against, band=band, problem=_placed(probe, metric, error))
+        return Prospect(probe, metric, against, band=band, problem=placed(probe, metric, error))
     margin, notes = scale.margin(known, declared), tuple[str, ...]()
     own = probe.scenario.gate.noise == "measured"
     if own:
@@ -295,7 +222,7 @@ def _too_weak(found: Prospect, design: Design, sigma: float) -> InputError | Non
         f"and at most {counted(design.most, 'start')} of the build",
         expected=f"at least {LEAST_FOUND:.0%}",
     )
-    return _placed(found.probe, found.metric, error, _remedies(found, design, sigma))
+    return placed(found.probe, found.metric, error, _remedies(found, design, sigma))
 
 
 def _remedies(found: Prospect, design: Design, sigma: float) -> str:
@@ -322,125 +249,3 @@ def _remedies(found: Prospect, design: Design, sigma: float) -> str:
     if starts := next((n for n in allowed if does(most=n)), None):
         ways.append(f"allow {starts} fresh starts (gate.max_starts)")
     return ", or ".join(ways) or "take the metric out of gate.metrics: it cannot gate so"
-
-
-def _placed(probe: Probe, metric: str, error: InputError, hint: str | None = None) -> InputError:
-    """The error with the place in the scenario's file that it is about."""
-    return InputError(
-        f"{probe.label}: {error.problem}",
-        file=probe.scenario.file,
-        field=f"{probe.scenario.id}.gate.bands.{metric}",
-        found=error.found,
-        expected=error.expected,
-        hint=hint or error.hint,
-    )
-
-
-def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) -> Prospect:
-    """A performance metric against its documented value, which comes without a spread."""
-    known = lookup(metric)
-    margin = documented_margin(known, tolerance_of(value, _band(probe, metric)))
-    sigma = sigma_of(metric, probe.scenario) or known.family.sigma
-    test = DocumentedTest(margin, sigma, most)
-    smallest = bisected(lambda loss: documented_odds(test, loss).below)
-    return Prospect(
-        probe,
-        metric,
-        "documented",
-        n_base=1,
-        sessions=1,
-        noise=Noise(sigma, math.inf, f"prior {sigma:.2%}, stipulated"),
-        noise_from="prior",
-        band=scale.band(known, margin),
-        smallest=None if smallest is None else scale.band(known, smallest * margin),
-        odds=tuple(_told(loss, documented_odds(test, loss)) for loss in LOSSES),
-        test=test,
-        notes=(f"{BETWEEN_MACHINES:.0%} between the document's machine and this one assumed",),
-    )
-
-
-def _answers(probe: Probe, metric: str, entry: Entry) -> Prospect:
-    """An accuracy against a baseline's answers, question by question."""
-    band, evaluations = _band(probe, metric), entry.answers(metric)
-    values = entry.values(metric)
-    if not values or band is None:
-        return Prospect(probe, metric, "nothing", band=band)
-    found = Prospect(probe, metric, "baseline", len(values), entry.sessions(metric), band=band)
-    if not evaluations:
-        note = "the baseline has no answers, so only the scores can be compared"
-        return replace(found, notes=(note,))
-    seen = changed_share(evaluations)
-    changed = CHANGED_ANSWERS if seen is None else min(seen, MOST_CHANGED)
-    test = AnswersTest(len(evaluations[0]), band, len(evaluations), changed)
-    key = test.questions, changed, test.base_runs
-    said = "if" if seen is None else "as the baseline's evaluations show,"
-    return replace(
-        found,
-        n_base=test.base_runs,
-        noise_from="answers",
-        smallest=smallest_margin(*key),
-        odds=tuple(_of_answers(loss, outcomes(*key, band, loss * band)) for loss in LOSSES),
-        test=test,
-        problem=_margin_too_small(found, test),
-        notes=(
-            f"{test.questions} questions, {said} {changed:.1%} of the answers differ from run to "
-            "run",
-        ),
-    )
-
-
-def _margin_too_small(found: Prospect, test: AnswersTest) -> InputError | None:
-    """The error of a margin that the rule cannot hold, with what would mend it; None: it can."""
-    key = test.questions, test.changed, test.base_runs
-    least = smallest_margin(*key)
-    if least is not None and test.margin >= least:
-        return None
-    share = found_share(*key, margin=test.margin)
-    error = InputError(
-        f"the margin of {found.metric} is too small for its questions",
-        found=f"{100 * test.margin:g} points, of which {share:.0%} of drops would be found, with "
-        f"{test.questions} questions and {counted(test.base_runs, 'evaluation')} of the baseline",
-        expected=f"at least {LEAST_MARGIN_FOUND:.0%}",
-    )
-    ways = [] if least is None else [f"widen the margin to {100 * least:g} points or more"]
-    more = smallest_margin(test.questions, test.changed, BASELINE_EVALUATIONS)
-    if test.base_runs < BASELINE_EVALUATIONS and more is not None and more <= test.margin:
-        ways.append(f"accept a baseline of {BASELINE_EVALUATIONS} evaluations")
-    hint = ", or ".join(ways) or "ask more questions, or take the metric out of gate.metrics"
-    return _placed(found.probe, found.metric, error, hint)
-
-
-def _score(probe: Probe, metric: str, value: DocumentedValue) -> Prospect:
-    """An accuracy against a documented score."""
-    score = documented_score(value.value, value.stderr)
-    band = value.tolerance or _band(probe, metric)
-    found = Prospect(
-        probe, metric, "documented", n_base=1, sessions=1, noise_from="document", band=band
-    )
-    if score.questions is None or band is None:
-        return replace(found, notes=("a documented score without an error, taken as exact",))
-    # As many questions are asked now as the documented standard error stands for.
-    least, notes = least_margin(score, score.questions), tuple[str, ...]()
-    if band < least:
-        notes = (f"margin raised from {100 * band:.1f} points, which its error does not resolve",)
-    test = ScoreTest(score, max(band, least))
-    smallest = bisected(lambda loss: score_odds(test, loss).below)
-    return replace(
-        found,
-        band=test.margin,
-        smallest=None if smallest is None else smallest * test.margin,
-        odds=tuple(_told(loss, score_odds(test, loss)) for loss in LOSSES),
-        test=test,
-        notes=notes,
-    )
-
-
-def _told(loss: float, found: ReferenceOdds) -> Odds:
-    starts = sum(number * share for number, share in enumerate(found.starts, start=1))
-    undecided = max(0.0, 1 - found.below - found.passed)
-    return Odds(loss, found.below, found.passed, undecided, 0.0, starts, 0.0)
-
-
-def _of_answers(loss: float, found: AnswerOutcomes) -> Odds:
-    lost, passed = found.found_share, found.passed_share
-    return Odds(loss, lost, passed, max(0.0, 1 - lost - passed), 0.0, found.evaluations, 0.0)

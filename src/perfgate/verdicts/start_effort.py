@@ -115,7 +115,7 @@ class StartCounts:
     Attributes:
         new: shares with 1, 2, … fresh starts of the build under test.
         controls: shares with 0, 1, … controls.
-        lost: the share that ends in a performance REGRESSION.
+        lost: the share that ends in REGRESSION.
     """
 
     new: tuple[float, ...] = (1.0,)
@@ -198,12 +198,12 @@ def _of_reference(test: AnswersTest | DocumentedTest | ScoreTest, *, slower: boo
     """The starts of a test that no control stands beside; accuracies are taken as unchanged."""
     if isinstance(test, AnswersTest):
         key = test.questions, test.changed, test.base_runs, test.margin, 0.0
-        found = np.bincount(outcomes(*key).at, minlength=test.most + 1)[1:]
-        return StartCounts(tuple(map(float, found / found.sum())))
-    if isinstance(test, ScoreTest):
-        return StartCounts(score_odds(test, 0.0).starts)
-    speed = documented_odds(test, 1.0 if slower else 0.0)
-    return StartCounts(speed.starts, lost=speed.below)
+        answers = outcomes(*key)
+        found = np.bincount(answers.at, minlength=test.most + 1)[1:]
+        return StartCounts(tuple(map(float, found / found.sum())), lost=answers.found_share)
+    loss = 1.0 if slower else 0.0
+    odds = score_odds(test, 0.0) if isinstance(test, ScoreTest) else documented_odds(test, loss)
+    return StartCounts(odds.starts, lost=odds.below)
 
 
 @lru_cache(maxsize=256)
