@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.core.metrics import METRICS
+from perfgate.gate.documented import judge_documented
 from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Rule, describe_change, judge_documented, judge_performance
+from perfgate.gate.performance import Rule, describe_change, judge_performance
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Judgement, Verdict
 
