@@ -10,6 +10,7 @@ import pytest
 
 from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.gate import noise as noises
+from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.performance import judge_documented, judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
@@ -141,7 +142,10 @@ def test_a_machine_that_measures_itself_widens_its_band_and_is_never_refused() -
     own = scenario(noise="measured", reference="self", max_starts=4)
     noisy = (100.0, 108.0, 93.0, 104.0, 97.0)
     found = one(own, with_baseline(*noisy), most=4)
-    judged = judge_performance(METRIC, noisy, [100.0], rule=Rule(max_runs=4), measured_noise=True)
+    own_rule = Rule(max_runs=4, prior_dof=OWN_DOF)
+    judged = judge_performance(
+        METRIC, noisy, [100.0], sigma=OWN_SIGMA, rule=own_rule, widen=True, sessions=1
+    )
     assert found.band == pytest.approx(judged.band)
     assert found.band is not None
     assert found.band > 0.1

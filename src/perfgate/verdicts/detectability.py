@@ -11,12 +11,11 @@ from dataclasses import replace
 from perfgate.baselines import MOST_RUNS
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.noise import Noise
-from perfgate.gate.performance import declared_band, measured_margin
+from perfgate.gate.noise import OWN_SIGMA, WIDEST_BAND, Noise
+from perfgate.gate.performance import declared_band, forced_margin
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import counted
 from perfgate.scenarios.probe import Probe
@@ -28,13 +27,20 @@ from perfgate.verdicts.power import (
     REFUSED_AT,
     Control,
     Design,
+    bisected,
     odds,
     smallest_found,
 )
 from perfgate.verdicts.prospect import LOSSES, Kind, NoiseFrom, Prospect, placed
 from perfgate.verdicts.reference_prospects import of_answers, of_document, of_score
 from perfgate.verdicts.references import measures_itself
-from perfgate.verdicts.start_effort import SpeedTest, column_of
+from perfgate.verdicts.start_effort import (
+    InterleavedTest,
+    SpeedTest,
+    column_of,
+    interleaved_margin,
+    interleaved_odds,
+)
 
 _WIDER = 0.25  # sigma: the step in which a band that would do is sought …
 _WIDEST = 20.0  # … and where that ends
@@ -64,8 +70,10 @@ def prospects(
     shared = replace(rule, max_runs=most)
     found = []
     for metric in metrics:
-        has_values = itself or (entry is not None and bool(entry.values(metric)))
-        if not is_accuracy(metric) and has_values:
+        has_values = entry is not None and bool(entry.values(metric))
+        if not is_accuracy(metric) and itself:
+            found.append(_itself(probe, metric, reference, most))
+        elif not is_accuracy(metric) and has_values:
             found.append(_speed(probe, metric, reference, shared, control))
         elif is_accuracy(metric) and entry is not None:
             found.append(of_answers(probe, metric, entry))
@@ -94,9 +102,9 @@ def _band(probe: Probe, metric: str) -> float | None:
 def _speed(
     probe: Probe, metric: str, reference: Reference, rule: Rule, control: Control
 ) -> Prospect:
-    """A performance metric against a baseline, stored or still to be measured."""
+    """A performance metric against a stored baseline."""
     known = lookup(metric)
-    against: Kind = "baseline" if reference.entry else "itself"
+    against: Kind = "baseline"
     band = _band(probe, metric)
     try:
         declared = declared_band(known, band)
@@ -106,7 +114,7 @@ def _speed(
     margin, notes = scale.margin(known, declared), tuple[str, ...]()
     own = probe.scenario.gate.noise == "measured"
     if own:
-        wide = measured_margin(level, margin)
+        wide = max(margin, forced_margin(level))
         if wide > margin:
             notes = (f"band widened from {declared:.1%}, which this noise does not resolve",)
         margin = wide
@@ -158,23 +166,50 @@ def _level(
     Raises:
         InputError: too few runs to measure the noise.
     """
-    calibrated = metric in reference.noise
     test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
-    values = test.baseline
-    if reference.entry is None:
-        starts = probe.scenario.gate.reference_starts
-        rule, prior = test.noise.rule(rule), test.noise.sigma or noises.WEAK_SIGMA
-        origin: NoiseFrom = "calibrated" if calibrated else "prior"
-        more = f"until the {counted(starts, 'reference start')} show more"
-        noise = Noise(prior, rule.prior_dof + starts - 1, f"{origin} {prior:.2%}, {more}")
-        return BaselineLevel(lookup(metric), 0.0, starts, noise, rule, "this machine"), origin
     level = test.level(rule)
-    if calibrated:
+    if metric in reference.noise:
         source = level.noise.source.replace("prior", "calibrated", 1)
         return replace(level, noise=replace(level.noise, source=source)), "calibrated"
-    if test.noise.measured:
+    if test.noise.widen:
         return level, "measured"
-    return level, "pooled" if len(values) > 1 else "prior"
+    return level, "pooled" if len(test.baseline) > 1 else "prior"
+
+
+def _itself(probe: Probe, metric: str, reference: Reference, most: int) -> Prospect:
+    """A performance metric against references that this machine is still to make in between."""
+    known, band = lookup(metric), _band(probe, metric)
+    try:
+        declared = declared_band(known, band)
+    except InputError as error:
+        return Prospect(probe, metric, "itself", band=band, problem=placed(probe, metric, error))
+    starts = probe.scenario.gate.reference_starts
+    prior = performance_test(metric, probe.scenario, None, reference.noise).noise.sigma
+    sigma = OWN_SIGMA if prior is None else prior
+    margins = scale.margin(known, declared), scale.margin(known, WIDEST_BAND)
+    test = InterleavedTest(*margins, sigma, starts, most)
+    margin = interleaved_margin(test)
+    smallest = bisected(lambda loss: interleaved_odds(test, loss).regression)
+    origin: NoiseFrom = "calibrated" if metric in reference.noise else "prior"
+    more = f"until the {counted(starts, 'reference start')} show more"
+    notes = (
+        f"band of {scale.band(known, margin):.1%} by the noise in the middle run, {declared:.1%} "
+        "declared",
+    )
+    return Prospect(
+        probe,
+        metric,
+        "itself",
+        n_base=starts,
+        sessions=1,
+        noise=Noise(sigma, starts - 1, f"{origin} {sigma:.2%}, {more}"),
+        noise_from=origin,
+        band=scale.band(known, margin),
+        smallest=None if smallest is None else scale.band(known, smallest * margin),
+        odds=tuple(interleaved_odds(test, loss) for loss in LOSSES),
+        test=test,
+        notes=notes if margin > scale.margin(known, declared) else (),
+    )
 
 
 def _warnings(design: Design) -> tuple[str, ...]:

@@ -114,7 +114,11 @@ class Odds:
 
 def odds(design: Design, loss: float) -> Odds:
     """How often each verdict at a true loss of so many bands."""
-    found = verdicts(design, loss)
+    return odds_of(verdicts(design, loss), loss)
+
+
+def odds_of(found: Verdicts, loss: float) -> Odds:
+    """The shares of each verdict; `loss` is told, in bands."""
     return Odds(
         loss,
         found.share(REGRESSION),

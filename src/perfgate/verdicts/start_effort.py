@@ -15,15 +15,18 @@ import numpy as np
 from perfgate.core.metrics import Metric
 from perfgate.gate.accuracy import MOST_EVALUATIONS
 from perfgate.gate.documented import MOST_STARTS
+from perfgate.gate.interleaved import rule_for
+from perfgate.gate.noise_scenarios import starts
 from perfgate.gate.scores import Score
 from perfgate.gate.simulated_answers import outcomes
+from perfgate.gate.simulated_interleaved import InterleavedTrials, interleaved
 from perfgate.gate.simulated_references import (
     ReferenceOdds,
     documented_score_odds,
     documented_speed_odds,
 )
 from perfgate.gate.simulated_verdicts import REGRESSION, Verdicts, together
-from perfgate.verdicts.power import Design, verdicts
+from perfgate.verdicts.power import SCENARIO, Design, Odds, odds_of, verdicts
 
 # Share of a fixed set of questions whose answers differ between two evaluations of one build. In
 # public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did.
@@ -31,6 +34,9 @@ CHANGED_ANSWERS = 0.04
 
 # What the document's machine and this one are taken to differ by (statistics §7).
 BETWEEN_MACHINES = 0.03
+
+_INTERLEAVED_TRIALS = 10_000
+_INTERLEAVED_SEED = 9
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,26 @@ class AnswersTest:
     most: int = MOST_EVALUATIONS
 
 
-AnyTest = SpeedTest | AnswersTest | DocumentedTest | ScoreTest
+@dataclass(frozen=True)
+class InterleavedTest:
+    """A performance metric against references that take turns with the new build (statistics §9).
+
+    Attributes:
+        declared: the declared band on the log scale; the noise may force a wider one.
+        widest: the band from which on the machine is too noisy, on that scale.
+        sigma: noise of one start on that scale.
+        references: their fresh starts.
+        most: fresh starts of the build under test, at most.
+    """
+
+    declared: float
+    widest: float
+    sigma: float
+    references: int
+    most: int
+
+
+AnyTest = InterleavedTest | SpeedTest | AnswersTest | DocumentedTest | ScoreTest
 
 
 @dataclass(frozen=True)
@@ -194,7 +219,9 @@ def _counts(found: Verdicts) -> StartCounts:
     return StartCounts(tuple(new), tuple(controls), found.share(REGRESSION))
 
 
-def _of_reference(test: AnswersTest | DocumentedTest | ScoreTest, *, slower: bool) -> StartCounts:
+def _of_reference(
+    test: AnswersTest | DocumentedTest | ScoreTest | InterleavedTest, *, slower: bool
+) -> StartCounts:
     """The starts of a test that no control stands beside; accuracies are taken as unchanged."""
     if isinstance(test, AnswersTest):
         key = test.questions, test.changed, test.base_runs, test.margin, 0.0
@@ -202,8 +229,31 @@ def _of_reference(test: AnswersTest | DocumentedTest | ScoreTest, *, slower: boo
         found = np.bincount(answers.at, minlength=test.most + 1)[1:]
         return StartCounts(tuple(map(float, found / found.sum())), lost=answers.found_share)
     loss = 1.0 if slower else 0.0
+    if isinstance(test, InterleavedTest):
+        return _counts(_interleaved(test, loss).verdicts)
     odds = score_odds(test, 0.0) if isinstance(test, ScoreTest) else documented_odds(test, loss)
     return StartCounts(odds.starts, lost=odds.below)
+
+
+def interleaved_margin(test: InterleavedTest) -> float:
+    """The band of the middle run, on the log scale: the declared one, or what the noise forces."""
+    return float(np.median(_interleaved(test, 0.0).margins))
+
+
+def interleaved_odds(test: InterleavedTest, loss: float) -> Odds:
+    """How often each verdict at a true loss of so many of the middle run's bands."""
+    return odds_of(_interleaved(test, loss).verdicts, loss)
+
+
+@lru_cache(maxsize=256)
+def _interleaved(test: InterleavedTest, loss: float) -> InterleavedTrials:
+    draw = np.random.default_rng([_INTERLEAVED_SEED, test.references, test.most])
+    noise = test.sigma * starts(
+        draw, SCENARIO, _INTERLEAVED_TRIALS, 1, [test.references + test.most]
+    )[:, 0].astype(np.float64)
+    lost = loss * interleaved_margin(test) if loss else 0.0
+    references, new = noise[:, : test.references], noise[:, test.references :] + lost
+    return interleaved(references, new, test.declared, test.widest, rule_for(test.most))
 
 
 @lru_cache(maxsize=256)
