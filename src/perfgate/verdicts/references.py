@@ -10,6 +10,7 @@ from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Sto
 from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -33,10 +34,12 @@ class ProbeReference(Reference):
     Attributes:
         description: the baseline or document, and why that one.
         anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
     """
 
     description: str = ""
     anchored: str = ""
+    source: BuildSource | None = None
 
     @property
     def in_words(self) -> str:
@@ -175,6 +178,7 @@ class References:
             self._noise.get(probe.label, {}),
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            source=chosen.baseline.source,
         )
 
     def _earlier(self, probe: Probe) -> Entry | None:
