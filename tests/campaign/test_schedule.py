@@ -57,7 +57,7 @@ def test_references_take_turns_with_the_build_under_test(
     letters = {"reference": "R", "new": "N"}
     schedule = taking_turns(references, most)
     assert "".join(letters[role] for role in schedule.opening) == opening
-    assert "".join(letters[role] for role in schedule.after(is_open=True, controls=())) == then
+    assert "".join(letters[role] for role in schedule.after(new=True, controls=())) == then
 
 
 @pytest.mark.parametrize("references", range(2, 9))

@@ -11,7 +11,8 @@ import pytest
 from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.gate import noise as noises
 from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
-from perfgate.gate.performance import judge_documented, judge_performance
+from perfgate.gate.documented import judge_documented
+from perfgate.gate.performance import judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
