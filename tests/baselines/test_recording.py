@@ -160,6 +160,27 @@ class TestRecord:
             "small-serve: the verdict of c4 is INCONCLUSIVE",
         ]
 
+    @pytest.mark.parametrize("role", ["baseline_control", "anchor_control", "a", "b"])
+    def test_controls_and_other_builds_are_not_the_build_under_test(
+        self, run: RunFolder, role: str
+    ) -> None:
+        measure(run, value=50.0, role=role)
+        with pytest.raises(InputError, match="nothing in this run"):
+            record_candidates([run.path])
+        measure(run, value=100.0)
+        judge(run)
+        (path,), _ = record_candidates([run.path])
+        assert read(path).entries["c4"].values("output_throughput") == [100.0]
+
+    def test_a_machine_that_was_slower_as_a_whole_gives_no_level(self, run: RunFolder) -> None:
+        measure(run)
+        shifted = outcome(verdict=Verdict.PASS, judgements=(judgement(mark="HOST_SHIFT"),))
+        run.record("verdict", {"test": "c4", **shifted.as_record()})
+        with pytest.raises(InputError) as caught:
+            record_candidates([run.path])
+        assert "HOST_SHIFT" in str(caught.value.found)
+        assert candidate_store().list() == []
+
     def test_a_run_that_did_not_finish(self, run: RunFolder) -> None:
         run.record("selected", {"tests": ["c4", "t.py::test_serving[small-serve-c8]"]})
         measure(run)
@@ -294,7 +315,7 @@ class TestSeveralRuns:
         candidate = read(path)
         assert candidate.entries["c4"].values("output_throughput") == [100.0, 101.0, 103.0]
         assert [one.run for one in candidate.entries["c4"].runs] == ["one", "one", "two"]
-        assert candidate.reason == "recorded from runs two, one"
+        assert candidate.reason == "recorded from runs one, two"
         assert candidate.verdicts == {"c4": "NO_BASELINE"}
 
     def test_probes_of_several_runs_make_one_candidate(

@@ -20,12 +20,14 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
+from perfgate.gate.verdict import counted
 from perfgate.reports.outcome_text import number
 
 
@@ -51,6 +53,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("folder", type=Path, nargs="+", help=several)
     rehearsed = "what stand-ins made, for rehearsals alone: never read by another session"
     add("--rehearsal", action="store_true", help=rehearsed)
+    add("--anew", action="store_true", help="without what was recorded before of the build")
 
     add = add_verb("promote", _promote, "accept a candidate as baseline")
     add("file", type=Path, help="the candidate's file, as `record` printed it")
@@ -171,14 +174,18 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
+    paths, left_out = record_candidates(
+        arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
+    )
+    sessions = {str(path): read(path).sessions for path in paths}
     if arguments.format == "json":
-        print_json({"candidates": [str(path) for path in paths], "left_out": left_out})
+        print_json({"candidates": [*sessions], "left_out": left_out, "sessions": sessions})
     else:
         for probe in left_out:
             print(f"left out: {probe}")
-        for path in paths:
+        for path, held in sessions.items():
             print(f"candidate: {path}")
+            print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")
         print(
             "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
             + (" --rehearsal`" if arguments.rehearsal else "`")

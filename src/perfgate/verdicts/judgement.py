@@ -47,6 +47,7 @@ class Reference:
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, where it was measured beforehand.
+        notes: what a person should know of it.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -55,6 +56,7 @@ class Reference:
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
     noise: Mapping[str, SigmaOf] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     takes_turns: bool = False
     earlier: Entry | None = None
 
@@ -108,7 +110,7 @@ def judge(
             else one
             for one in judged.judgements
         ),
-        notes=(*notes, *judged.notes),
+        notes=(*reference.notes, *notes, *judged.notes),
     )
 
 

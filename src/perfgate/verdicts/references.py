@@ -7,6 +7,7 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy
@@ -176,6 +177,7 @@ class References:
             documented,
             of_anchor,
             self._noise.get(probe.label, {}),
+            _notes(chosen, entry),
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
@@ -244,6 +246,14 @@ def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
     runs = earlier.runs if earlier else ()
     kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
     return tuple(run for run in runs if run.run in kept)
+
+
+def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
+    """That a person's baseline has few sessions; a machine's own reference is made in one."""
+    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+        return ()
+    few = few_sessions(len({run.run for run in entry.runs}))
+    return (few,) if few else ()
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:

@@ -85,8 +85,8 @@ def judge_curve(
     sweep: SweepProbe,
     points: Sequence[Point],
     rule: Rule,
-    policy: ControlPolicy = "auto",
     why_no_control: str = "",
+    policy: ControlPolicy | None = None,
 ) -> ProbeJudgement:
     """Judge each gating metric on the median over all points (`perfgate.gate.sweep`).
 
@@ -97,8 +97,8 @@ def judge_curve(
         sweep: the curve.
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
-        policy: whether controls are made, and needed.
         why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
+        policy: whether controls are made, and needed; None: as the scenario says.
 
     Raises:
         InputError: values that cannot be judged.
@@ -134,7 +134,7 @@ def judge_curve(
             noise_of(metric, sweep.scenario, {}),
             len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
-            policy=policy,
+            policy=policy or sweep.scenario.gate.control,
             why_no_control=why_no_control,
         )
         for metric in sweep.gating_metrics()
@@ -204,7 +204,7 @@ def sweep_outcome(
     sweep: SweepProbe,
     outcome: Callable[[Probe], Outcome],
     judged: Callable[[], ProbeJudgement],
-    again: Callable[[], bool],
+    again: Callable[[Sequence[Probe]], bool],
     measured: Callable[[], Sequence[Measurement]],
     controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
 ) -> Outcome:
@@ -214,7 +214,8 @@ def sweep_outcome(
         sweep: the curve.
         outcome: what became of a point.
         judged: the curve judged on all that is measured so far.
-        again: makes the starts that the curve wants next, of any build; False when none is left.
+        again: makes the starts of all these points that the curve wants next, of any build; False
+            when none is left.
         measured: the curve's means, one per fresh start that measured every point.
         controls: the other builds that a verdict rests on.
     """
@@ -224,7 +225,7 @@ def sweep_outcome(
         if failed is not None:
             return failed.failing(sweep)
         found = judged()
-        if not found.needs_more_runs or not again():
+        if not found.needs_more_runs or not again(sweep.probes):
             break
     measurements = measured()
     used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
