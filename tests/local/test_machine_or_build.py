@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+from sizes import IS_NIGHTLY
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.core.errors import InputError, MissingProgram
@@ -34,7 +35,15 @@ SLOWED = (
 BURN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))\n"
 PATIENCE_S = 900  # a crowded machine is slow
 
+# Each session takes a minute or two on two quiet cores: half of them on each push.
+_SKIPPED = pytest.mark.skipif(not IS_NIGHTLY, reason="takes minutes: PERFGATE_NIGHTLY=1")
+
 pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+def only_nightly(test: Callable[..., None]) -> Callable[..., None]:
+    """A test that `make nightly` runs alone."""
+    return pytest.mark.nightly(_SKIPPED(test))
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,7 @@ def test_a_slowed_build_is_a_regression(slowed: tuple[Checkout, Session]) -> Non
     assert "injected: engine.settings.cpu_threads=8" in session.output
 
 
+@only_nightly
 def test_a_busy_machine_is_no_regression_of_the_build(tmp_path: Path) -> None:
     checkout = checkout_in(tmp_path / "checkout")
     with busy_cores():
@@ -169,6 +179,7 @@ def test_a_busy_machine_is_no_regression_of_the_build(tmp_path: Path) -> None:
     assert session.status in (0, 10)
 
 
+@only_nightly
 def test_a_slowed_build_on_a_busy_machine_never_passes(tmp_path: Path) -> None:
     checkout = checkout_in(tmp_path / "checkout")
     with busy_cores():
@@ -188,6 +199,7 @@ class TestAgainstAStoredReference:
         if len(session.roles) > 2:  # a loss was suspected
             assert "baseline_control" in session.roles
 
+    @only_nightly
     def test_a_slowed_build_is_a_regression(self, with_reference: Checkout) -> None:
         session = with_reference.run("--self-reference", "stored", *SLOWED)
         assert session.verdict == "REGRESSION", session.output

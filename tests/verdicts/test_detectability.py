@@ -10,8 +10,8 @@ import pytest
 
 from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.gate import noise as noises
-from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.documented import judge_documented
+from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
