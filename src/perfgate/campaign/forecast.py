@@ -25,7 +25,7 @@ from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Smoke
 from perfgate.verdicts.detectability import prospects
-from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.judgement import Reference, takes_turns
 from perfgate.verdicts.power import TRIALS
 from perfgate.verdicts.prospect import Prospect
 from perfgate.verdicts.references import ProbeReference, References, measures_itself
@@ -346,7 +346,9 @@ def _most(
     scenario: Scenario, rule: Rule, seconds: Mapping[Probe, Seconds], start: Seconds
 ) -> tuple[int, tuple[str, ...]]:
     """The fresh starts that the gate's policy allows, in number and in time."""
-    most = min(scenario.gate.max_starts, rule.max_runs)
+    most = scenario.gate.max_starts
+    if not takes_turns(scenario):
+        most = min(most, rule.max_runs)
     budget = scenario.gate.budget_s
     one = sum(seconds.values(), start)
     if budget is None or one.at_most:
