@@ -97,7 +97,7 @@ def test_a_long_history_finds_the_noise_of_the_machine(factor: float, between: f
     drawn = factor * SIGMA * starts(np.random.default_rng(3), scenario, 50, 1, [2] * 100)[:, 0]
     found = [noise_components([values.reshape(100, 2).tolist()], SIGMA) for values in drawn]
     assert statistics.median(one.sigma for one in found) == pytest.approx(factor * SIGMA, rel=0.2)
-    assert statistics.median(one.between for one in found) == pytest.approx(between, abs=0.1)
+    assert statistics.median(one.between for one in found) == pytest.approx(between, abs=0.15)
     assert all(0.8 < one.sigma / (factor * SIGMA) < 1.35 for one in found)
 
 
