@@ -131,7 +131,7 @@ def judge_on_scale(
     sessions: int | None = None,
     controls: Controls | None = None,
     rule: Rule | None,
-    measured_noise: bool,
+    measured_noise: bool = False,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
     declared = declared_band(metric, band)
@@ -155,7 +155,7 @@ def judge_on_scale(
                 "per start"
             )
         margin = wide
-    else:
+    elif controls is None or not controls.can_be_started:
         notes += _floor_note(level, margin)
     return judge(level, new, margin, notes, controls)
 

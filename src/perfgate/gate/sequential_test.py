@@ -40,11 +40,10 @@ def judge(
         new: its losses, one per fresh start, in the order measured.
         margin: the band on the scale.
         notes: what is to be told beside.
-        controls: starts of the other build; None: there is none to ask for, and none is missed.
+        controls: starts of the other build; None: it is no build, and no control is missed.
     """
-    controls = controls or Controls()
     runs = list(new[: comparison.rule.max_runs])
-    if controls.values is not None and controls.can_be_started:
+    if controls is not None and controls.values is not None and controls.can_be_started:
         rule = controls.rule.with_at_most(comparison.rule.max_runs)
         decided = decide(comparison, runs, controls.values, margin, rule)
     else:
@@ -74,7 +73,7 @@ def judge(
         runs_used=look.runs,
         needs_more_runs=bool(decided.need),
         reason=_reason(verdict, comparison, look, margin, decided),
-        notes=(*remarks, *controls.notes_of(decided)),
+        notes=(*remarks, *(controls.notes_of(decided) if controls else ())),
         against=comparison.kind,
         controls_used=decided.controls,
         needs_control=decided.need == "control",
@@ -83,7 +82,7 @@ def judge(
 
 
 def _decide_alone(
-    comparison: BaselineLevel, runs: Sequence[float], margin: float, controls: Controls
+    comparison: BaselineLevel, runs: Sequence[float], margin: float, controls: Controls | None
 ) -> Decision:
     """The rule without controls: a second start that agrees by itself confirms a loss."""
     for count in range(1, len(runs) + 1):
@@ -92,9 +91,10 @@ def _decide_alone(
             return Decision(Verdict.PASS, count, 0)
         # The first run raised the suspicion, so only later ones can confirm it.
         if look.low > 0 and count >= 2 and comparison.look(runs[1:count]).low > 0:
-            if controls.are_required:
-                return Decision(Verdict.INCONCLUSIVE, count, 0, "NO_CONTROL")
-            return Decision(Verdict.REGRESSION, count, 0, controls.mark_of_a_loss)
+            if controls is None:
+                return Decision(Verdict.REGRESSION, count, 0)
+            seen = Verdict.INCONCLUSIVE if controls.are_required else Verdict.REGRESSION
+            return Decision(seen, count, 0, "NO_CONTROL")
     need: Need = "new" if len(runs) < comparison.rule.max_runs else ""
     return Decision(Verdict.INCONCLUSIVE, len(runs), 0, "", need)
 
