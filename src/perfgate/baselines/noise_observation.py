@@ -7,6 +7,8 @@ as noisy. What stand-ins made, and settings that were injected, never count.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfgate.baselines.noise_history import (
@@ -16,6 +18,7 @@ from perfgate.baselines.noise_history import (
     content_of,
     is_learnt_from,
     machine_of,
+    save,
 )
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
@@ -49,7 +52,7 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
     """
     folder.require_checksums()
     facts = folder.facts()
-    if facts.get("synthetic") is not False:
+    if not _is_real(folder, facts):
         return []
     kind: Kind = "calibration" if facts.get("purpose") == "calibrate" else "run"
     records = folder.records()
@@ -68,6 +71,35 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
         NoiseRun(hardware, str(facts["id"]), now(), kind, tuple(series))
         for hardware, series in of_hardware.items()
     ]
+
+
+def keep_noise(runs: Sequence[Path]) -> list[Path]:
+    """Add what runs showed to the noise history, beside the baselines; whatever their verdicts.
+
+    What a machine measured that is its own reference goes into its own store.
+
+    Returns:
+        the files.
+
+    Raises:
+        InputError: not a run, or one whose records cannot be trusted.
+        RunError: it cannot be written.
+    """
+    observed = [one for run in runs for one in observe(RunFolder(run.resolve()))]
+    kept = []
+    for one in observed:
+        for own in (False, True):
+            series = tuple(each for each in one.series if each.own == own)
+            if series:
+                kept.append(save(replace(one, series=series), own=own))
+    return kept
+
+
+def _is_real(folder: RunFolder, facts: Line) -> bool:
+    """Whether all that tells whether stand-ins made a run's numbers says that none did."""
+    signs = [one for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
+    rehearsed = bool(signs) or (folder.path / "rehearsal").exists()
+    return facts.get("synthetic") is False and not rehearsed
 
 
 def _key(line: Line, kind: Kind) -> _Key:
