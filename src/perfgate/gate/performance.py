@@ -96,7 +96,8 @@ def judge_performance(
             noise.
     """
     found = performance_metric(metric)
-    if why := scale.has_zero(found, baseline, new):
+    made = () if controls is None else controls
+    if why := scale.has_zero(found, baseline, new, made):
         return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     return judge_on_scale(
         found,

@@ -45,8 +45,10 @@ def judge(
     runs = list(new[: comparison.rule.max_runs])
     if controls is not None and controls.values is not None and controls.can_be_started:
         rule = controls.rule.with_at_most(comparison.rule.max_runs)
+        most = rule.looks[-1][0]
         decided = decide(comparison, runs, controls.values, margin, rule)
     else:
+        most = comparison.rule.max_runs
         decided = _decide_alone(comparison, runs, margin, controls)
     verdict, look = decided.verdict, comparison.look(runs[: decided.new])
     remarks = list(notes)
@@ -72,7 +74,7 @@ def judge(
         band=scale.band(metric, margin),
         runs_used=look.runs,
         needs_more_runs=bool(decided.need),
-        reason=_reason(verdict, comparison, look, margin, decided),
+        reason=_reason(verdict, comparison, look, margin, decided, most),
         notes=(*remarks, *(controls.notes_of(decided) if controls else ())),
         against=comparison.kind,
         controls_used=decided.controls,
@@ -132,7 +134,12 @@ def _away(comparison: BaselineLevel, distance: float) -> str:
 
 
 def _reason(
-    verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float, decided: Decision
+    verdict: Verdict,
+    comparison: BaselineLevel,
+    look: Look,
+    margin: float,
+    decided: Decision,
+    most: int,
 ) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
     metric = comparison.metric
@@ -174,7 +181,7 @@ def _reason(
     if decided.need == "control":
         ahead = "a control is wanted"
     else:
-        left = comparison.rule.max_runs - look.runs if decided.need else 0
+        left = most - look.runs if decided.need else 0
         ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return f"{seen}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
 
