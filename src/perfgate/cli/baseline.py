@@ -184,10 +184,10 @@ def _record(arguments: argparse.Namespace) -> int:
     else:
         for probe in left_out:
             print(f"left out: {probe}")
-        for path in paths:
-            print(f"candidate: {path}")
         for path in noise:
             print(f"noise: {path}")
+        for path in paths:
+            print(f"candidate: {path}")
         print(
             "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
             + (" --rehearsal`" if arguments.rehearsal else "`")
