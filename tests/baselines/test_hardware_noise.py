@@ -242,7 +242,7 @@ class TestNodes:
         for run, offset in (("a", 0.03), ("b", 0.028), ("c", 0.2)):
             self.session(run, offset)
             self.session(f"{run}-other", 0.001, node="n8")
-        (one,) = known().node_offsets(METRIC, SIGMA)
+        (one,) = known().far_nodes().values()
         assert (one.node, one.metric, one.sessions) == ("n7", METRIC, 3)
         assert one.offset == pytest.approx(0.03 * 3 / 7)
         assert str(one) == "node n7 lies -1.3% off in output_throughput (3 sessions)"
@@ -250,22 +250,23 @@ class TestNodes:
     def test_two_sessions_tell_nothing(self) -> None:
         for run in "ab":
             self.session(run, 0.5)
-        assert known().node_offsets(METRIC, SIGMA) == []
+        assert known().far_nodes() == {}
 
     @pytest.mark.parametrize(("offset", "is_far"), [(0.0174, False), (0.0176, True)])
     def test_a_few_sessions_weigh_less_than_many(self, offset: float, is_far: bool) -> None:
         for run in "abc":
             self.session(run, offset)
-        assert bool(known().node_offsets(METRIC, SIGMA)) is is_far  # 3/7 of it against 1.5 sigma
+        assert bool(known().far_nodes()) is is_far  # 3/7 of it against 1.5 sigma
         for run in "defghijklm":
             self.session(run, offset)
-        assert known().node_offsets(METRIC, SIGMA)
+        assert known().far_nodes()
 
     def test_a_faster_node_is_no_place_for_a_baseline_either(self) -> None:
         for run in "abc":
             self.session(run, -0.05)
-        (one,) = known().node_offsets(METRIC, SIGMA)
+        (one,) = known().far_nodes().values()
         assert one.offset < 0
+        assert known().far_nodes(["tpot_mean_ms"]) == {}
 
     def test_probes_of_one_session_are_one_session(self) -> None:
         series = [
@@ -274,4 +275,4 @@ class TestNodes:
         ]
         at = "2026-11-20T08:00:00+00:00"
         save(NoiseRun("8xH200", "a", at, "run", tuple(series)), own=False)
-        assert known().node_offsets(METRIC, SIGMA) == []
+        assert known().far_nodes() == {}

@@ -7,8 +7,8 @@ calibrations; differences within a session from any run whose history was kept. 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import zip_longest
+from functools import cache, lru_cache
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from perfgate.baselines import anchor
@@ -33,7 +33,7 @@ from perfgate.gate.noise import median
 from perfgate.gate.noise_components import NoiseComponents, noise_components
 from perfgate.gate.verdict import counted
 
-MOST_BASELINES = 60  # of one hardware that noise is learnt from: the newest files
+MOST_BASELINES = 30  # of one hardware that noise is learnt from: the newest files
 
 NO_HISTORY = "noise: the family's prior; no history of this hardware yet"
 
@@ -74,21 +74,24 @@ class ProbeHistory:
             InputError: a value without a logarithm, or values that cannot be in one unit or never
                 move.
         """
-        known = lookup(metric)
-        names = [name for name, one in METRICS.items() if one.family == known.family]
-        for name in [metric, *names]:
+        for name in (metric, *_of_family(lookup(metric).family.name)):
             given = [found for one in self.sessions if (found := one.values.get(name))]
             if given:
                 break
         else:
             return []
         used = lookup(name)
-        logs = [scale.badness(used, one, self.name) for one in given]
-        flat = [x for one in logs for x in one]
+        flat = scale.badness(used, [value for one in given for value in one], self.name)
         scale.check_unit(used, flat, flat)
         if len(flat) > 1 and min(flat) == max(flat):
             raise InputError(f"every value of {name} is the same")
-        return logs
+        ends = [*accumulate(map(len, given))]
+        return [flat[end - len(one) : end] for one, end in zip(given, ends, strict=True)]
+
+
+@cache
+def _of_family(family: str) -> tuple[str, ...]:
+    return tuple(name for name, one in METRICS.items() if one.family.name == family)
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,9 @@ class HardwareNoise:
     histories: tuple[ProbeHistory, ...] = ()
     unread: tuple[str, ...] = ()
     offsets: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    _found: dict[tuple[str, float], tuple[NoiseComponents, tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
         """The noise of one start in `metric`, and what was left out of it, and why.
@@ -136,27 +142,37 @@ class HardwareNoise:
             metric: canonical name of a performance metric.
             prior: that of its family on this hardware.
         """
-        usable, left_out = [], list(self.unread)
-        for one in self.histories:
-            try:
-                usable.append(one.of(metric))
-            except InputError as error:
-                left_out.append(f"{one.name}: {error.problem}")
-        return noise_components(usable, prior), tuple(dict.fromkeys(left_out))
+        if (metric, prior) not in self._found:
+            usable, left_out = [], list(self.unread)
+            for one in self.histories:
+                try:
+                    usable.append(one.of(metric))
+                except InputError as error:
+                    left_out.append(f"{one.name}: {error.problem}")
+            found = noise_components(usable, prior)
+            self._found[metric, prior] = found, tuple(dict.fromkeys(left_out))
+        return self._found[metric, prior]
 
-    def node_offsets(self, metric: str, sigma: float) -> list[NodeOffset]:
-        """The nodes that are no place for a baseline: more than 1.5 σ off.
+    def far_nodes(self, metrics: Collection[str] | None = None) -> dict[str, NodeOffset]:
+        """The nodes that are no place for a baseline, each by the metric in which it is farthest.
 
-        o = n/(n+4) · median of n sessions' levels above the baseline's; nothing under 3 sessions.
+        A node is far where |o| > 1.5 σ, o = n/(n+4) · the median over its n sessions of how far
+        their level lay above the baseline's; from fewer than three sessions nothing is said.
+
+        Args:
+            metrics: those that matter; None: all.
         """
-        found = []
+        found: dict[str, NodeOffset] = {}
         for node, by_metric in sorted(self.offsets.items()):
-            seen = by_metric.get(metric, ())
-            if len(seen) < _FEWEST_SESSIONS:
-                continue
-            offset = len(seen) / (len(seen) + _OFFSET_PRIOR) * median(seen)
-            if abs(offset) > OFFSET_LIMIT * sigma:
-                found.append(NodeOffset(node, metric, offset, len(seen)))
+            for metric, seen in sorted(by_metric.items()):
+                if len(seen) < _FEWEST_SESSIONS or (metrics is not None and metric not in metrics):
+                    continue
+                offset = len(seen) / (len(seen) + _OFFSET_PRIOR) * median(seen)
+                family = lookup(metric).family.on(1 + node.count(","))
+                far = OFFSET_LIMIT * self.components(metric, family.sigma)[0].sigma
+                farthest = abs(found[node].offset) if node in found else 0.0
+                if abs(offset) > max(far, farthest):
+                    found[node] = NodeOffset(node, metric, offset, len(seen))
         return found
 
 

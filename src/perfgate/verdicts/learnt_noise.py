@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from perfgate.baselines.hardware_noise import NO_HISTORY, HardwareNoise, NodeOffset, known_noise
+from perfgate.baselines.hardware_noise import NO_HISTORY, HardwareNoise, known_noise
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.noise import WEAK_SIGMA
 from perfgate.gate.probe import RunNoise
@@ -32,16 +32,22 @@ def run_noises(
 ) -> dict[str, RunNoise]:
     """Metric → the noise that the gate goes by; scores have none.
 
+    Metrics that do not gate share the noise of their family's first one.
+
     A machine that measures its own noise takes from its history only what a calibration or an
     earlier session showed, in place of the weak prior; without any it is left out here.
     """
-    found = {}
+    found: dict[str, RunNoise] = {}
+    first: dict[str, str] = {}
     for metric in metrics:
         if is_accuracy(metric):
             continue
-        itself = scenario.gate.noise == "measured"
-        prior = lookup(metric).family.on(scenario.hardware.nodes).sigma
-        components, left_out = known.components(metric, WEAK_SIGMA if itself else prior)
+        itself, family = scenario.gate.noise == "measured", lookup(metric).family
+        prior = WEAK_SIGMA if itself else family.on(scenario.hardware.nodes).sigma
+        shown = first.setdefault(family.name, metric)
+        components, left_out = known.components(
+            metric if metric in scenario.gate.metrics else shown, prior
+        )
         if itself and not components.has_history:
             continue
         found[metric] = RunNoise(
@@ -50,20 +56,6 @@ def run_noises(
             note=_note(components.has_history, left_out),
             differences=components.n_within + components.n_between,
         )
-    return found
-
-
-def far_nodes(
-    known: HardwareNoise, scenario: Scenario, noises: dict[str, RunNoise]
-) -> dict[str, NodeOffset]:
-    """Node → how far it lies from the others, for those that are no place for a baseline."""
-    found: dict[str, NodeOffset] = {}
-    for metric in scenario.gate.metrics:
-        noise = noises.get(metric)
-        for one in known.node_offsets(metric, noise.sigma) if noise and noise.sigma else ():
-            before = found.get(one.node)
-            if before is None or abs(one.offset) > abs(before.offset):
-                found[one.node] = one
     return found
 
 

@@ -19,7 +19,7 @@ from perfgate.scenarios.documented import Documented, DocumentedValue, documente
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
 from perfgate.verdicts.judgement import Reference
-from perfgate.verdicts.learnt_noise import far_nodes, read_noise, run_noises
+from perfgate.verdicts.learnt_noise import read_noise, run_noises
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
@@ -150,7 +150,7 @@ class References:
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
         noise = self._noise(probe, entry)
-        far = far_nodes(self._known(self._machine), probe.scenario, noise) if noise else {}
+        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
