@@ -21,6 +21,7 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
@@ -28,6 +29,8 @@ from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
+from perfgate.core.plain import to_plain
+from perfgate.gate.verdict import counted
 from perfgate.reports.outcome_text import number
 
 
@@ -53,6 +56,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("folder", type=Path, nargs="+", help=several)
     rehearsed = "what stand-ins made, for rehearsals alone: never read by another session"
     add("--rehearsal", action="store_true", help=rehearsed)
+    add("--anew", action="store_true", help="without what was recorded before of the build")
 
     add = add_verb("promote", _promote, "accept a candidate as baseline")
     add("file", type=Path, help="the candidate's file, as `record` printed it")
@@ -124,6 +128,7 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "version": baseline.engine.version,
         "commit": baseline.engine.commit,
         "synthetic": baseline.synthetic,
+        "source": _source(baseline),
         "accepted_by": baseline.accepted_by,
         "accepted_at": baseline.accepted_at,
         "reason": baseline.reason,
@@ -133,6 +138,13 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "verdicts": dict(baseline.verdicts),
         "probes": {label: len(entry.runs) for label, entry in baseline.entries.items()},
     }
+
+
+def _source(baseline: Baseline) -> dict[str, object] | None:
+    """How its build was started, as far as that was told."""
+    if baseline.source is None:
+        return None
+    return {name: told for name, told in to_plain(baseline.source).items() if told}
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -166,28 +178,33 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     try:
-        paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
+        paths, left_out = record_candidates(
+            arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
+        )
     except InputError:
         # Starts of a run that proves nothing are as noisy as any.
-        for path in _kept_noise(arguments, needed=False):
-            print(f"noise: {path}")
+        for file in _kept_noise(arguments, needed=False):
+            print(f"noise: {file}")
         raise
     noise = _kept_noise(arguments, needed=True)
+    sessions = {str(path): read(path).sessions for path in paths}
     if arguments.format == "json":
         print_json(
             {
-                "candidates": [str(path) for path in paths],
+                "candidates": [*sessions],
                 "left_out": left_out,
-                "noise": [str(path) for path in noise],
+                "sessions": sessions,
+                "noise": [str(file) for file in noise],
             }
         )
     else:
         for probe in left_out:
             print(f"left out: {probe}")
-        for path in noise:
-            print(f"noise: {path}")
-        for path in paths:
+        for file in noise:
+            print(f"noise: {file}")
+        for path, held in sessions.items():
             print(f"candidate: {path}")
+            print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")
         print(
             "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
             + (" --rehearsal`" if arguments.rehearsal else "`")

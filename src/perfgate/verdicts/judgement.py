@@ -45,6 +45,7 @@ class Reference:
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
+        notes: what a person should know of it.
         far_nodes: node → in words, how far it lies from the others: no place for a baseline.
     """
 
@@ -52,6 +53,7 @@ class Reference:
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     far_nodes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -105,7 +107,7 @@ def judge(
             else one
             for one in judged.judgements
         ),
-        notes=(*notes, *judged.notes),
+        notes=(*reference.notes, *notes, *judged.notes),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
@@ -158,6 +159,7 @@ class References:
             documented,
             of_anchor,
             noise,
+            _notes(chosen, entry),
             {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
@@ -217,6 +219,14 @@ class References:
 def measures_itself(probe: Probe) -> bool:
     """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
+    """That a person's baseline has few sessions; a machine's own reference is made in one."""
+    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+        return ()
+    few = few_sessions(len({run.run for run in entry.runs}))
+    return (few,) if few else ()
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
