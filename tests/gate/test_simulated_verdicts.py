@@ -63,7 +63,6 @@ class Case:
             self.base[row].tolist(),
             SIGMA,
             self.rule,
-            measured_noise=False,
             between=self.between,
             sessions=self.sessions,
         )[0]

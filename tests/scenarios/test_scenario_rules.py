@@ -357,7 +357,8 @@ BROKEN = {
         [
             (
                 "    limits:",
-                "      reference: self\n      noise: measured\n      max_starts: 3 # HERE\n    limits:",
+                "      reference: self\n      noise: measured\n"
+                "      max_starts: 3 # HERE\n    limits:",
             )
         ],
         "scenarios[0].gate.max_starts",
