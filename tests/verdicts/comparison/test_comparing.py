@@ -203,7 +203,7 @@ class TestBaselines:
         (judged,) = only(compared(path, b)).judgements
         own = Rule(prior_dof=OWN_DOF)
         expected = judge_performance(
-            "output_throughput", values, [98.0], sigma=OWN_SIGMA, rule=own, widen=True, sessions=1
+            "output_throughput", values, [98.0], sigma=OWN_SIGMA, rule=own, widen=True
         )
         assert judged == expected
         assert judged.verdict == Verdict.PASS
