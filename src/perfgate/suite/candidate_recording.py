@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.baselines import ENOUGH_SESSIONS, read
+from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.core.redaction import mask_arguments
 from perfgate.runs.records import RunFolder
@@ -16,6 +17,8 @@ _OF_ONE_RUN = ("--run-dir=", "--resume=")
 def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
+    What its starts showed of the noise is kept, whatever became of them.
+
     Args:
         run: its run folder.
         arguments: those of pytest, for the line that makes another such session.
@@ -25,6 +28,7 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
         RunError: a candidate cannot be written.
     """
     paths, left_out = record_session(run.path)
+    keep_noise([run.path])
     for path in paths:
         run.record("candidate", {**_how_far(path), "again": another_session(arguments)})
     if left_out:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import Entry
-from perfgate.baselines.calibrated_noise import SigmaOf
+from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.probe import (
     AccuracyTest,
+    InterleavedTest,
     MetricTest,
     NoTest,
     PerformanceTest,
@@ -26,7 +28,7 @@ from perfgate.gate.probe import (
     together,
 )
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score
+from perfgate.gate.scores import Score, pooled_score
 from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
@@ -44,15 +46,21 @@ class Reference:
         documented: what is documented for it: metric → value. It is judged where there is no entry,
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
-        noise: metric → noise of one fresh start, where it was measured beforehand.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
+        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
+        takes_turns: whether the starts of `entry` took turns with those of the build under test.
+        earlier: the references that this machine measured in earlier sessions, where it did.
     """
 
     entry: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
-    noise: Mapping[str, SigmaOf] = field(default_factory=dict)
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    far_nodes: Mapping[str, str] = field(default_factory=dict)
+    takes_turns: bool = False
+    earlier: Entry | None = None
 
 
 def judge(
@@ -96,6 +104,7 @@ def judge(
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
     notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
+    notes = (*_of_nodes(reference, measurements), *notes)
     return replace(
         judged,
         judgements=tuple(
@@ -106,6 +115,12 @@ def judge(
         ),
         notes=(*reference.notes, *notes, *judged.notes),
     )
+
+
+def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The nodes of the measurements that lie apart from the others."""
+    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
+    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
@@ -148,7 +163,9 @@ def probe_tests(
     reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
     return ProbeTests(
         [
-            _controlled(
+            _interleaved(one, scenario, reference, measurements)
+            if reference.takes_turns and not is_accuracy(one) and entry.values(one)
+            else _controlled(
                 _measured(one, scenario, entry, reference.noise, measurements),
                 "baseline",
                 controls,
@@ -191,32 +208,60 @@ def _measured(
     metric: str,
     scenario: Scenario,
     entry: Entry,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement],
 ) -> MetricTest:
     if not is_accuracy(metric) and entry.values(metric):
         return performance_test(metric, scenario, entry, noise, measurements)
     band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
     answers = (
-        before.answers.get(metric, {}),
+        entry.answers(metric),
         [measurement.answers.get(metric, {}) for measurement in measurements],
     )
-    paired = bool(answers[0]) and all(answers[1])
-    if not is_accuracy(metric) or not (paired or metric in before.metrics):
+    paired, values = bool(answers[0]) and all(answers[1]), entry.values(metric)
+    if not is_accuracy(metric) or not (paired or values):
         why = f"the baseline has no {metric}"
         return NoTest(metric, band, last.metrics.get(metric), why)
     scores = None
     if not paired:  # equal fingerprints asked equally many questions
-        score = measured_score(metric, measurements[0])
-        scores = (Score(before.metrics[metric], score.questions), score)
+        now = [measured_score(metric, measurement) for measurement in measurements]
+        scores = (pooled_score([Score(value, now[0].questions) for value in values]), now)
     return AccuracyTest(metric, band, answers, scores, (before.metrics, last.metrics))
+
+
+def takes_turns(scenario: Scenario) -> bool:
+    """Whether references that a session measures itself take turns with the build under test."""
+    return scenario.gate.reference == "self" and scenario.gate.noise == "measured"
+
+
+def _interleaved(
+    metric: str, scenario: Scenario, reference: Reference, measurements: Sequence[Measurement]
+) -> InterleavedTest:
+    """A speed against references that took turns with the build under test (statistics §9)."""
+    return InterleavedTest(
+        metric,
+        band_of(metric, scenario),
+        reference.entry.values(metric) if reference.entry else (),
+        [measurement.metrics[metric] for measurement in measurements],
+        earlier_groups(metric, reference.earlier),
+        scenario.gate.max_starts,
+    )
+
+
+def earlier_groups(metric: str, earlier: Entry | None) -> list[list[float]]:
+    """The metric's values of a machine's earlier references, one group per session."""
+    groups: dict[str, list[float]] = {}
+    for run in earlier.runs if earlier else ():
+        if metric in run.metrics:
+            groups.setdefault(run.run, []).append(run.metrics[metric])
+    return list(groups.values())
 
 
 def performance_test(
     metric: str,
     scenario: Scenario,
     baseline: Entry | None,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement] = (),
 ) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
@@ -229,7 +274,7 @@ def performance_test(
 
 def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> MetricTest:
     """The test of a speed with the controls of the build that it is held against."""
-    if not isinstance(test, PerformanceTest) or test.noise.measured:
+    if not isinstance(test, PerformanceTest):
         return test
     return replace(
         test,
@@ -239,12 +284,12 @@ def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> 
     )
 
 
-def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -> RunNoise:
-    """The noise of one fresh start: as it was measured beforehand, else the family's."""
-    own, known = scenario.gate.noise == "measured", measured.get(metric)
-    if known is None:
-        return RunNoise(sigma_of(metric, scenario), measured=own)
-    return RunNoise(known.sigma, measured=own)
+def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+    """The noise of one fresh start: as the hardware's history has it, else the family's."""
+    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
+    if scenario.gate.noise == "measured":
+        return replace(known, dof=OWN_DOF, widen=True)
+    return known
 
 
 def band_of(metric: str, scenario: Scenario) -> float | None:
@@ -253,10 +298,10 @@ def band_of(metric: str, scenario: Scenario) -> float | None:
     return scenario.gate.bands.get(metric, own)
 
 
-def sigma_of(metric: str, scenario: Scenario) -> float | None:
-    """The prior noise of one fresh start; None: a machine that measures its own noise has none."""
+def sigma_of(metric: str, scenario: Scenario) -> float:
+    """The prior noise of one fresh start; of a machine that shows its own, a weak one."""
     if scenario.gate.noise == "measured":
-        return None
+        return OWN_SIGMA
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
 
 
