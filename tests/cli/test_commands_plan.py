@@ -261,9 +261,9 @@ def test_noise_of_the_hardwares_history_is_taken_and_told(
     save(NoiseRun(label, "r", "2026-11-20T08:00:00+00:00", "calibration", (series,)), own=False)
     plan = planned(capsys, "h200-serve")
     found = of(plan, "h200-serve", "c1", "output_throughput")
-    assert found["noise_from"] == "calibrated"
+    assert found["noise_from"] == "history"
     assert found["sigma"] > 0.006
-    assert found["noise"].startswith("calibrated 0.")
+    assert found["noise"].startswith("history 0.")
 
 
 def test_the_budget_in_seconds_allows_fewer_starts(
