@@ -100,8 +100,8 @@ def test_where_the_noise_comes_from() -> None:
     calibrated = with_baseline(100.0, noise={METRIC: RunNoise(0.003, differences=20)})
     known = one(scenario(), calibrated)
     assert known.noise is not None
-    assert (known.noise_from, known.noise.sigma) == ("calibrated", 0.003)
-    assert known.noise.source.startswith("calibrated 0.30% with")
+    assert (known.noise_from, known.noise.sigma) == ("history", 0.003)
+    assert known.noise.source.startswith("history 0.30% with")
     assert known.smallest is not None
     assert few.smallest is not None
     assert known.smallest < few.smallest

@@ -169,8 +169,8 @@ def _level(
     test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
     level = test.level(rule)
     if _is_learnt(reference, metric):
-        source = level.noise.source.replace("prior", "calibrated", 1)
-        return replace(level, noise=replace(level.noise, source=source)), "calibrated"
+        source = level.noise.source.replace("prior", "history", 1)
+        return replace(level, noise=replace(level.noise, source=source)), "history"
     if test.noise.widen:
         return level, "measured"
     return level, "pooled" if len(test.baseline) > 1 else "prior"
@@ -196,7 +196,7 @@ def _itself(probe: Probe, metric: str, reference: Reference, most: int) -> Prosp
     test = InterleavedTest(*margins, sigma, starts, most)
     margin = interleaved_margin(test)
     smallest = bisected(lambda loss: interleaved_odds(test, loss).regression)
-    origin: NoiseFrom = "calibrated" if _is_learnt(reference, metric) else "prior"
+    origin: NoiseFrom = "history" if _is_learnt(reference, metric) else "prior"
     more = f"until the {counted(starts, 'reference start')} show more"
     notes = (
         f"band of {scale.band(known, margin):.1%} by the noise in the middle run, {declared:.1%} "

@@ -10,7 +10,7 @@ from perfgate.verdicts.power import Control, Odds
 from perfgate.verdicts.start_effort import AnyTest, SpeedTest
 
 Kind = Literal["baseline", "itself", "documented", "nothing"]
-NoiseFrom = Literal["calibrated", "pooled", "prior", "measured", "answers", "document", "unknown"]
+NoiseFrom = Literal["history", "pooled", "prior", "measured", "answers", "document", "unknown"]
 
 # True losses, in bands, of which the odds are told.
 LOSSES = (0.0, 0.5, 1.0, 1.5)
