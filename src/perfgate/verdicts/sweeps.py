@@ -1,7 +1,7 @@
 """Sweeps: the whole curve of a scenario's points, judged beside each point of it.
 
-A loss too small for any single point shows in their mean. Points of one server share its luck, so a
-fresh start that measured every point counts as one value, not as many.
+A loss too small for any single point shows in their median. Points of one server share its luck,
+so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
+from perfgate.gate.sweep import FEWEST_POINTS
 from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -49,9 +50,14 @@ class SweepProbe:
 
 
 def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
-    """The curve, where there is more than one point and a metric that gates."""
+    """The curve, where there are points enough and a metric that gates.
+
+    A machine that measures its own reference has none: its noise decides point by point.
+    """
     sweep = SweepProbe(scenario)
-    return (sweep,) if len(sweep.probes) > 1 and sweep.gating_metrics() else ()
+    if scenario.gate.noise == "measured" or len(sweep.probes) < FEWEST_POINTS:
+        return ()
+    return (sweep,) if sweep.gating_metrics() else ()
 
 
 @dataclass(frozen=True)
@@ -63,16 +69,21 @@ class Point:
         entry: what it is compared with; None: no measured baseline.
         different: the facts in which it differs from that.
         measured: number of the fresh start → what it gave there.
+        controls: number of the control of the baseline's build → what it gave there; None: that
+            build cannot be started.
     """
 
     probe: Probe
     entry: Entry | None
     different: tuple[str, ...]
     measured: Mapping[int, Measurement]
+    controls: Mapping[int, Measurement] | None = None
 
 
-def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> ProbeJudgement:
-    """Judge each gating metric on the mean over all points.
+def judge_curve(
+    sweep: SweepProbe, points: Sequence[Point], rule: Rule, why_no_control: str = ""
+) -> ProbeJudgement:
+    """Judge each gating metric on the median over all points (`perfgate.gate.sweep`).
 
     Only fresh starts that measured every point count, on either side. There is no verdict against
     documents: they report points.
@@ -81,6 +92,7 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
         sweep: the curve.
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
+        why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
 
     Raises:
         InputError: values that cannot be judged.
@@ -106,6 +118,7 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
             needs_more_runs=True,
         )
     now = [[point.measured[start] for point in points] for start in starts]
+    controls = _controls(points)
     tests = [
         CurveTest(
             metric,
@@ -113,6 +126,12 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
             noise_of(metric, sweep.scenario, {}),
+            len({run.run for runs in before for run in runs[:1]}),
+            None
+            if controls is None
+            else [[one.metrics[metric] for one in runs] for runs in controls],
+            sweep.scenario.gate.control,
+            why_no_control,
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
@@ -120,6 +139,15 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
     if not tests:
         return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
     return judge_probe(ProbeTests(tests), rule)
+
+
+def _controls(points: Sequence[Point]) -> list[list[Measurement]] | None:
+    """The controls that measured every point, in order: for each, its points' measurements."""
+    made = [point.controls for point in points if point.controls is not None]
+    if len(made) < len(points):
+        return None
+    complete = sorted(set.intersection(*map(set, made)))
+    return [[of_point[start] for of_point in made] for start in complete]
 
 
 def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
@@ -187,7 +215,7 @@ def sweep_outcome(
         found.verdict,
         found.judgements,
         measurements[:used],
-        compared_with=f"{ends[0].compared_with}; the mean over "
+        compared_with=f"{ends[0].compared_with}; the median over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
         folder=ends[0].folder,
