@@ -23,10 +23,10 @@ from perfgate.campaign.probe_state import (
     ProbeState,
     ReadyStart,
     StartAttempt,
-    StartRole,
     ends_the_start,
     not_measured,
 )
+from perfgate.campaign.schedule import Schedule, StartRole, around_own_reference, taking_turns
 from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
@@ -131,29 +131,30 @@ class Campaign:
 
     def _run(self) -> None:
         schedule = self._schedule()
-        self.account.planned = sum(self._engine_starts(role) for role in schedule)
+        due = list(schedule.opening)
+        self.account.planned = sum(self._engine_starts(role) for role in due)
         repeated = 0
-        while schedule:
-            role = schedule.pop(0)
-            self._tell_plan([role, *schedule])
+        while due:
+            role = due.pop(0)
+            self._tell_plan([role, *due])
             disturbed = self._make_start(role)
             if disturbed and role == "reference" and repeated < _MOST_REPEATS:
                 repeated += 1
-                schedule.append("reference")
-            if schedule:
+                due.append("reference")
+            if due:
                 continue
             self._found.judge()
-            if self._found.any_open and self._may_start():
-                schedule.append("new")
+            if self._may_start():
+                due += schedule.after(is_open=self._found.any_open, controls=())
 
-    def _schedule(self) -> list[StartRole]:
-        """Reference starts, where they are due, around the first start of the new build."""
-        if not any(self._references.are_due(probe) for probe in self._found.states):
-            return ["new"]
-        starts = self.scenario.gate.reference_starts
-        first: list[StartRole] = ["reference"] * (starts // 2)
-        rest: list[StartRole] = ["reference"] * (starts - starts // 2)
-        return [*first, "new", *rest]
+    def _schedule(self) -> Schedule:
+        """The order of the starts, those of the machine's own reference where they are due."""
+        if any(self._references.are_due(probe) for probe in self._found.states):
+            starts = self.scenario.gate.reference_starts
+            if self._found.takes_turns:
+                return taking_turns(starts, self._found.rule.max_runs)
+            return around_own_reference(starts)
+        return Schedule()
 
     def _engine_starts(self, role: StartRole) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines import BaselineRun
 from perfgate.campaign.fresh_start import FreshStart
+from perfgate.campaign.schedule import StartRole
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
@@ -17,11 +17,6 @@ from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.references import ProbeReference
 
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
-
-
-# Which build a start is of: the machine's own reference, the build under test, or a control: the
-# baseline's build or the anchor's.
-StartRole = Literal["reference", "new", "baseline_control", "anchor_control"]
 
 
 @dataclass

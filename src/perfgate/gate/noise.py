@@ -36,15 +36,13 @@ _FEWEST_FOR_MAD = 5
 # wrong one costs little (statistics §1 and §2).
 BETWEEN = 0.3
 
-# Scenarios with `noise: measured` (docs/reference/verdicts.md, "A machine that measures itself").
-# Simulated for true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics
-# judged together: an unchanged build passes in > 99 % and is called a regression in < 0.5 %; twice
-# the band is found in > 99 %, a loss of just the band in 73 to 100 %.
-WEAK_SIGMA = 0.08
-WEAK_DOF = 4
-MEASURED_ALPHA = 0.001
-MEASURED_BETA = 0.05
-FEWEST_TO_MEASURE_NOISE = 3
+# A machine that shows its own noise (`noise: measured`, statistics §9): what one of its starts is
+# taken to vary by before it has shown more, how many starts that is worth, and the forced band, as
+# a share, from which on a PASS would claim hardly anything.
+OWN_SIGMA = 0.03
+OWN_DOF = 2.0
+WIDEST_BAND = 0.25
+_FEWEST_WITHOUT_PRIOR = 3
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,11 @@ def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float
     if prior_dof > 0:
         checked_sigma(prior_sigma)
     most = max((len(group) for group in groups), default=0)
-    if prior_dof == 0 and most < FEWEST_TO_MEASURE_NOISE:
+    if prior_dof == 0 and most < _FEWEST_WITHOUT_PRIOR:
         raise InputError(
             "too few runs to measure the noise without a prior",
             found=f"at most {most} runs of one build",
-            expected=f"{FEWEST_TO_MEASURE_NOISE} or more",
+            expected=f"{_FEWEST_WITHOUT_PRIOR} or more",
             hint="measure more fresh starts of the baseline, or give a prior",
         )
     dof = prior_dof
@@ -250,21 +248,3 @@ def check_band(
             f"and up to {max_runs} new ones",
             hint="widen the band, accept more baseline runs, or allow more fresh starts",
         )
-
-
-def measured_margin(noise: Noise, *, n_base: float, max_runs: int, floor: float) -> float:
-    """The margin of a machine that shows its own noise: what it can resolve, at least `floor`.
-
-    That is the smallest detectable loss at MEASURED_ALPHA and MEASURED_BETA: a build as it was
-    passes, and a loss of twice the margin is found, with the rates told at the constants.
-
-    Args:
-        noise: weak prior pooled with the baseline's spread.
-        n_base: values of the baseline.
-        max_runs: fresh starts of the new build, at most.
-        floor: the declared band on the log scale.
-    """
-    resolvable = smallest_detectable(
-        noise, n_base, max_runs, alpha=MEASURED_ALPHA, beta=MEASURED_BETA
-    )
-    return max(floor, resolvable)

@@ -10,6 +10,7 @@ from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Sto
 from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -17,9 +18,13 @@ from perfgate.runs.records import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
-from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.judgement import Reference, takes_turns
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
+
+# Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
+# the fifteen degrees of freedom that count (statistics §9).
+_EARLIER_SESSIONS = 2
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,12 @@ class ProbeReference(Reference):
     Attributes:
         description: the baseline or document, and why that one.
         anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
     """
 
     description: str = ""
     anchored: str = ""
+    source: BuildSource | None = None
 
     @property
     def in_words(self) -> str:
@@ -105,7 +112,9 @@ class References:
     def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
         """Keep the reference that this machine measured of itself in its own store."""
         entries = {
-            probe.label: Entry(dict(self.fingerprint(probe)), tuple(of_probe))
+            probe.label: Entry(
+                dict(self.fingerprint(probe)), (*of_probe, *_newest_sessions(self._earlier(probe)))
+            )
             for probe, of_probe in runs.items()
         }
         scenario = self._tools.scenario
@@ -137,6 +146,8 @@ class References:
                 noise=self._noise.get(probe.label, {}),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
+                takes_turns=takes_turns(probe.scenario),
+                earlier=self._earlier(probe),
             )
         chosen = self._chosen(probe)
         entry = chosen.entry(probe.label) if chosen else None
@@ -154,7 +165,16 @@ class References:
             self._noise.get(probe.label, {}),
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            source=chosen.baseline.source,
         )
+
+    def _earlier(self, probe: Probe) -> Entry | None:
+        """The references of this machine's earlier sessions, where they are comparable."""
+        if not measures_itself(probe):
+            return None
+        chosen = self._chosen(probe)  # as it was when it was first asked for: without this session
+        entry = chosen.entry(probe.label) if chosen else None
+        return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
 
     @cached_property
     def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
@@ -204,6 +224,13 @@ class References:
 def measures_itself(probe: Probe) -> bool:
     """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
+    """The runs of the newest earlier sessions that are kept beside a new one."""
+    runs = earlier.runs if earlier else ()
+    kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
+    return tuple(run for run in runs if run.run in kept)
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
