@@ -59,6 +59,7 @@ def test_begins_with_how_it_ended_and_where() -> None:
         "**Exit status 1**: at least one regression of performance or accuracy.",
         "",
         "Verdicts: 1 REGRESSION, 2 PASS.",
+        "PASS: no worse than the baseline by the band.",
         "",
         "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
     ]
