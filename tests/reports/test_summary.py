@@ -53,7 +53,7 @@ def test_a_judgement_comes_back_from_its_record() -> None:
 
 def test_begins_with_how_it_ended_and_where() -> None:
     records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
-    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:7] == [
+    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:8] == [
         "# perfgate run 20261105-1",
         "",
         "**Exit status 1**: at least one regression of performance or accuracy.",
