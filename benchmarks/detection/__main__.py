@@ -116,7 +116,9 @@ def _note_run(options: argparse.Namespace, seconds: dict[str, int]) -> None:
 
 
 def _noted(folder: Path) -> list[results.Row]:
-    return results.load("run", folder) if (folder / "run.json").exists() else []
+    """What is noted of earlier runs, of parts that there still are."""
+    rows = results.load("run", folder) if (folder / "run.json").exists() else []
+    return [row for row in rows if row["version"] or (folder / f"{row['part']}.json").exists()]
 
 
 if __name__ == "__main__":

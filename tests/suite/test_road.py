@@ -381,7 +381,7 @@ def test_a_baseline_of_an_unknown_schema_version_is_an_error_that_names_the_file
     if not path.exists():
         path.parent.mkdir(parents=True)
         shutil.copy(with_baseline.folder / "baselines/cpu/standin-serve/1.0.json", path)
-    path.write_text(path.read_text().replace('"schema_version": 2', '"schema_version": 99'))
+    path.write_text(path.read_text().replace('"schema_version": 3', '"schema_version": 99'))
     files = ("--junitxml=junit.xml", "--benchmark-json=benchmark.json")
     done = with_baseline.run(test, *files)
     assert done.status == 11, done.output

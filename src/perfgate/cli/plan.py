@@ -10,6 +10,7 @@ something would get no verdict
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -212,7 +213,10 @@ def _row(one: Prospect) -> list[str]:
 
 
 def _rare(share: float) -> str:
-    return f"{max(share, 0.0001):.2%}" if share < 0.01 else f"{share:.1%}"
+    """A share that is a bound, rounded up."""
+    digits = 2 if share < 0.01 else 1
+    steps = 10 ** (digits + 2)
+    return f"{math.ceil(share * steps - 1e-9) / steps:.{digits}%}"
 
 
 def _loss(one: Prospect, loss: float) -> str:

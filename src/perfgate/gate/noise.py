@@ -12,7 +12,6 @@ from functools import lru_cache
 from statistics import fmean
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import lookup
 from perfgate.gate.distributions import (
     normal_quantile,
     normal_share,
@@ -20,8 +19,6 @@ from perfgate.gate.distributions import (
     student_share,
 )
 from perfgate.gate.scale import as_number
-from perfgate.gate.scale import band as band_of
-from perfgate.gate.scale import margin as margin_of
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
 MISSED = 0.05
@@ -219,32 +216,3 @@ def smallest_detectable(
     """
     reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
     return reach * standard_error(noise, n_base, n_new, sessions=sessions)
-
-
-def check_band(
-    metric: str,
-    band: float,
-    *,
-    n_base: float,
-    max_runs: int,
-    alpha: float,
-    noise: Noise,
-) -> None:
-    """Refuse a band that even `max_runs` runs of a new build could not resolve.
-
-    Meant for the time before any run: `noise` is then the prior, pooled with a stored baseline
-    where there is one.
-
-    Raises:
-        InputError: the band is below the noise floor; it names the smallest band that is not.
-    """
-    looked_up = lookup(metric)
-    least = smallest_detectable(noise, n_base, max_runs, alpha=alpha)
-    if margin_of(looked_up, band) < least:
-        raise InputError(
-            f"the band of {metric} is below the noise floor",
-            found=f"{band:.2%}, with noise of {noise.sigma:.2%} a run ({noise.source})",
-            expected=f"at least {band_of(looked_up, least):.2%} with {n_base} baseline runs "
-            f"and up to {max_runs} new ones",
-            hint="widen the band, accept more baseline runs, or allow more fresh starts",
-        )

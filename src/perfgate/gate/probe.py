@@ -50,6 +50,7 @@ class RunNoise:
         dof: how many observations `sigma` is worth; None: what the rule says.
         widen: whether the band is widened to what the noise lets the gate resolve.
         note: what a person should know of where it comes from; empty: nothing.
+        differences: how many differences of unchanged starts `sigma` was learnt from.
     """
 
     sigma: float | None = None
@@ -57,6 +58,7 @@ class RunNoise:
     dof: float | None = None
     widen: bool = False
     note: str = ""
+    differences: int = 0
 
     def rule(self, rule: Rule) -> Rule:
         """The rule that tests with this noise go by."""

@@ -13,6 +13,7 @@ from perfgate.campaign.resume import (
 )
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import MEANINGS, Verdict
+from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     MEANING,
     MEASURED,
@@ -58,6 +59,7 @@ def summary(
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
         *_worse(records),
+        *_listed("Recorded for a baseline", [*candidate_lines(records)]),
     ]
     for record in verdicts:
         lines += _verdict(record)

@@ -6,6 +6,7 @@ from typing import Any
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
+from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
 from perfgate.reports.outcome_text import brief, resolution, resumed
 from perfgate.reports.whole_run import (
@@ -36,6 +37,7 @@ def terminal_lines(
         yield _shown(text), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
+    rest += candidate_lines(records)
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         rest.append(f"exit status {status.value}: {meaning(status, ends)}")

@@ -168,12 +168,18 @@ def _level(
     """
     test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
     level = test.level(rule)
-    if metric in reference.noise:
+    if _is_learnt(reference, metric):
         source = level.noise.source.replace("prior", "calibrated", 1)
         return replace(level, noise=replace(level.noise, source=source)), "calibrated"
     if test.noise.widen:
         return level, "measured"
     return level, "pooled" if len(test.baseline) > 1 else "prior"
+
+
+def _is_learnt(reference: Reference, metric: str) -> bool:
+    """Whether the noise is known from this hardware's history."""
+    noise = reference.noise.get(metric)
+    return noise is not None and noise.differences > 0
 
 
 def _itself(probe: Probe, metric: str, reference: Reference, most: int) -> Prospect:
@@ -190,7 +196,7 @@ def _itself(probe: Probe, metric: str, reference: Reference, most: int) -> Prosp
     test = InterleavedTest(*margins, sigma, starts, most)
     margin = interleaved_margin(test)
     smallest = bisected(lambda loss: interleaved_odds(test, loss).regression)
-    origin: NoiseFrom = "calibrated" if metric in reference.noise else "prior"
+    origin: NoiseFrom = "calibrated" if _is_learnt(reference, metric) else "prior"
     more = f"until the {counted(starts, 'reference start')} show more"
     notes = (
         f"band of {scale.band(known, margin):.1%} by the noise in the middle run, {declared:.1%} "

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import Entry
-from perfgate.baselines.calibrated_noise import SigmaOf
+from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -46,7 +46,9 @@ class Reference:
         documented: what is documented for it: metric → value. It is judged where there is no entry,
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
-        noise: metric → noise of one fresh start, where it was measured beforehand.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
+        notes: what a person should know of it.
+        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -54,7 +56,9 @@ class Reference:
     entry: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
-    noise: Mapping[str, SigmaOf] = field(default_factory=dict)
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    far_nodes: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     earlier: Entry | None = None
 
@@ -100,6 +104,7 @@ def judge(
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
     notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
+    notes = (*_of_nodes(reference, measurements), *notes)
     return replace(
         judged,
         judgements=tuple(
@@ -108,8 +113,14 @@ def judge(
             else one
             for one in judged.judgements
         ),
-        notes=(*notes, *judged.notes),
+        notes=(*reference.notes, *notes, *judged.notes),
     )
+
+
+def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The nodes of the measurements that lie apart from the others."""
+    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
+    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
@@ -197,7 +208,7 @@ def _measured(
     metric: str,
     scenario: Scenario,
     entry: Entry,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement],
 ) -> MetricTest:
     if not is_accuracy(metric) and entry.values(metric):
@@ -250,7 +261,7 @@ def performance_test(
     metric: str,
     scenario: Scenario,
     baseline: Entry | None,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement] = (),
 ) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
@@ -273,13 +284,12 @@ def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> 
     )
 
 
-def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -> RunNoise:
-    """The noise of one fresh start: as it was measured beforehand, else the family's."""
-    known = measured.get(metric)
-    sigma = sigma_of(metric, scenario) if known is None else known.sigma
+def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+    """The noise of one fresh start: as the hardware's history has it, else the family's."""
+    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
     if scenario.gate.noise == "measured":
-        return RunNoise(sigma, dof=OWN_DOF, widen=True)
-    return RunNoise(sigma)
+        return replace(known, dof=OWN_DOF, widen=True)
+    return known
 
 
 def band_of(metric: str, scenario: Scenario) -> float | None:

@@ -7,10 +7,12 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
-from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
 from perfgate.engines.build_source import BuildSource
+from perfgate.gate.probe import RunNoise
 from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -19,6 +21,7 @@ from perfgate.scenarios.documented import Documented, DocumentedValue, documente
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
 from perfgate.verdicts.judgement import Reference, takes_turns
+from perfgate.verdicts.learnt_noise import read_noise, run_noises
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
@@ -84,6 +87,7 @@ class References:
         # Asked for often, and stored references must not change under a running campaign.
         self._chosen = cache(self._choose)
         self._due = cache(self._is_due)
+        self._known = cache(self._read_noise)
 
     def measured_on(self, machine: Machine) -> None:
         """Tell which machine it is that measures, where it is another than perfgate's own."""
@@ -141,9 +145,10 @@ class References:
             SeveralInputErrors: the documented values are.
         """
         if own:
+            measured = Entry(dict(self.fingerprint(probe)), tuple(own))
             return ProbeReference(
-                Entry(dict(self.fingerprint(probe)), tuple(own)),
-                noise=self._noise.get(probe.label, {}),
+                measured,
+                noise=self._noise(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
                 takes_turns=takes_turns(probe.scenario),
@@ -156,17 +161,31 @@ class References:
             return ProbeReference(None, documented, description=self._document_in_words())
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
+        noise = self._noise(probe, entry)
+        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
             entry,
             documented,
             of_anchor,
-            self._noise.get(probe.label, {}),
+            noise,
+            _notes(chosen, entry),
+            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
         )
+
+    def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
+        """The noise of everything that is judged or told of `probe`, as far as it is learnt."""
+        if self._synthetic:
+            return {}
+        metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
+        return run_noises(self._known(self._machine), probe.scenario, metrics)
+
+    def _read_noise(self, machine: Machine) -> HardwareNoise:
+        return read_noise(self._tools.scenario, machine)
 
     def _earlier(self, probe: Probe) -> Entry | None:
         """The references of this machine's earlier sessions, where they are comparable."""
@@ -175,10 +194,6 @@ class References:
         chosen = self._chosen(probe)  # as it was when it was first asked for: without this session
         entry = chosen.entry(probe.label) if chosen else None
         return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
-
-    @cached_property
-    def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
-        return measured_noise(self._tools.scenario, self._machine) or {}
 
     def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
         """The last release, where that is not what the probe is compared with anyway."""
@@ -224,6 +239,14 @@ class References:
 def measures_itself(probe: Probe) -> bool:
     """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
+    """That a person's baseline has few sessions; a machine's own reference is made in one."""
+    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+        return ()
+    few = few_sessions(len({run.run for run in entry.runs}))
+    return (few,) if few else ()
 
 
 def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
