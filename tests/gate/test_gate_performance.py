@@ -36,7 +36,8 @@ def test_one_run_by_hand() -> None:
     assert not judged.needs_more_runs
     assert judged.notes == ()
     assert judged.reason == (
-        "-1.00 % (interval -1.98…+0.37 %), within the -2.00 % band; 1 fresh start against "
+        "-1.00 % (interval -1.98…+0.37 %), no worse than the baseline by the -2.00 % "
+        "band, nor better: equal within it; 1 fresh start against "
         "5 baseline runs"
     )
 

@@ -54,12 +54,13 @@ def test_a_judgement_comes_back_from_its_record() -> None:
 
 def test_begins_with_how_it_ended_and_where() -> None:
     records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
-    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:7] == [
+    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:8] == [
         "# perfgate run 20261105-1",
         "",
         "**Exit status 1**: at least one regression of performance or accuracy.",
         "",
         "Verdicts: 1 REGRESSION, 2 PASS.",
+        "PASS: no worse than the baseline by the band.",
         "",
         "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
     ]

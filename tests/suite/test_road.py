@@ -453,6 +453,31 @@ def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -
     assert undecided.get("type") == "perfgate.INCONCLUSIVE"
 
 
+def test_a_documented_score_is_measured_again_until_it_is_decided(suite: Suite) -> None:
+    """Each evaluation on a fresh start of its own; a loss needs two, and no control."""
+    suite.edit(lambda text: text.replace("fewshot: 0}", "fewshot: 0, limit: 50}"))
+    documented = suite.folder / "baselines" / "documented"
+    documented.mkdir()
+    (documented / "standin-serve.json").write_text(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "scenario": "standin-serve",
+                "source": {"document": "made.md", "section": "up", "engine_version": "1.0"},
+                "values": {METRIC: {"value": 0.75, "stderr": 0.03}},
+            }
+        )
+    )
+    done = suite.run("perf_tests/test_accuracy.py", "--inject", "accuracy.temperature=9")
+    assert done.status == 1, done.output
+    starts = [(line["role"], line["start"]) for line in done.records("measurement")]
+    assert starts == [("new", 1), ("new", 2)]
+    assert "worse than the documented score: " in done.output
+    assert "in 2 evaluations" in done.output
+    done = suite.run("perf_tests/test_accuracy.py")
+    assert (done.status, len(done.records("measurement"))) == (0, 1), done.output
+
+
 def test_the_machine_is_looked_at_once_before_anything_starts(
     unchanged: tuple[Suite, Finished],
 ) -> None:

@@ -245,10 +245,13 @@ class AccuracyTest:
         if self.scores is None:
             found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
         else:
-            found = judge_unpaired(self.metric, *self.scores, margin=margin, max_runs=most)
+            than = "the documented score" if self.against == "documented" else "the baseline"
+            found = judge_unpaired(
+                self.metric, *self.scores, margin=margin, max_runs=most, than=than
+            )
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
-            reason = f"worse than the documented value: {reason}"
+            reason = f"worse than the documented score: {reason}"
         notes = (*found.notes, *faults_of(self.metric, *self.measured))
         return replace(found, reason=reason, notes=notes, against=self.against)
 
@@ -324,7 +327,7 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
     """
     judgements = judge_tests(probe.tests, rule)
     judgements += tuple(
-        replace(one, against="anchor", reason=f"since the last release: {one.reason}")
+        replace(one, against="anchor", reason=_since_the_anchor(one.reason))
         for one in judge_tests([_with_anchor_band(one) for one in probe.anchor], rule)
     )
     observed, notes = [], []
@@ -334,6 +337,10 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
         except InputError as error:  # what does not gate spoils no verdict
             notes.append(f"{test.metric} is not compared: {error.problem}")
     return replace(together(judgements), observed=tuple(observed), notes=tuple(notes))
+
+
+def _since_the_anchor(reason: str) -> str:
+    return f"since the last release: {reason.replace('than the baseline by', 'than the anchor by')}"
 
 
 def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...]:

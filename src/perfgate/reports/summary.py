@@ -13,7 +13,7 @@ from perfgate.campaign.resume import (
     resuming_call,
 )
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import MEANINGS, Verdict
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     MEANING,
@@ -95,6 +95,7 @@ def _head(
     return [
         *lines,
         "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
+        *([f"PASS: {MEANINGS[Verdict.PASS]}."] if counts[Verdict.PASS] else []),
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
         + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
