@@ -158,7 +158,7 @@ class TestRecordAndPromote:
         assert main(["baseline", "record", str(run)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "left out: noisy-serve: the verdict of c4 is INCONCLUSIVE"
-        candidate = lines[1].removeprefix("candidate: ")
+        (candidate,) = (one.removeprefix("candidate: ") for one in lines if "candidate: " in one)
         assert lines[-2] == "baseline of 1 session; 3 are asked for"
         assert lines[-1].startswith("look at it with `perfgate baseline show`")
         assert read(Path(candidate)).accepted_by == "nobody yet"
