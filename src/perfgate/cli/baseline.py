@@ -23,6 +23,7 @@ from perfgate.baselines import (
 )
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import question_files
 from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
@@ -248,7 +249,11 @@ def _promote(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(f"would write: {proposed.file}")
         return 0
-    _print_written(arguments, "baseline", promoted(dry_run=False).file)
+    file = promoted(dry_run=False).file
+    beside = question_files(read(file), file.parents[2])
+    for path in beside:
+        print(f"questions: {path}")
+    _print_written(arguments, "baseline", file, are_several=bool(beside))
     return 0
 
 
@@ -264,10 +269,13 @@ def _anchor(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
+def _print_written(
+    arguments: argparse.Namespace, what: str, path: Path, *, are_several: bool = False
+) -> None:
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
         print(f"{what}: {path}")
         if not read(arguments.file).synthetic:
-            print("commit this file so that it is used elsewhere too")
+            these = "these files so that they are" if are_several else "this file so that it is"
+            print(f"commit {these} used elsewhere too")

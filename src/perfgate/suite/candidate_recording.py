@@ -25,8 +25,11 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
 
     Raises:
         InputError: an earlier candidate is unusable, or another process holds the store.
-        RunError: a candidate cannot be written.
+        RunError: a candidate, or what the session shows of the noise, cannot be written.
     """
+    noise = keep_noise([run.path])  # undecided starts are as noisy as any
+    if noise:
+        run.record("noise_kept", {"files": [str(path) for path in noise]})
     paths, left_out = record_session(run.path)
     keep_noise([run.path])
     for path in paths:
