@@ -3,7 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from building import baseline, entry, of_commit, outcome, with_answers
+from building import baseline, entry, of_commit, outcome
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.baselines.noise_history import read as read_noise
