@@ -172,6 +172,16 @@ class TestRecord:
         (path,), _ = record_candidates([run.path])
         assert read(path).entries["c4"].values("output_throughput") == [100.0]
 
+    def test_a_run_of_two_builds_becomes_none(self, suite_root: Path) -> None:
+        facts = {"started": now(), "synthetic": False, "ab": ["A=old", "B=new"]}
+        run = RunFolder.create(suite_root / "runs" / "ab", facts)
+        measure(run)
+        judge(run)
+        run.close()
+        with pytest.raises(InputError, match="compared two builds") as caught:
+            record_candidates([run.path])
+        assert caught.value.found == "A=old B=new"
+
     def test_a_machine_that_was_slower_as_a_whole_gives_no_level(self, run: RunFolder) -> None:
         measure(run)
         shifted = outcome(verdict=Verdict.PASS, judgements=(judgement(mark="HOST_SHIFT"),))

@@ -3,7 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from building import baseline, entry, of_commit, outcome
+from building import baseline, entry, of_commit, outcome, with_answers
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.cli.main import main
@@ -158,9 +158,9 @@ class TestRecordAndPromote:
         assert main(["baseline", "record", str(run)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "left out: noisy-serve: the verdict of c4 is INCONCLUSIVE"
-        candidate = lines[1].removeprefix("candidate: ")
-        assert lines[2] == "baseline of 1 session; 3 are asked for"
-        assert lines[3].startswith("look at it with `perfgate baseline show`")
+        (candidate,) = (one.removeprefix("candidate: ") for one in lines if "candidate: " in one)
+        assert lines[-2] == "baseline of 1 session; 3 are asked for"
+        assert lines[-1].startswith("look at it with `perfgate baseline show`")
         assert read(Path(candidate)).accepted_by == "nobody yet"
 
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "faster kernels"]
@@ -173,6 +173,16 @@ class TestRecordAndPromote:
         accepted = read(Path(path.removeprefix("baseline: ")))
         assert (accepted.accepted_by, accepted.reason) == ("Ada", "faster kernels")
         assert suite_store().list() == [accepted.file]
+
+    def test_names_the_questions_that_go_with_it(self, suite_root: Path, capsys: Capture) -> None:
+        entries = {"sums": with_answers({"q1": True, "q2": False})}
+        path = candidate_store().save(baseline(accepted_by="nobody yet", entries=entries))
+        assert main(["baseline", "promote", str(path), "--by", "Ada", "--reason", "x"]) == 0
+        *_, asked, written, advice = capsys.readouterr().out.splitlines()
+        (file,) = (suite_store().folder / "questions" / "sums").iterdir()
+        assert asked == f"questions: {file}"
+        assert written.startswith("baseline: ")
+        assert advice == "commit these files so that they are used elsewhere too"
 
     def test_as_json(self, run: Path, capsys: Capture) -> None:
         assert main(["baseline", "record", str(run), "--format", "json"]) == 0

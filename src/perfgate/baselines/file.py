@@ -149,14 +149,9 @@ def _head(path: Path) -> Head | None:
     return head if is_whole and is_dated and in_place else None
 
 
-def write(path: Path, baseline: Baseline) -> list[Path]:
-    """Write one baseline file, with its hashes, and before it the files of questions it names.
-
-    Returns:
-        the files of questions.
-    """
+def write(path: Path, baseline: Baseline) -> None:
+    """Write one baseline file, with its hashes, and before it the files of questions it needs."""
     store = _store_of(path)
-    asked: dict[Path, None] = {}
     plain = to_plain(replace(baseline, file=None, entries={}), leave_out_none=True)
     accepted = {name: plain.pop(field) for name, field in _ACCEPTED.items()}
     if not baseline.regression:
@@ -168,7 +163,7 @@ def write(path: Path, baseline: Baseline) -> list[Path]:
     entries = {
         label: {
             "fingerprint": dict(entry.fingerprint),
-            "runs": [_plain_run(store, run, asked) for run in entry.runs],
+            "runs": [_plain_run(store, run) for run in entry.runs],
         }
         for label, entry in baseline.entries.items()
     }
@@ -179,11 +174,21 @@ def write(path: Path, baseline: Baseline) -> list[Path]:
         "probes": {label: digest(entry) for label, entry in entries.items()},
     }
     write_json(path, {**with_hash(_without_entries(plain)), "entries": entries})
-    return list(asked)
 
 
-def _plain_run(store: Path, run: BaselineRun, asked: dict[Path, None]) -> dict[str, Any]:
-    """A run as the file has it; the files of its questions are written and added to `asked`."""
+def question_files(baseline: Baseline, store: Path) -> list[Path]:
+    """The files of questions that a baseline in the store of that folder needs beside it."""
+    runs = [run for entry in baseline.entries.values() for run in entry.runs]
+    asked = {
+        questions.questions_of(metric, given).file(store)
+        for run in runs
+        for metric, given in run.answers.items()
+    }
+    return sorted(asked)
+
+
+def _plain_run(store: Path, run: BaselineRun) -> dict[str, Any]:
+    """A run as the file has it; the files of its questions are written."""
     plain: dict[str, Any] = to_plain(replace(run, answers={}), leave_out_none=True)
     del plain["answers"]
     told = {}
@@ -191,7 +196,7 @@ def _plain_run(store: Path, run: BaselineRun, asked: dict[Path, None]) -> dict[s
         if not given:
             continue
         of_metric = questions.questions_of(metric, given)
-        asked[questions.keep(store, of_metric)] = None
+        questions.keep(store, of_metric)
         told[metric] = {
             "task": of_metric.task,
             "questions": of_metric.digest,

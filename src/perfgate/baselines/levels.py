@@ -74,5 +74,7 @@ def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
             if was and all(answers):
                 found[metric] = judge_paired(metric, was, answers, margin=band).verdict
         elif min(*before, *after, 1.0) > 0:
-            found[metric] = judge_performance(metric, before, after).verdict
+            sessions = old.sessions(metric)
+            judged = judge_performance(metric, before, after, sessions=sessions)
+            found[metric] = judged.verdict
     return found

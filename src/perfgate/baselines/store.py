@@ -11,9 +11,9 @@ from perfgate.baselines import anchor as anchors
 from perfgate.baselines import choice as choosing
 from perfgate.baselines import questions
 from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
-from perfgate.baselines.calibrated_noise import FOLDER as NOISE
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import read, read_head, write
+from perfgate.baselines.noise_history import FOLDER as NOISE
 from perfgate.baselines.store_lock import alone_in, remove_drafts
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own

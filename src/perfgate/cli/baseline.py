@@ -3,7 +3,8 @@
 A recorded run becomes a candidate in the machine's own store; only a person's `promote`, with name
 and reason, moves a candidate into the suite's committed store. docs/how-to/baselines.md
 
-Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing.
+Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing, but that starts of a
+run that proves nothing are still noted in the noise history.
 """
 
 import argparse
@@ -22,9 +23,12 @@ from perfgate.baselines import (
 )
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import question_files
+from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
 from perfgate.gate.verdict import counted
@@ -174,15 +178,31 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    paths, left_out = record_candidates(
-        arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
-    )
+    try:
+        paths, left_out = record_candidates(
+            arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
+        )
+    except InputError:
+        # Starts of a run that proves nothing are as noisy as any.
+        for kept in _kept_noise(arguments, needed=False):
+            print(f"noise: {kept}")
+        raise
+    noise = _kept_noise(arguments, needed=True)
     sessions = {str(path): read(path).sessions for path in paths}
     if arguments.format == "json":
-        print_json({"candidates": [*sessions], "left_out": left_out, "sessions": sessions})
+        print_json(
+            {
+                "candidates": [*sessions],
+                "left_out": left_out,
+                "sessions": sessions,
+                "noise": [str(path) for path in noise],
+            }
+        )
     else:
         for probe in left_out:
             print(f"left out: {probe}")
+        for kept in noise:
+            print(f"noise: {kept}")
         for path, held in sessions.items():
             print(f"candidate: {path}")
             print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")
@@ -191,6 +211,18 @@ def _record(arguments: argparse.Namespace) -> int:
             + (" --rehearsal`" if arguments.rehearsal else "`")
         )
     return 0
+
+
+def _kept_noise(arguments: argparse.Namespace, *, needed: bool) -> list[Path]:
+    """The files of the noise history that the runs made; none of a rehearsal's."""
+    if arguments.rehearsal:
+        return []
+    try:
+        return keep_noise(arguments.folder)
+    except InputError:
+        if needed:
+            raise
+        return []  # why the runs are no use is told already
 
 
 def _promote(arguments: argparse.Namespace) -> int:
@@ -217,7 +249,11 @@ def _promote(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(f"would write: {proposed.file}")
         return 0
-    _print_written(arguments, "baseline", promoted(dry_run=False).file)
+    file = promoted(dry_run=False).file
+    beside = question_files(read(file), file.parents[2])
+    for path in beside:
+        print(f"questions: {path}")
+    _print_written(arguments, "baseline", file, are_several=bool(beside))
     return 0
 
 
@@ -233,10 +269,13 @@ def _anchor(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
+def _print_written(
+    arguments: argparse.Namespace, what: str, path: Path, *, are_several: bool = False
+) -> None:
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
         print(f"{what}: {path}")
         if not read(arguments.file).synthetic:
-            print("commit this file so that it is used elsewhere too")
+            these = "these files so that they are" if are_several else "this file so that it is"
+            print(f"commit {these} used elsewhere too")

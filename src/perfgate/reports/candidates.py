@@ -11,13 +11,18 @@ WHERE = "on another night or node"
 
 
 def candidate_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """A line for each candidate that the run recorded, and one for what it did not, and why."""
+    """A line for each candidate that the run recorded, what it did not record and why, and which
+    files of the noise history it wrote.
+    """
     latest = {line["file"]: line for line in records if line["record"] == "candidate"}
     for line in latest.values():
         yield f"{line['scenario']}: {progress(line)}"
     left_out = [line["reasons"] for line in records if line["record"] == "not_recorded"]
     for reason in left_out[-1] if left_out else ():
         yield f"not recorded: {reason}"
+    kept = [line["files"] for line in records if line["record"] == "noise_kept"]
+    for file in kept[-1] if kept else ():
+        yield f"noise: {file}"
 
 
 def progress(candidate: Mapping[str, Any]) -> str:

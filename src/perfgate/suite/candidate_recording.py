@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.baselines import ENOUGH_SESSIONS, read
+from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.core.redaction import mask_arguments
 from perfgate.runs.records import RunFolder
@@ -22,8 +23,11 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
 
     Raises:
         InputError: an earlier candidate is unusable, or another process holds the store.
-        RunError: a candidate cannot be written.
+        RunError: a candidate, or what the session shows of the noise, cannot be written.
     """
+    noise = keep_noise([run.path])  # undecided starts are as noisy as any
+    if noise:
+        run.record("noise_kept", {"files": [str(path) for path in noise]})
     paths, left_out = record_session(run.path)
     for path in paths:
         run.record("candidate", {**_how_far(path), "again": another_session(arguments)})
