@@ -11,10 +11,7 @@ from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
-<<<<<<< HEAD
 from perfgate.engines.build_source import BuildSource
-=======
->>>>>>> refs/heads/builds
 from perfgate.gate.probe import RunNoise
 from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
