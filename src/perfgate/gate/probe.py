@@ -185,8 +185,8 @@ class AccuracyTest:
     Attributes:
         metric: canonical name.
         band: the drop that counts, absolute; None: the default.
-        answers: those of the baseline, and of each evaluation of the new build.
-        scores: of the baseline and the new build; None: the answers decide.
+        answers: those of each evaluation of the baseline, and of the new build.
+        scores: of the baseline, and of each evaluation of the new build; None: the answers decide.
         measured: all scores of the baseline and of the new build, by metric; they tell a broken
             output or format from a small loss.
         against: what the baseline is.
@@ -194,18 +194,21 @@ class AccuracyTest:
 
     metric: str
     band: float | None
-    answers: tuple[Answers, Sequence[Answers]]
-    scores: tuple[Score, Score] | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
     measured: tuple[Mapping[str, float], Mapping[str, float]]
     against: Against = "baseline"
 
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are an accuracy's own)
-        """The verdict; errors as of `judge_paired` and `judge_unpaired`."""
-        margin = self.band or ACCURACY.band or 0.0
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`.
+
+        Of the rule only the most fresh starts count: the error rates are an accuracy's own.
+        """
+        margin, most = self.band or ACCURACY.band or 0.0, rule.max_runs
         if self.scores is None:
-            found = judge_paired(self.metric, *self.answers, margin=margin)
+            found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
         else:
-            found = judge_unpaired(self.metric, *self.scores, margin=margin)
+            found = judge_unpaired(self.metric, *self.scores, margin=margin, max_runs=most)
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
             reason = f"worse than the documented value: {reason}"

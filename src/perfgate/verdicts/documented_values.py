@@ -32,8 +32,7 @@ def documented_test(
     Args:
         metric: canonical name.
         value: what is documented.
-        measurements: one per fresh start, in order; of an accuracy the first counts, since asking
-            the same questions again would not narrow a binomial interval.
+        measurements: one per fresh start, in order.
         band: the loss that counts against a baseline. Against a document it is the value's own
             tolerance, else for performance this band or 10 %, whichever is wider.
         sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
@@ -44,13 +43,13 @@ def documented_test(
     if not is_accuracy(metric):
         now = [measurement.metrics[metric] for measurement in measurements]
         return DocumentedTest(metric, tolerance_of(value, band), value.value, now, sigma)
-    first = measurements[0]
+    scores = [measured_score(metric, measurement) for measurement in measurements]
     return AccuracyTest(
         metric,
         value.tolerance or band,
-        ({}, ()),
-        (documented_score(value.value, value.stderr), measured_score(metric, first)),
-        ({metric: value.value}, first.metrics),
+        ((), ()),
+        (documented_score(value.value, value.stderr), scores),
+        ({metric: value.value}, measurements[-1].metrics),
         against="documented",
     )
 

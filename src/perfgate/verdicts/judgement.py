@@ -26,7 +26,7 @@ from perfgate.gate.probe import (
     together,
 )
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score
+from perfgate.gate.scores import Score, pooled_score
 from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
@@ -196,17 +196,17 @@ def _measured(
         return performance_test(metric, scenario, entry, noise, measurements)
     band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
     answers = (
-        before.answers.get(metric, {}),
+        entry.answers(metric),
         [measurement.answers.get(metric, {}) for measurement in measurements],
     )
-    paired = bool(answers[0]) and all(answers[1])
-    if not is_accuracy(metric) or not (paired or metric in before.metrics):
+    paired, values = bool(answers[0]) and all(answers[1]), entry.values(metric)
+    if not is_accuracy(metric) or not (paired or values):
         why = f"the baseline has no {metric}"
         return NoTest(metric, band, last.metrics.get(metric), why)
     scores = None
     if not paired:  # equal fingerprints asked equally many questions
-        score = measured_score(metric, measurements[0])
-        scores = (Score(before.metrics[metric], score.questions), score)
+        now = [measured_score(metric, measurement) for measurement in measurements]
+        scores = (pooled_score([Score(value, now[0].questions) for value in values]), now)
     return AccuracyTest(metric, band, answers, scores, (before.metrics, last.metrics))
 
 
