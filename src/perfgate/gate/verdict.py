@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-# The nearest baseline; the anchor (the last release); a document; the other side of a claim, or of an
-# A/B.
+# The nearest baseline; the anchor (the last release); a document; the other side of a claim; build
+# A of an A/B.
 Against = Literal["baseline", "anchor", "documented", "claim", "ab"]
 
 # What beside the build a verdict speaks of: HOST_SHIFT: no worse than the baseline's build in this
