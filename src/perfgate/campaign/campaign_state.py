@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from perfgate.baselines import as_run
 from perfgate.baselines.waivers import waive
+from perfgate.campaign.control_builds import ControlBuilds
 from perfgate.campaign.probe_state import (
     ProbeState,
+    StartAttempt,
     answered,
     not_reported,
     not_worth_measuring,
     of_broken_answers,
     why_not_used,
 )
-from perfgate.campaign.schedule import StartRole
+from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
@@ -21,13 +24,14 @@ from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import Against, Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.judgement import judge, with_waivers
-from perfgate.verdicts.measured import measured_metrics
+from perfgate.verdicts.measured import MeasuredControl, measured_metrics
 from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.references import References
+from perfgate.verdicts.references import References, measures_itself
 from perfgate.verdicts.sweeps import Point, SweepProbe, curve_measurements, judge_curve
 
 
@@ -44,11 +48,13 @@ class CampaignState:
         probes: Sequence[Probe],
         references: References,
         session: Session,
+        controls: ControlBuilds,
     ) -> None:
         self.states = {probe: ProbeState() for probe in sorted(probes, key=order)}
         self._scenario = scenario
         self._references = references
         self._session = session
+        self._controls = controls
         self._folder = session.run.path / scenario.id
         self._reference_saved = False
 
@@ -58,9 +64,14 @@ class CampaignState:
         return any(state.measured for state in self.states.values())
 
     @property
-    def any_open(self) -> bool:
-        """Whether another start of the build under test would serve any probe."""
-        return any(state.open for state in self.states.values())
+    def controls_wanted(self) -> frozenset[Against]:
+        """The builds of which a probe wants a control before its next start."""
+        return frozenset().union(*(state.controls_wanted for state in self.states.values()))
+
+    @property
+    def suspected(self) -> frozenset[Against]:
+        """What a loss against it is not excluded yet, for any probe."""
+        return frozenset().union(*(state.suspected for state in self.states.values()))
 
     @property
     def rule(self) -> Rule:
@@ -69,9 +80,18 @@ class CampaignState:
         return replace(self._session.rule, max_runs=most)
 
     def waiting_for(self, role: StartRole) -> list[Probe]:
-        """The probes that a start of this role would serve."""
+        """The probes that a start of this role would serve: of a control, those that want one."""
+        against = controlled_by(role)
+        if against is not None:
+            return [
+                probe for probe, state in self.states.items() if against in state.controls_wanted
+            ]
         if role == "new":
-            return [probe for probe, state in self.states.items() if state.open]
+            return [
+                probe
+                for probe, state in self.states.items()
+                if state.open and not state.controls_wanted
+            ]
         return [
             probe
             for probe, state in self.states.items()
@@ -84,6 +104,36 @@ class CampaignState:
             state = self.states[probe]
             state.error = state.error or as_run_error(error)
             state.folder = folder
+
+    def take(
+        self,
+        probe: Probe,
+        measured: Measurement,
+        attempt: StartAttempt,
+        started: str,
+        seconds: float,
+    ) -> None:
+        """Keep what a start gave; a disturbed measurement is only told.
+
+        Args:
+            probe: what was measured.
+            measured: what it gave.
+            attempt: the start.
+            started: when the measurement began, ISO 8601.
+            seconds: how long it took, its share of the start included.
+        """
+        state, number, against = self.states[probe], attempt.number, attempt.controls
+        if attempt.role == "new":
+            state.folder = attempt.folder / probe.label
+        if measured.disturbed:
+            state.disturbed.append(f"fresh start {number}: {', '.join(measured.disturbed)}")
+        elif against is not None:
+            state.controls.setdefault(against, {})[number] = measured
+        elif attempt.role == "new":
+            state.measured[number] = measured
+        else:
+            run = as_run(measured, self._session.run.id, started, seconds, number)
+            state.own_reference.append(run)
 
     def judge(self) -> None:
         """Judge what has been measured; a reference of this session is kept first."""
@@ -124,6 +174,8 @@ class CampaignState:
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
+        if state.judged is not None and state.unused_controls:
+            notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
         notes = (*notes, *not_reported(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         if state.error:
@@ -144,14 +196,23 @@ class CampaignState:
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
+            controls=self._controls.behind(judged.judgements, state.controls),
         )
+
+    def curve_controls(
+        self, sweep: SweepProbe, judged: ProbeJudgement
+    ) -> tuple[MeasuredControl, ...]:
+        """The other builds that the verdict of a curve rests on, or that it lacks."""
+        return self._controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
         fault = self._broken_answers()
         if any(self.states[probe].is_dropped for probe in sweep.probes):
             return not_worth_measuring(fault)
-        judged = judge_curve(sweep, self._points(sweep), self.rule)
+        builds = self._controls
+        why_not = builds.why_not.get("baseline", "")
+        judged = judge_curve(sweep, self._points(sweep), self.rule, builds.policy, why_not)
         return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
@@ -164,7 +225,10 @@ class CampaignState:
             state = self.states[probe]
             entry = state.comparison.entry if state.comparison else None
             different = entry.differences(self._references.fingerprint(probe)) if entry else ()
-            points.append(Point(probe, entry, different, state.measured))
+            known = state.controls.get("baseline")
+            if known is None and self._controls.can_start("baseline"):
+                known = {}
+            points.append(Point(probe, entry, different, state.measured, known))
         return points
 
     def _broken_answers(self) -> str:
@@ -196,10 +260,17 @@ class CampaignState:
                 state.measurements,
                 self._references.fingerprint(probe),
                 self.rule,
+                self._control_starts(probe),
             )
             state.judged = self._waived(probe.label, judged)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
+
+    def _control_starts(self, probe: Probe) -> ControlStarts | None:
+        """The controls of a probe; None where the machine is its own reference."""
+        if measures_itself(probe):
+            return None
+        return self._controls.starts(self.states[probe].controls)
 
     def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
         due = self._references.are_due(probe) and bool(state.disturbed)

@@ -3,7 +3,7 @@
 The plugin tells it what pytest found; nothing here knows pytest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from perfgate.campaign.budget import Estimate
@@ -15,6 +15,7 @@ from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateE
 from perfgate.core.locations import Locations
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
+from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.runs.start_counts import Account
@@ -154,8 +155,9 @@ class Campaigns:
                 one,
                 self._measured,
                 lambda: campaign.curve(one),
-                self._again,
+                lambda: self._again(one.probes, campaign.curve(one).controls_wanted),
                 lambda: campaign.curve_measurements(one),
+                lambda judged: campaign.curve_controls(one, judged),
             )
         return self._measured(one)
 
@@ -200,11 +202,11 @@ class Campaigns:
             return self.session.kept.measured(probe)
         return self._campaign(probe.scenario).outcome(probe)
 
-    def _again(self, probes: Sequence[Probe]) -> bool:
+    def _again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         scenario = probes[0].scenario
         if scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self._campaign(scenario).measure_again(probes)
+        return self._campaign(scenario).measure_again(probes, controls)
 
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:

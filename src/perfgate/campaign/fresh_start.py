@@ -55,6 +55,7 @@ class StartSetup:
         tell: says what is waited for, to whoever watches the run.
         lease: the GPUs, or the CPU, that it has for itself.
         check: looks at the place before anything is started there, and raises if it will not do.
+        role: what the start is of, as records tell it.
     """
 
     launcher: Launcher
@@ -64,6 +65,7 @@ class StartSetup:
     tell: Callable[[str], None] = _to_nobody
     lease: Lease = field(default_factory=Lease)
     check: Callable[[Placement], None] = _unchecked
+    role: str = "new"
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ class FreshStart:
             "PERFGATE_SCENARIO": self.scenario.id,
             "PERFGATE_PROBE": probe,
             "PERFGATE_START": str(self.setup.number),
+            "PERFGATE_ROLE": self.setup.role,
         }
         return replace(command, env={**command.env, **self.setup.lease.env, **marks})
 

@@ -14,6 +14,8 @@ from perfgate.gate.verdict import Against
 # baseline's build or the anchor's.
 StartRole = Literal["reference", "new", "baseline_control", "anchor_control"]
 
+# The most controls of one build, in the order N1 | N2 | C1 C2 N3 | N4 C3 (statistics §2).
+MOST_CONTROLS = 3
 # In the order in which the controls of one round are made.
 _CONTROLS: dict[Against, StartRole] = {
     "baseline": "baseline_control",
@@ -25,6 +27,15 @@ _CONTROLLED: dict[StartRole, Against] = {role: against for against, role in _CON
 def controlled_by(role: StartRole) -> Against | None:
     """What the build of a control start is compared as; None: the start is no control."""
     return _CONTROLLED.get(role)
+
+
+def role_of(against: Against) -> StartRole:
+    """The role of a control of the build that is compared as `against`.
+
+    Raises:
+        KeyError: nothing is controlled so.
+    """
+    return _CONTROLS[against]
 
 
 @dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Schedule:
     opening: tuple[StartRole, ...] = ("new",)
     further: tuple[StartRole, ...] = ("new",)
 
-    def after(self, *, is_open: bool, controls: Collection[Against]) -> tuple[StartRole, ...]:
+    def after(self, *, new: bool, controls: Collection[Against]) -> tuple[StartRole, ...]:
         """The starts that come after a judgement; empty: none is wanted.
 
         One control of each build that is wanted comes before the next start of the build under
@@ -48,13 +59,11 @@ class Schedule:
         (statistics §2).
 
         Args:
-            is_open: whether another start may decide a probe.
-            controls: the builds of which an open probe wants a control first.
+            new: whether another start of the build under test may decide a probe.
+            controls: the builds of which a probe wants a control first.
         """
-        if not is_open:
-            return ()
         wanted = tuple(role for against, role in _CONTROLS.items() if against in controls)
-        return wanted or self.further
+        return wanted or (self.further if new else ())
 
 
 def around_own_reference(starts: int) -> Schedule:
@@ -64,6 +73,5 @@ def around_own_reference(starts: int) -> Schedule:
         starts: fresh starts of the reference, around the first of the build under test, so that a
             drifting machine touches both alike.
     """
-    first: tuple[StartRole, ...] = ("reference",) * (starts // 2)
-    rest: tuple[StartRole, ...] = ("reference",) * (starts - starts // 2)
-    return Schedule((*first, "new", *rest))
+    reference: tuple[StartRole, ...] = ("reference",)
+    return Schedule((*reference * (starts // 2), "new", *reference * (starts - starts // 2)))

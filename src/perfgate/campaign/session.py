@@ -15,6 +15,7 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.machine.hardware import Machine
@@ -46,6 +47,7 @@ class Session:
         budget: the time that the session may take; None: as long as it needs.
         kept: what was measured before this session resumed the run.
         vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
+        control_policy: whether controls are made, and needed; None: as each scenario says.
     """
 
     run: RunFolder
@@ -64,6 +66,7 @@ class Session:
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
     vboost: int | None = None
+    control_policy: ControlPolicy | None = None
 
 
 def open_session(

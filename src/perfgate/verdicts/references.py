@@ -10,7 +10,7 @@ from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Sto
 from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy
-from perfgate.gate.verdict import counted
+from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import now
@@ -95,12 +95,25 @@ class References:
         entry = stored.entry(probe.label) if stored else None
         return entry is None or bool(entry.differences(self.fingerprint(probe)))
 
-    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
-        """The facts of this session that a reference of `probe` must share."""
-        facts = self._tools.fingerprint(probe, self._machine.fingerprint())
+    def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
+        """The facts of this session that a reference of `probe` must share.
+
+        Args:
+            probe: the probe.
+            tools: those of another build, for a control; None: those of the build under test.
+        """
+        facts = (tools or self._tools).fingerprint(probe, self._machine.fingerprint())
         if self._vboost is None or isinstance(probe.what, AccuracyTask):
             return facts  # answers do not depend on clocks
         return {**facts, "vboost": str(self._vboost)}
+
+    def baseline(self, probe: Probe, against: Against) -> Baseline | None:
+        """The baseline whose build is a control of `probe`: the nearest, or the anchor."""
+        nearest = self._chosen(probe)
+        if nearest is None or against == "baseline":
+            return nearest.baseline if nearest else None
+        anchor = self._anchor(probe, nearest)
+        return anchor.baseline if anchor else None
 
     def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
         """Keep the reference that this machine measured of itself in its own store."""

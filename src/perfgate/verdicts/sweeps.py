@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.judgement import band_of, noise_of
-from perfgate.verdicts.measured import central_value, measured_metrics
+from perfgate.verdicts.measured import MeasuredControl, central_value, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -63,15 +64,23 @@ class Point:
         entry: what it is compared with; None: no measured baseline.
         different: the facts in which it differs from that.
         measured: number of the fresh start → what it gave there.
+        controls: the same of the baseline's build in this session; None: it cannot be started.
     """
 
     probe: Probe
     entry: Entry | None
     different: tuple[str, ...]
     measured: Mapping[int, Measurement]
+    controls: Mapping[int, Measurement] | None = None
 
 
-def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> ProbeJudgement:
+def judge_curve(
+    sweep: SweepProbe,
+    points: Sequence[Point],
+    rule: Rule,
+    policy: ControlPolicy = "auto",
+    why_no_control: str = "",
+) -> ProbeJudgement:
     """Judge each gating metric on the mean over all points.
 
     Only fresh starts that measured every point count, on either side. There is no verdict against
@@ -81,6 +90,8 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
         sweep: the curve.
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
+        policy: whether controls are made, and needed.
+        why_no_control: why the baseline's build cannot be started, in words.
 
     Raises:
         InputError: values that cannot be judged.
@@ -98,14 +109,15 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
     if not before:
         why = "no fresh start of the baseline measured every point of the sweep"
         return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
-    starts = sorted(set.intersection(*(set(point.measured) for point in points)))
-    if not starts:
+    now = _of_all_points([point.measured for point in points])
+    if not now:
         return ProbeJudgement(
             Verdict.INCONCLUSIVE,
             reason="no fresh start measured every point of the sweep",
             needs_more_runs=True,
         )
-    now = [[point.measured[start] for point in points] for start in starts]
+    given = [point.controls for point in points if point.controls is not None]
+    controls = _of_all_points(given) if len(given) == len(points) else None
     tests = [
         CurveTest(
             metric,
@@ -113,6 +125,9 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
             noise_of(metric, sweep.scenario, {}),
+            controls=_values(metric, controls),
+            policy=policy,
+            why_no_control=why_no_control,
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
@@ -120,6 +135,25 @@ def judge_curve(sweep: SweepProbe, points: Sequence[Point], rule: Rule) -> Probe
     if not tests:
         return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
     return judge_probe(ProbeTests(tests), rule)
+
+
+def _of_all_points(points: Sequence[Mapping[int, Measurement]]) -> list[list[Measurement]]:
+    """The fresh starts that measured every point, in order: for each, its points."""
+    starts = sorted(set.intersection(*(set(measured) for measured in points)))
+    return [[measured[start] for measured in points] for start in starts]
+
+
+def _values(
+    metric: str, starts: Sequence[Sequence[Measurement]] | None
+) -> list[list[float]] | None:
+    """The metric at every point, for each start that has it there; None: there are no starts."""
+    if starts is None:
+        return None
+    return [
+        [one.metrics[metric] for one in points]
+        for points in starts
+        if all(metric in one.metrics for one in points)
+    ]
 
 
 def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
@@ -142,8 +176,10 @@ def curve_measurements(sweep: SweepProbe, points: Sequence[Point]) -> tuple[Meas
     Returns:
         one per fresh start that measured every point.
     """
-    complete = sorted(set.intersection(*(set(point.measured) for point in points)))
-    starts = [[point.measured[start].metrics for point in points] for start in complete]
+    starts = [
+        [one.metrics for one in measured]
+        for measured in _of_all_points([point.measured for point in points])
+    ]
     return tuple(
         Measurement(
             {
@@ -160,8 +196,9 @@ def sweep_outcome(
     sweep: SweepProbe,
     outcome: Callable[[Probe], Outcome],
     judged: Callable[[], ProbeJudgement],
-    again: Callable[[Sequence[Probe]], bool],
+    again: Callable[[], bool],
     measured: Callable[[], Sequence[Measurement]],
+    controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
 ) -> Outcome:
     """What becomes of a curve.
 
@@ -169,8 +206,9 @@ def sweep_outcome(
         sweep: the curve.
         outcome: what became of a point.
         judged: the curve judged on all that is measured so far.
-        again: one more fresh start that measures all these points; False when none is left.
+        again: makes the starts that the curve wants next, of any build; False when none is left.
         measured: the curve's means, one per fresh start that measured every point.
+        controls: the other builds that a verdict rests on.
     """
     while True:
         ends = [outcome(probe) for probe in sweep.probes]
@@ -178,7 +216,7 @@ def sweep_outcome(
         if failed is not None:
             return failed.failing(sweep)
         found = judged()
-        if not found.needs_more_runs or not again(sweep.probes):
+        if not found.needs_more_runs or not again():
             break
     measurements = measured()
     used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
@@ -196,4 +234,5 @@ def sweep_outcome(
         notes=found.notes,
         measured=measured_metrics(measurements, found.judgements),
         build=ends[0].build,
+        controls=controls(found),
     )
