@@ -18,7 +18,7 @@ from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import mask_arguments
-from perfgate.gate.ab import AB_RULE
+from perfgate.gate.ab import AB_RULE, OWN_NOISE_RULE
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.verdict import Against, Verdict
 from perfgate.scenarios.probe import Probe
@@ -148,9 +148,9 @@ class AbCampaign(Campaign):
         return False
 
     def _run(self) -> None:
-        self.account.planned = 2 * sum(
-            self._engine_starts(role) for role in AB_ORDER[: AB_RULE.first_look]
-        )
+        own_noise = self.scenario.gate.noise == "measured"
+        first = (OWN_NOISE_RULE if own_noise else AB_RULE).first_look
+        self.account.planned = sum(self._engine_starts(role) for role in AB_ORDER[: 2 * first])
         repeats = _MOST_REPEATS
         for pair in range(AB_RULE.pairs):
             if pair and not (self._found.waiting_for("b") and self._may_go_on()):

@@ -12,6 +12,7 @@ from typing import Any
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.campaign.ab_sources import AbSources, parse_ab
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
@@ -35,6 +36,10 @@ from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
+
+
+# What would change, or use, a build under test that an A/B does not have.
+_NOT_BESIDE_AB = ("--record", "--inject", "--control")
 
 
 class SessionOptions:
@@ -78,14 +83,35 @@ class SessionOptions:
         return (*self._loaded.scenarios, *self.scenarios)
 
     @cached_property
+    def ab(self) -> AbSources | None:
+        """The two builds that this session compares; None: it compares with baselines.
+
+        Raises:
+            InputError: they cannot be understood, or another option contradicts them.
+        """
+        words = self._option("--ab")
+        if not words:
+            return None
+        others = [one for one in _NOT_BESIDE_AB if self._option(one)]
+        if others:
+            raise InputError(
+                "an A/B compares two builds and nothing else",
+                field="--ab",
+                found=f"{', '.join(others)} beside it",
+                expected="settings in A=… or B=…, and no baseline to record or to control",
+            )
+        return parse_ab(words)
+
+    @cached_property
     def waivers(self) -> tuple[Waiver, ...]:
-        """The losses that people let through; none in a rehearsal, whose losses are played.
+        """The losses that people let through; none in a rehearsal, whose losses are played, nor in
+        an A/B.
 
         Raises:
             SeveralInputErrors: the file is not as it should be, in a rehearsal too.
         """
         found = load_waivers(self._option("--waivers"))
-        return () if self.rehearses else found
+        return () if self.rehearses or self.ab else found
 
     @property
     def rehearses(self) -> bool:
@@ -123,7 +149,7 @@ class SessionOptions:
             InputError: an option is wrong, or cannot be had together with another.
             SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = (self.budget, self.waivers)
+        _ = (self.budget, self.waivers, self.ab)
         load_site()
         level_asked(self._option)
 
@@ -172,6 +198,7 @@ class SessionOptions:
             repo=None if repo is None else EngineRepo(repo),
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
+            ab=self.ab,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
         )

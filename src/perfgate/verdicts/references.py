@@ -169,6 +169,10 @@ class References:
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
         )
 
+    def noise_of(self, probe: Probe) -> Mapping[str, SigmaOf]:
+        """Metric → noise of one fresh start of `probe`, where it was measured beforehand."""
+        return self._noise.get(probe.label, {})
+
     @cached_property
     def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
         return measured_noise(self._tools.scenario, self._machine) or {}
