@@ -21,6 +21,7 @@ from perfgate.baselines import (
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
 
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
@@ -41,6 +42,14 @@ ENTRY = st.builds(
     st.dictionaries(WORDS, WORDS, min_size=1, max_size=3),
     st.lists(RUN, min_size=1, max_size=3).map(tuple),
 )
+SOURCE = st.builds(
+    BuildSource,
+    image=st.just("") | WORDS,
+    digest=st.just("") | WORDS,
+    prefix=st.just("") | WORDS,
+    programs=st.dictionaries(WORDS, WORDS, max_size=2),
+    settings=st.lists(WORDS, max_size=2).map(tuple),
+)
 BASELINE = st.builds(
     Baseline,
     scenario=NAME,
@@ -54,6 +63,7 @@ BASELINE = st.builds(
     change=st.sampled_from(["first", "none", "regression", "improvement"]),
     regression=st.just("") | WORDS,
     retired=st.none() | st.builds(Retired, WORDS, TIME, WORDS),
+    source=st.none() | SOURCE,
 )
 
 

@@ -9,6 +9,7 @@ from perfgate.baselines import candidate_store, read, suite_store
 from perfgate.baselines.promotion import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import Verdict
 from perfgate.runs.records import RunFolder, now
 
@@ -72,6 +73,25 @@ class TestRecord:
         assert [one.run for one in candidate.entries["c4"].runs] == ["one", "one"]
         assert candidate.verdicts == {"c4": "NO_BASELINE", "sums": "NO_BASELINE"}
         assert suite_store().list() == []
+
+    def test_how_the_build_was_started_is_kept_as_its_last_start_was(self, run: RunFolder) -> None:
+        image = "registry.example/trtllm:1.3.0"
+        for day, digest in (("02", "sha256:new"), ("01", "sha256:old")):
+            told = {"image": image, "digest": digest, "programs": {"PERFGATE_PROGRAM_AIPERF": "/a"}}
+            measure(run, started=f"2026-11-{day}T01:00:00+00:00", source=told)
+        judge(run)
+        (path,), _ = record_candidates([run.path])
+        assert read(path).source == BuildSource(
+            image=image, digest="sha256:new", programs={"PERFGATE_PROGRAM_AIPERF": "/a"}
+        )
+
+    def test_a_record_that_does_not_say_how_its_build_was_started_tells_nothing(
+        self, run: RunFolder
+    ) -> None:
+        measure(run)
+        judge(run)
+        (path,), _ = record_candidates([run.path])
+        assert read(path).source is None
 
     def test_one_candidate_per_scenario(self, run: RunFolder) -> None:
         for scenario in ("one", "two"):

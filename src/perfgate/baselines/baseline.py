@@ -7,6 +7,7 @@ from typing import Literal
 
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
 
 # What accepting a baseline changed: nothing was comparable before; the level stayed; a loss was
 # accepted; it became better. Anything but "none" starts a new level.
@@ -101,6 +102,7 @@ class Baseline:
         regression: why a regression was accepted; empty: none was.
         retired: that it is not compared with any more.
         synthetic: whether stand-ins made its numbers: only rehearsals are compared with it.
+        source: how the build was started, so that it can be started again; None: not recorded.
         file: where it was read from.
     """
 
@@ -116,6 +118,7 @@ class Baseline:
     regression: str = ""
     retired: Retired | None = None
     synthetic: bool = False
+    source: BuildSource | None = None
     file: Path | None = field(default=None, compare=False)
 
     def merged(self, other: "Baseline") -> "Baseline":
@@ -131,6 +134,7 @@ class Baseline:
             verdicts={**self.verdicts, **other.verdicts},
             change=self.change if started else other.change,
             regression=other.regression or self.regression,
+            source=other.source or self.source,
         )
 
 

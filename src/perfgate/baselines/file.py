@@ -62,6 +62,8 @@ def write(path: Path, baseline: Baseline) -> None:
         del accepted["regression"]
     if not baseline.synthetic:
         del plain["synthetic"]
+    if baseline.source is not None:
+        plain["source"] = {name: told for name, told in plain["source"].items() if told}
     for entry in plain["entries"].values():
         for run in entry["runs"]:
             answers = run.pop("answers")

@@ -15,7 +15,9 @@ from perfgate.baselines import (
     rehearsal_candidate_store,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.plain import from_plain
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import Verdict, worst
 from perfgate.runs.records import RunFolder, now
 
@@ -46,6 +48,7 @@ class _Found:
 
     Attributes:
         engines: the builds that were measured, each once.
+        sources: when a start began, and how its build was started.
         verdicts: probe label → its verdict in each run.
         usable: probe label → measurements.
         unused: probe label → why some of its measurements are not used.
@@ -55,6 +58,7 @@ class _Found:
     """
 
     engines: list[EngineBuild] = field(default_factory=list)
+    sources: list[tuple[str, BuildSource]] = field(default_factory=list)
     verdicts: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
     usable: dict[str, list[_Taken]] = field(default_factory=lambda: defaultdict(list))
     unused: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -225,6 +229,9 @@ def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
         found.unused[label].add(f"disturbed: {'; '.join(disturbed)}")
     else:
         found.usable[label].append(taken)
+        if line.get("source"):
+            told = from_plain(BuildSource, line["source"])
+            found.sources.append((str(line["started"]), told))
 
 
 def _faults(found: _Found) -> set[str]:
@@ -313,4 +320,5 @@ def _candidate(
         reason=f"recorded from {'run' if len(runs) == 1 else 'runs'} {names}",
         entries=entries,
         verdicts={label: worst(verdicts).value for label, verdicts in found.verdicts.items()},
+        source=max(found.sources, key=lambda one: one[0])[1] if found.sources else None,
     )

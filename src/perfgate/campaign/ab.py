@@ -4,7 +4,7 @@ Starts come in pairs, A B B A A B B A …, and only probes that are not decided 
 (`perfgate.gate.ab`). Nothing that is measured here becomes a baseline.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import mask_arguments
 from perfgate.gate.ab import AB_RULE, OWN_NOISE_RULE
 from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Against, Verdict
+from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.ab import judge_ab_probe
@@ -125,9 +125,7 @@ class AbCampaign(Campaign):
     ) -> None:
         super().__init__(scenario, probes, builds.b.tools, session)
         self._builds = builds
-        self._found: AbState = AbState(
-            scenario, probes, self._references, session, self.controls
-        )
+        self._found: AbState = AbState(scenario, probes, self._references, session, self.controls)
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`: of B against A; the first call makes all measurements."""
@@ -142,10 +140,6 @@ class AbCampaign(Campaign):
             injected=tuple(str(one) for one in self._builds.b.injections),
             notes=notes,
         )
-
-    def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
-        """No claim and no curve is judged beside an A/B."""
-        return False
 
     def _run(self) -> None:
         own_noise = self.scenario.gate.noise == "measured"

@@ -12,8 +12,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from perfgate.campaign.build_behind import build_behind
 from perfgate.campaign.campaign_state import CampaignState
-from perfgate.campaign.control_builds import ControlBuilds, FindBuild, no_other_build, startable
+from perfgate.campaign.control_builds import ControlBuilds, FindBuild, startable
 from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
@@ -65,7 +66,7 @@ class Campaign:
         probes: Sequence[Probe],
         tools: Toolchain,
         session: Session,
-        other_build: FindBuild = no_other_build,
+        find_build: FindBuild | None = None,
     ) -> None:
         self.scenario = scenario
         self.tools = tools
@@ -80,7 +81,12 @@ class Campaign:
         )
         self.controls = ControlBuilds(
             session.control_policy or scenario.gate.control,
-            partial(startable, self._references, probes, other_build),
+            partial(
+                startable,
+                self._references,
+                probes,
+                find_build or partial(build_behind, scenario, session),
+            ),
         )
         self._found = CampaignState(scenario, probes, self._references, session, self.controls)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
@@ -325,16 +331,15 @@ class Campaign:
         seconds = round(ready.share_s + time.monotonic() - began, 1)
         attempt.disturbed |= bool(measured.disturbed)
         self._found.take(probe, measured, attempt, started, seconds)
+        synthetic = self.session.synthetic or start.setup.lease.synthetic
+        fingerprint = self._references.fingerprint(probe, attempt.build.tools)
         self.session.run.record(
             "measurement",
             {
-                **attempt.build.facts(
-                    probe, self._references.fingerprint(probe, attempt.build.tools)
-                ),
+                **attempt.build.facts(probe, fingerprint, measured, synthetic=synthetic),
                 **measurement_facts(measured, started, seconds),
                 "start": attempt.number,
                 "folder": str(folder),
-                "synthetic": self.session.synthetic or start.setup.lease.synthetic,
                 "lease": start.setup.lease.plain(),
             },
         )

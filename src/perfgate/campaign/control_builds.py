@@ -26,15 +26,6 @@ CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
 FindBuild = Callable[[Against, Baseline], OtherBuild]
 
 
-def no_other_build(against: Against, baseline: Baseline) -> OtherBuild:
-    """The session can start none.
-
-    Raises:
-        CannotDo: always.
-    """
-    raise CannotDo(f"nothing says how {baseline.engine.version} is started: it is the {against}'s")
-
-
 def startable(
     references: References, probes: Sequence[Probe], find: FindBuild, against: Against
 ) -> OtherBuild:
@@ -159,8 +150,9 @@ class ControlBuilds:
             used = max((one.controls_used for one in asked), default=0)
             why_not = self.why_not.get(against, "")
             if used and against in self._found:
-                build = measured_build(self._found[against].tools.build, starts)
-                found.append(MeasuredControl(against, build, used, why_not))
+                other = self._found[against]
+                build = measured_build(other.tools.build, starts)
+                found.append(MeasuredControl(against, build, used, why_not, other.note))
             elif any(one.mark == "NO_CONTROL" for one in asked):
                 found.append(MeasuredControl(against, None, 0, why_not))
         return tuple(found)

@@ -154,8 +154,14 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
+        if of_engine:
+            command = self.of_build(command)
         marked = self.marked(command, probe.label)
         return self.placement.start_client(marked, folder, name, of_engine=of_engine)
+
+    def of_build(self, command: Command) -> Command:
+        """A command of the engine, whose programs find those of their own build."""
+        return replace(command, env={**self.tools.locations.engine_environment, **command.env})
 
     def marked(self, command: Command, probe: str) -> Command:
         """The command whose processes say in their environment what they were started for."""
@@ -209,7 +215,7 @@ class FreshStart:
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
         command = self.placement.launched(steps[-1].command, self.scenario, self.tools.locations)
-        marked = self.marked(command, probe.label)
+        marked = self.marked(self.of_build(command), probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
@@ -303,7 +309,8 @@ def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
     launched = placement.launched(command, scenario, tools.locations)
-    return placement.start(start.marked(launched, ""), start.setup.folder, "server")
+    marked = start.marked(start.of_build(launched), "")
+    return placement.start(marked, start.setup.folder, "server")
 
 
 @contextmanager

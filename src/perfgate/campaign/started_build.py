@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.other_build import OtherBuild
+from perfgate.campaign.recorded_source import source_of
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
-from perfgate.engines.build_source import BuildSource
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -27,7 +26,6 @@ class StartedBuild:
         tools: the programs.
         session: the session, with the launcher that starts this build.
         injections: settings changed in it on purpose.
-        source: how it is started, where it is another build than the one under test.
     """
 
     role: StartRole
@@ -35,15 +33,24 @@ class StartedBuild:
     tools: Toolchain
     session: Session
     injections: tuple[Injection, ...] = ()
-    source: BuildSource | None = None
 
-    def facts(self, probe: Probe, fingerprint: Mapping[str, str]) -> dict[str, Any]:
+    def facts(
+        self,
+        probe: Probe,
+        fingerprint: Mapping[str, str],
+        measured: Measurement,
+        *,
+        synthetic: bool,
+    ) -> dict[str, object]:
         """What the record of a measurement says of the probe and of the build.
 
         Args:
             probe: what is measured.
             fingerprint: the facts that a baseline's must equal.
+            measured: the measurement, with what the launcher says of the image.
+            synthetic: whether stand-ins played the programs.
         """
+        source = source_of(self.tools, measured.facts, self.injections, synthetic=synthetic)
         return {
             "scenario": self.scenario.id,
             "hardware": self.scenario.hardware.label,
@@ -53,7 +60,8 @@ class StartedBuild:
             "engine": asdict(self.tools.build),
             "fingerprint": dict(fingerprint),
             "injected": [str(one) for one in self.injections],
-            **({} if self.source is None else {"source": to_plain(self.source)}),
+            "source": to_plain(source),
+            "synthetic": synthetic,
         }
 
 
@@ -76,7 +84,6 @@ def started_build(
             other.tools,
             replace(session, launcher=other.launcher),
             other.injections,
-            other.source,
         )
     injections = session.injections if role == "new" else ()
     return StartedBuild(role, inject(scenario, injections), tools, session, injections)

@@ -25,6 +25,7 @@ from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_
 from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.metrics import lookup
+from perfgate.core.plain import to_plain
 from perfgate.reports.outcome_text import number
 
 
@@ -121,6 +122,7 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "version": baseline.engine.version,
         "commit": baseline.engine.commit,
         "synthetic": baseline.synthetic,
+        "source": _source(baseline),
         "accepted_by": baseline.accepted_by,
         "accepted_at": baseline.accepted_at,
         "reason": baseline.reason,
@@ -130,6 +132,13 @@ def _brief(baseline: Baseline) -> dict[str, object]:
         "verdicts": dict(baseline.verdicts),
         "probes": {label: len(entry.runs) for label, entry in baseline.entries.items()},
     }
+
+
+def _source(baseline: Baseline) -> dict[str, object] | None:
+    """How its build was started, as far as that was told."""
+    if baseline.source is None:
+        return None
+    return {name: told for name, told in to_plain(baseline.source).items() if told}
 
 
 def _show(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ family. A person commits the file. docs/how-to/calibrate.md
 """
 
 import argparse
+import dataclasses
 import os
 import signal
 import sys
@@ -139,9 +140,11 @@ def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[
     load_site()
     warn_of_release([probes[0].scenario], arguments.engine_version)
     run = RunFolder(run_path(arguments.run_dir, repository()))
-    session = open_session(run, detect(), arguments.launcher)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    campaigns = Campaigns(session, override)
+    session = dataclasses.replace(
+        open_session(run, detect(), arguments.launcher), override=override
+    )
+    campaigns = Campaigns(session)
     reason = campaigns.why_not(probes[0])
     if reason is not None:
         raise InputError(

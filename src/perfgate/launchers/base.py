@@ -14,7 +14,7 @@ import psutil
 
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.errors import RunError
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
@@ -330,6 +330,22 @@ class Launcher(ABC):
             version: the engine's release as a person says it; None: nobody does.
         """
         return here
+
+    def with_image(self, image: str) -> "Launcher":
+        """The same, with the engine's programs in another image; this one stays as it is.
+
+        Args:
+            image: as the launcher's container runtime takes it.
+
+        Raises:
+            InputError: it starts programs in no container.
+        """
+        raise InputError(
+            f"--launcher {self.name} starts programs in no container",
+            found=f"image {image}",
+            expected="the folder of an installation, or a launcher with containers",
+            hint="name a folder with bin/, or use --launcher docker or slurm",
+        )
 
     @abstractmethod
     def placed(self, request: PlacementRequest) -> AbstractContextManager[Placement]:

@@ -118,9 +118,13 @@ _HELP = {
     "--launcher": "how programs are started",
     "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
     "the machine's stored one (stored), or measure only where none is comparable (auto)",
+    "--control": "the build that is started beside the one under test when that looks slower: an "
+    "image, the folder of an installation, PERFGATE_PROGRAM_<NAME>=CALL, KEY=VALUE, several with "
+    "commas between (docs/how-to/two_builds.md); auto: the one that the baseline was measured "
+    "with; none, required: as gate.control",
     "--inject": "change a setting of the build under test, to see the gate catch it",
-    "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an image, "
-    "an installation's folder, settings as --inject takes them, or this",
+    "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an "
+    "image, an installation's folder, settings as --inject takes them, or this",
     "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
     "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
     "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
@@ -152,6 +156,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--vboost", type=level_of, metavar="LEVEL")
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
+    add("--control", default="auto", metavar="auto|none|required|BUILD")
     add("--inject", action="append", default=[], metavar="KEY=VALUE")
     add("--ab", nargs=2, metavar=("A=BUILD", "B=BUILD"))
     add("--engine-version", metavar="RELEASE")

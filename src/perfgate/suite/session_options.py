@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.ab_sources import AbSources, parse_ab
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
+from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
+from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -37,9 +41,9 @@ from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 
-
-# What would change, or use, a build under test that an A/B does not have.
-_NOT_BESIDE_AB = ("--record", "--inject", "--control")
+AUTO = "auto"
+# What would change, record or control a build, and has no meaning where two are compared.
+_NOT_BESIDE_AB = {"--record": False, "--inject": [], "--control": AUTO}
 
 
 class SessionOptions:
@@ -92,7 +96,7 @@ class SessionOptions:
         words = self._option("--ab")
         if not words:
             return None
-        others = [one for one in _NOT_BESIDE_AB if self._option(one)]
+        others = [name for name, idle in _NOT_BESIDE_AB.items() if self._option(name) != idle]
         if others:
             raise InputError(
                 "an A/B compares two builds and nothing else",
@@ -142,6 +146,24 @@ class SessionOptions:
             return Budget(text, float(self._deadline))
         return Budget.from_now(text)
 
+    @property
+    def control(self) -> BuildSource | None:
+        """The build that controls are started of; None: the one that a baseline recorded.
+
+        Raises:
+            InputError: the words name no build.
+        """
+        text = self._option("--control")
+        if text == AUTO or text in get_args(ControlPolicy):
+            return None
+        return parse_source(text, field="--control")
+
+    @property
+    def control_policy(self) -> ControlPolicy | None:
+        """Whether controls are made, and needed; None: as each scenario says."""
+        policies: dict[str, ControlPolicy] = {"none": "none", "required": "required"}
+        return policies.get(self._option("--control"))
+
     def require_possible(self) -> None:
         """Check, before any work, what can be known without the tests. The budget begins.
 
@@ -149,7 +171,7 @@ class SessionOptions:
             InputError: an option is wrong, or cannot be had together with another.
             SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = (self.budget, self.waivers, self.ab)
+        _ = (self.budget, self.waivers, self.control, self.ab)
         load_site()
         level_asked(self._option)
 
@@ -201,10 +223,11 @@ class SessionOptions:
             ab=self.ab,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
+            override=BuildOverride(option("--engine-version"), option("--engine-commit")),
+            control=self.control,
+            control_policy=self.control_policy,
         )
-        return Campaigns(
-            session, BuildOverride(option("--engine-version"), option("--engine-commit"))
-        )
+        return Campaigns(session)
 
     @cached_property
     def _loaded(self) -> LoadedSuite:

@@ -144,4 +144,3 @@ def _observed(
         except InputError as error:  # what does not gate spoils no verdict
             notes.append(f"{metric} is not compared: {error.problem}")
     return tuple(found), tuple(notes)
-

@@ -115,12 +115,14 @@ class MeasuredControl:
         build: that build, and the image that it was in; None: it could not be started.
         starts: controls of it behind a verdict, nothing disturbed.
         why_not: why there are no more; empty: as many as were wanted.
+        note: what a person should know of that build; empty: nothing.
     """
 
     against: Against
     build: MeasuredBuild | None
     starts: int
     why_not: str = ""
+    note: str = ""
 
     @property
     def in_words(self) -> str:
@@ -131,7 +133,8 @@ class MeasuredControl:
         words = ", ".join(told)
         if self.against == "anchor":
             words = f"of the anchor: {words}"
-        return f"{words} ({self.why_not})" if self.why_not else words
+        aside = "; ".join(filter(None, (self.why_not, self.note)))
+        return f"{words} ({aside})" if aside else words
 
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:

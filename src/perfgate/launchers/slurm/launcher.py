@@ -23,7 +23,7 @@ from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.nodes.listening import ServerAddress
-from perfgate.launchers.site import SlurmSite, load_site
+from perfgate.launchers.site import SlurmContainer, SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm.container_query import SlurmQuery
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
@@ -86,6 +86,13 @@ class SlurmLauncher(Launcher):
         if self.site.container is None:
             return here
         return replace(here, inside=SlurmQuery(self.site, here.folders))
+
+    def with_image(self, image: str) -> "SlurmLauncher":
+        """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
+        container = self.site.container or SlurmContainer(image)
+        other = SlurmLauncher(replace(self.site, container=replace(container, image=image)))
+        other._bad = self._bad
+        return other
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
