@@ -1,0 +1,134 @@
+"""Noise scenarios: simulated starts as noisy as engines are, for power, detection study and tests.
+
+Loads numpy, which nothing on the way to a verdict needs. Model and figures: statistics §1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+Values = NDArray[np.float32]
+
+# An event is 4 sigma large, and by an exponential of mean 2 larger.
+EVENT_LEAST = 4.0
+EVENT_MEAN_BEYOND = 2.0
+
+# Metrics of one probe: throughput, time per output token, time to first token.
+CORRELATION = np.array([[1.0, 0.8, 0.4], [0.8, 1.0, 0.4], [0.4, 0.4, 1.0]])
+_TOGETHER = 2  # the first so many have their events in common; time to first token has its own
+
+
+@dataclass(frozen=True)
+class Events:
+    """How often something makes a start, or a whole session, slower or faster than usual."""
+
+    slow: float = 0.0
+    fast: float = 0.0
+
+    @property
+    def happen(self) -> bool:
+        """Whether there are any."""
+        return self.slow > 0 or self.fast > 0
+
+
+@dataclass(frozen=True)
+class NoiseScenario:
+    """One kind of noise.
+
+    Attributes:
+        core: standard deviation of a start without events, in prior sigmas.
+        between: the share of its variance that all starts of a session have in common.
+        of_starts: events of single starts.
+        of_sessions: events of whole sessions.
+        event_size: size of every event, in prior sigmas; None: 4 + Exp(2).
+    """
+
+    core: float
+    between: float
+    of_starts: Events = Events()
+    of_sessions: Events = Events()
+    event_size: float | None = None
+
+
+SCENARIOS = {
+    "gauss": NoiseScenario(1.0, 0.0),
+    "session": NoiseScenario(1.0, 0.3),
+    "session50": NoiseScenario(1.0, 0.5),
+    "real": NoiseScenario(0.75, 0.3, Events(0.025, 0.010), Events(0.020, 0.010)),
+    "real-start": NoiseScenario(0.75, 0.3, of_starts=Events(0.045, 0.020)),
+    "real-sess": NoiseScenario(0.75, 0.3, of_sessions=Events(0.045, 0.020)),
+    "heavy": NoiseScenario(1.0, 0.3, Events(0.025, 0.010), Events(0.020, 0.010)),
+    "heavy50": NoiseScenario(1.0, 0.5, Events(0.025, 0.010), Events(0.020, 0.010)),
+    "old4x6": NoiseScenario(1.0, 0.0, of_starts=Events(0.04), event_size=6.0),
+}
+
+
+def starts(
+    rng: Generator, scenario: str, trials: int, metrics: int, counts: Sequence[int]
+) -> Values:
+    """Losses of unchanged starts against their true level, in prior sigmas: positive is worse.
+
+    Args:
+        rng: source of the random numbers.
+        scenario: a name in `SCENARIOS`.
+        trials: how many probes are drawn, independently of each other.
+        metrics: of each probe, 1 to 3, in the order of `CORRELATION`.
+        counts: starts of each session, in order.
+
+    Returns:
+        shape (trials, metrics, sum of counts): the starts of the first session come first.
+
+    Raises:
+        KeyError: no scenario has that name.
+        ValueError: not 1 to 3 metrics.
+    """
+    if not 1 <= metrics <= len(CORRELATION):
+        raise ValueError(f"{metrics} metrics: 1 to {len(CORRELATION)} are modelled")
+    kind, number = SCENARIOS[scenario], sum(counts)
+    own = kind.core * (1 - kind.between) ** 0.5
+    shared = kind.core * kind.between**0.5
+    found = np.asarray(own * _normal(rng, trials, metrics, number), np.float32)
+    found += _events(rng, kind.of_starts, kind.event_size, (trials, metrics, number))
+    if kind.between or kind.of_sessions.happen:
+        of_session = shared * _normal(rng, trials, metrics, len(counts))
+        shape = (trials, metrics, len(counts))
+        of_session += _events(rng, kind.of_sessions, kind.event_size, shape)
+        found += of_session[:, :, np.repeat(np.arange(len(counts)), counts)]
+    return found
+
+
+def _normal(rng: Generator, trials: int, metrics: int, number: int) -> Values:
+    """Standard normal values, correlated between the metrics as `CORRELATION` says."""
+    mixing = np.linalg.cholesky(CORRELATION[:metrics, :metrics]).astype(np.float32)
+    drawn = rng.standard_normal((trials, metrics, number), dtype=np.float32)
+    found: Values = np.einsum("ij,tjk->tik", mixing, drawn)
+    return found
+
+
+def _events(
+    rng: Generator, events: Events, size: float | None, shape: tuple[int, int, int]
+) -> Values:
+    """The events of each metric, 0 where there is none."""
+    trials, metrics, number = shape
+    found = np.zeros(shape, np.float32)
+    if events.happen:
+        found[:, :_TOGETHER] = _one_events(rng, events, size, trials, number)[:, np.newaxis]
+        if metrics > _TOGETHER:
+            found[:, _TOGETHER] = _one_events(rng, events, size, trials, number)
+    return found
+
+
+def _one_events(
+    rng: Generator, events: Events, size: float | None, trials: int, number: int
+) -> Values:
+    luck = rng.random((trials, number), dtype=np.float32)
+    if size is None:
+        beyond = rng.standard_exponential((trials, number), dtype=np.float32)
+        sizes = EVENT_LEAST + EVENT_MEAN_BEYOND * beyond
+    else:
+        sizes = np.full((trials, number), size, np.float32)
+    signs = np.where(luck < events.slow, 1, np.where(luck > 1 - events.fast, -1, 0))
+    return np.asarray(signs * sizes, np.float32)
