@@ -155,6 +155,7 @@ def _collect(folder: RunFolder, found: dict[str, _Found], *, synthetic: bool) ->
     """Sort the records of one run by scenario and probe."""
     folder.require_checksums()
     _require_real(folder)
+    _require_one_build(folder)
     run = str(folder.facts()["id"])
     measured: dict[str, set[str]] = defaultdict(set)
     for line in folder.records("measurement"):
@@ -198,6 +199,23 @@ def _require_real(folder: RunFolder) -> None:
             found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
             expected="true where the run was a rehearsal, else false",
             hint="measure anew in a new run folder",
+        )
+
+
+def _require_one_build(folder: RunFolder) -> None:
+    """Refuse an A/B, which holds one build against another and not against history.
+
+    Raises:
+        InputError: the run is one.
+    """
+    if builds := folder.facts().get("ab"):
+        raise InputError(
+            "the run compared two builds: its starts become no baseline",
+            file=folder.path / "run.json",
+            field="ab",
+            found=" ".join(map(str, builds)),
+            expected="a run of one build",
+            hint="measure the build that is to be the baseline by itself, with --record",
         )
 
 

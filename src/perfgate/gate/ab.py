@@ -352,7 +352,7 @@ def _reason(metric: Metric, seen: AbLook, verdict: Verdict, *, noisy: bool, more
     """One sentence: the ratio, who is ahead and by how much, and what that proves."""
     ratios = sorted(1 + scale.change(metric, x) for x in (seen.low, seen.high))
     ratio = 1 + scale.change(metric, seen.loss)
-    band = percent(scale.change(metric, seen.margin))
+    band = _share(scale.band(metric, seen.margin))
     told = f"{in_words(metric, seen.loss)} (B/A {ratio:.3f}, {ratios[0]:.3f}…{ratios[1]:.3f})"
     after = f"{counted(seen.pairs, 'pair')} of starts"
     if noisy:
