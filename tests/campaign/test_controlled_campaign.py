@@ -119,6 +119,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
         policy: ControlPolicy = "auto",
         find: Callable[[Against, Baseline], OtherBuild] | None = None,
         anchor: float | None = None,
+        band: float = 0.04,
         budget: Budget | None = None,
         **gate: Any,
     ) -> tuple[Campaign, Played]:
@@ -127,7 +128,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
             building.SCENARIO,
             workload=workload,
             accuracy=(),
-            gate=GatePolicy((SPEED,), control=policy, bands={SPEED: 0.04}, **gate),
+            gate=GatePolicy((SPEED,), control=policy, bands={SPEED: band}, **gate),
         )
         probes = load_probes(scenario)
         store(OLD, probes, 100.0)
@@ -153,18 +154,21 @@ def store(
     build: EngineBuild, probes: Sequence[Probe], level: float, *, is_anchor: bool = False
 ) -> None:
     """A baseline of ten starts in ten sessions."""
-    runs = tuple(
-        BaselineRun(
-            f"run-{build.version}-{number}",
-            f"2026-11-{number + 1:02}T08:00:00+00:00",
-            {SPEED: level * (1 + 0.002 * (number % 3 - 1))},
-            start=1,
+    runs = {
+        probe: tuple(
+            BaselineRun(
+                f"run-{build.version}-{number}",
+                f"2026-11-{number + 1:02}T08:00:00+00:00",
+                {SPEED: level * (1 + 0.002 * ((number + point) % 3 - 1))},
+                start=1,
+            )
+            for number in range(10)
         )
-        for number in range(10)
-    )
+        for point, probe in enumerate(probes)
+    }
     kept = building.baseline(
         engine=build,
-        entries={probe.label: Entry({"content": "a"}, runs) for probe in probes},
+        entries={probe.label: Entry({"content": "a"}, runs[probe]) for probe in probes},
         accepted_at=f"2026-11-{5 if is_anchor else 15:02}T12:00:00+00:00",
         change="first",
     )
@@ -360,26 +364,43 @@ def curve_of(campaign: Campaign) -> Outcome:
         sweep,
         campaign.outcome,
         lambda: campaign.curve(sweep),
-        lambda: campaign.measure_again(sweep.probes, campaign.curve(sweep).controls_wanted),
+        lambda probes: campaign.measure_again(probes, campaign.curve(sweep).controls_wanted),
         lambda: campaign.curve_measurements(sweep),
         lambda judged: campaign.curve_controls(sweep, judged),
     )
 
 
-def test_a_curve_is_controlled_at_every_point(make: Make) -> None:
-    points = (1, 2, 4, 8)
-    script: dict[str, Script] = {"*": {"new": [92.0]}}
-    campaign, played = make(script, points=points)
+def test_a_curve_has_controls_of_its_own_at_every_point(make: Make) -> None:
+    """A loss that no point calls one: all points pass, and the curve asks for the starts."""
+    script: dict[str, Script] = {"*": {"new": [95.0]}}
+    campaign, played = make(script, points=(1, 2, 4, 8), band=0.08)
+    assert {campaign.outcome(one).verdict for one in load_probes(campaign.scenario)} == {
+        Verdict.PASS
+    }
+    assert played.starts == ["new"]
     found = curve_of(campaign)
-    assert found.verdict == Verdict.REGRESSION
+    assert found.verdict == Verdict.REGRESSION, found.reason
     (told,) = found.controls
     assert told.starts == 2
-    loads = [
-        loaded
-        for role, loaded in zip(played.starts, played.loaded, strict=True)
-        if role == "baseline_control"
-    ]
-    assert all(loaded == ["c1", "c2", "c4", "c8"] for loaded in loads)
+    control = "baseline_control"
+    assert played.starts == ["new", "new", control, control, "new"]
+    assert all(loaded == ["c1", "c2", "c4", "c8"] for loaded in played.loaded)
+
+
+def test_a_curve_of_a_slow_host_is_no_regression(make: Make) -> None:
+    script: dict[str, Script] = {"*": {"new": [95.0], "baseline_control": [95.0]}}
+    campaign, _ = make(script, points=(1, 2, 4, 8), band=0.08)
+    found = curve_of(campaign)
+    assert (found.verdict, found.judgements[0].mark) == (Verdict.PASS, "HOST_SHIFT")
+
+
+def test_a_curve_without_another_build_is_marked(make: Make) -> None:
+    script: dict[str, Script] = {"*": {"new": [95.0]}}
+    campaign, played = make(script, points=(1, 2, 4, 8), band=0.08, find=dead)
+    found = curve_of(campaign)
+    assert (found.verdict, found.judgements[0].mark) == (Verdict.REGRESSION, "NO_CONTROL")
+    assert set(played.starts) == {"new"}
+    assert "its image is gone" in found.controls[0].in_words
 
 
 def test_a_claim_may_ask_for_a_start_without_breaking_the_order(make: Make) -> None:

@@ -8,23 +8,23 @@ def test_one_start_comes_before_the_first_judgement() -> None:
 
 
 def test_nothing_follows_what_is_decided() -> None:
-    assert Schedule().after(is_open=False, controls={"baseline"}) == ()
+    assert Schedule().after(new=False, controls=()) == ()
 
 
 def test_a_control_comes_before_the_next_start_of_the_build_under_test() -> None:
-    assert Schedule().after(is_open=True, controls={"baseline"}) == ("baseline_control",)
-    assert Schedule().after(is_open=True, controls=()) == ("new",)
+    assert Schedule().after(new=True, controls={"baseline"}) == ("baseline_control",)
+    assert Schedule().after(new=True, controls=()) == ("new",)
 
 
 def test_each_build_has_a_control_of_its_own() -> None:
-    wanted = Schedule().after(is_open=True, controls={"anchor", "baseline"})
+    wanted = Schedule().after(new=True, controls={"anchor", "baseline"})
     assert wanted == ("baseline_control", "anchor_control")
-    assert Schedule().after(is_open=True, controls={"anchor"}) == ("anchor_control",)
+    assert Schedule().after(new=True, controls={"anchor"}) == ("anchor_control",)
 
 
 def test_a_reference_of_this_session_stands_around_the_build_under_test() -> None:
     assert around_own_reference(3).opening == ("reference", "new", "reference", "reference")
-    assert around_own_reference(3).after(is_open=True, controls=()) == ("new",)
+    assert around_own_reference(3).after(new=True, controls=()) == ("new",)
 
 
 def test_only_controls_are_controls() -> None:

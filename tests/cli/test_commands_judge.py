@@ -16,7 +16,8 @@ from perfgate.gate.performance import judge_performance
 from perfgate.verdicts.numbers import NumberTest, answer, judge_question
 
 Capture = pytest.CaptureFixture[str]
-KEYS = {"verdict", "change", "interval", "band", "runs_used", "needs_more_runs", "reason"}
+KEYS = {"verdict", "change", "interval", "band", "runs_used", "controls_used", "needs_more_runs",
+        "needs_control", "mark", "reason"}  # fmt: skip
 GSM8K = "accuracy:gsm8k:exact_match:strict-match"
 BASE = [101.0, 99.7, 100.4]
 
@@ -95,6 +96,19 @@ class TestOptions:
         assert main(options("--new", "100", "--band", "0.011")) == 10
         assert "note: the band is below the noise floor" in capsys.readouterr().out
 
+    def test_controls_decide_what_two_starts_suspect(self, capsys: Capture) -> None:
+        slow = ["--new", "96.1,96.4,96.2", "--format", "json"]
+        seen = {}
+        for controls in ("none", "96.2,96.3", "100.1,100.2"):
+            main(options(*slow, "--controls", controls, "--sessions", "3"))
+            found = json.loads(capsys.readouterr().out)
+            seen[controls] = found["verdict"], found["mark"], found["needs_control"]
+        assert seen == {
+            "none": ("INCONCLUSIVE", "", True),
+            "96.2,96.3": ("PASS", "HOST_SHIFT", False),
+            "100.1,100.2": ("REGRESSION", "", False),
+        }
+
     def test_an_accuracy_by_its_questions(self, capsys: Capture) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
         assert main([*words, "--questions", "1319"]) == 1
@@ -121,6 +135,10 @@ class TestOptions:
             (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: not a count"),
             (["--new", "100", "--questions", "7"], "does not come from questions"),
             (["--new", "0.1"], "hardly all in tokens/s"),
+            (["--new", "96", "--controls", "x"], "--controls: not a number"),
+            (["--new", "96", "--controls", "96,0"], "control value 2 of output_throughput"),
+            (["--new", "96", "--controls", "none", "--alpha", "0.1"], "a constant of the rule"),
+            (["--new", "96", "--sessions", "99"], "more sessions than baseline values"),
             ([], "--new: the option is missing"),
         ],
     )
@@ -183,11 +201,17 @@ class TestLines:
     def test_notes_are_part_of_the_reason(self, stream: Stream) -> None:
         _, (found,) = stream(line(baseline=100, new=100))
         assert found["reason"].endswith(
-            "(the band is below the noise floor: 5 fresh starts resolve 2.2 %)"
+            "(the band is below the noise floor: 5 fresh starts resolve 2.9 %)"
         )
 
     def test_one_number_is_a_list_of_one(self, stream: Stream) -> None:
         assert stream(line(baseline=100, new=100)) == stream(line(baseline=[100], new=[100]))
+
+    def test_an_empty_list_of_controls_asks_for_one(self, stream: Stream) -> None:
+        _, (found,) = stream(line(new=[96.1, 96.0], controls=[]))
+        assert (found["verdict"], found["needs_control"]) == ("INCONCLUSIVE", True)
+        _, (found,) = stream(line(new=[96.1, 96.0, 96.1], controls=[100.0, 100.2]))
+        assert (found["verdict"], found["controls_used"]) == ("REGRESSION", 2)
 
     def test_null_leaves_a_field_to_the_rule(self, stream: Stream) -> None:
         assert stream(line(band=None, sigma=None)) == stream(line())

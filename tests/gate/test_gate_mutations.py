@@ -11,9 +11,11 @@ from dataclasses import replace
 import pytest
 from reference_table import check_reference_table
 
-from perfgate.gate import multiplicity, noise, performance, scale, sweep
+from perfgate.gate import baseline_level as levels
+from perfgate.gate import noise, performance, scale, sweep
 from perfgate.gate import sequential_test as looks
-from perfgate.gate.sequential_test import BaselineLevel, Look
+from perfgate.gate.baseline_level import BaselineLevel, Look
+from perfgate.gate.controlled_test import Decision
 from perfgate.gate.verdict import Judgement, Verdict
 
 PASS, REGRESSION, INCONCLUSIVE = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE
@@ -26,6 +28,7 @@ def test_the_gate_as_it_is_has_nothing_wrong() -> None:
 # Each changes one thing by patching, as a slip of the pen might.
 
 Patch = pytest.MonkeyPatch
+RULE = "_decide_alone"
 _judge, _look, _sign = looks.judge, BaselineLevel.look, scale._sign
 _t_quantile, _pooled, _badness = noise.t_quantile, noise.pooled, scale.badness
 _judge_on_scale = performance.judge_on_scale
@@ -50,19 +53,19 @@ def bounds_swapped(patch: Patch) -> None:
 def _deciding(
     confirmed: Callable[[BaselineLevel, Sequence[float]], bool],
     excluded: Callable[[Look, float], bool] = lambda look, margin: look.high < margin,
-) -> Callable[[BaselineLevel, Sequence[float], float], tuple[Verdict, Look]]:
+) -> Callable[[BaselineLevel, Sequence[float], float, object], Decision]:
     """The sequence of looks with another idea of what excludes a loss, or confirms one."""
 
     def decide(
-        comparison: BaselineLevel, runs: Sequence[float], margin: float
-    ) -> tuple[Verdict, Look]:
+        comparison: BaselineLevel, runs: Sequence[float], margin: float, _: object
+    ) -> Decision:
         for count in range(1, len(runs) + 1):
             look = comparison.look(runs[:count])
             if excluded(look, margin):
-                return PASS, look
+                return Decision(PASS, count, 0)
             if look.low > 0 and count >= 2 and confirmed(comparison, runs[:count]):
-                return REGRESSION, look
-        return INCONCLUSIVE, look
+                return Decision(REGRESSION, count, 0)
+        return Decision(INCONCLUSIVE, len(runs), 0)
 
     return decide
 
@@ -72,33 +75,31 @@ def _as_it_is(comparison: BaselineLevel, runs: Sequence[float]) -> bool:
 
 
 def no_confirmation(patch: Patch) -> None:
-    patch.setattr(looks, "_decide", _deciding(lambda comparison, runs: True))
+    patch.setattr(looks, RULE, _deciding(lambda comparison, runs: True))
 
 
 def confirmed_by_all_runs(patch: Patch) -> None:
-    patch.setattr(
-        looks, "_decide", _deciding(lambda comparison, runs: comparison.look(runs).low > 0)
-    )
+    patch.setattr(looks, RULE, _deciding(lambda comparison, runs: comparison.look(runs).low > 0))
 
 
 def confirmed_by_the_first(patch: Patch) -> None:
     patch.setattr(
-        looks, "_decide", _deciding(lambda comparison, runs: comparison.look(runs[:1]).low > 0)
+        looks, RULE, _deciding(lambda comparison, runs: comparison.look(runs[:1]).low > 0)
     )
 
 
 def margin_ignored(patch: Patch) -> None:
-    patch.setattr(looks, "_decide", _deciding(_as_it_is, lambda look, margin: look.high < 0))
+    patch.setattr(looks, RULE, _deciding(_as_it_is, lambda look, margin: look.high < 0))
 
 
 def mean_within_the_margin_passes(patch: Patch) -> None:
-    patch.setattr(looks, "_decide", _deciding(_as_it_is, lambda look, margin: look.loss < margin))
+    patch.setattr(looks, RULE, _deciding(_as_it_is, lambda look, margin: look.loss < margin))
 
 
 def loss_asked_first(patch: Patch) -> None:
     patch.setattr(
         looks,
-        "_decide",
+        RULE,
         _deciding(_as_it_is, lambda look, margin: look.high < margin and look.low <= 0),
     )
 
@@ -109,11 +110,16 @@ def not_winsorised(patch: Patch) -> None:
 
 def _with_error(patch: Patch, factor: Callable[[int, int], float]) -> None:
     def wrong(
-        known: noise.Noise, n_base: int, n_new: int, *, environment_sigma: float = 0
+        known: noise.Noise,
+        n_base: int,
+        n_new: int,
+        *,
+        sessions: float = 1,
+        environment_sigma: float = 0,
     ) -> float:
         return known.sigma * factor(n_base, n_new)
 
-    patch.setattr(looks, "standard_error", wrong)
+    patch.setattr(levels, "standard_error", wrong)
 
 
 def root_forgotten(patch: Patch) -> None:
@@ -129,11 +135,11 @@ def new_runs_not_averaged(patch: Patch) -> None:
 
 
 def infinite_dof(patch: Patch) -> None:
-    patch.setattr(looks, "t_quantile", lambda share, dof: _t_quantile(share, math.inf))
+    patch.setattr(levels, "t_quantile", lambda share, dof: _t_quantile(share, math.inf))
 
 
 def both_sided(patch: Patch) -> None:
-    patch.setattr(looks, "t_quantile", lambda share, dof: _t_quantile((1 + share) / 2, dof))
+    patch.setattr(levels, "t_quantile", lambda share, dof: _t_quantile((1 + share) / 2, dof))
 
 
 def baseline_and_new_swapped(patch: Patch) -> None:
@@ -189,20 +195,8 @@ def broken_values_dropped(patch: Patch) -> None:
     patch.setattr(scale, "badness", kept)
 
 
-def every_metric_at_the_full_rate(patch: Patch) -> None:
-    patch.setattr(
-        multiplicity,
-        "holm",
-        lambda metrics, judge, alpha: {name: judge(name, alpha) for name in metrics},
-    )
-
-
 def points_taken_as_independent(patch: Patch) -> None:
-    def narrow(metric: object, baseline: object, new: object, **settings: object) -> Judgement:
-        settings["sigma"] = 0.005 / math.sqrt(4)
-        return _judge_on_scale(metric, baseline, new, **settings)  # type: ignore[arg-type]
-
-    patch.setattr(sweep, "judge_on_scale", narrow)
+    patch.setattr(sweep, "correlation_of_points", lambda starts, levels: 0.0)
 
 
 def improvement_believed_at_once(patch: Patch) -> None:
@@ -219,7 +213,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (confirmed_by_the_first, "not confirmed"),
     (margin_ignored, "unchanged"),
     (mean_within_the_margin_passes, "suspicious once"),
-    (loss_asked_first, "half a band lost"),
+    (loss_asked_first, "a small loss is real"),
     (not_winsorised, "an outlying baseline"),
     (root_forgotten, "half a band lost"),
     (baseline_taken_as_exact, "a baseline of one run is uncertain"),
@@ -235,7 +229,6 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (band_not_widened, "measured noise is wide"),
     (units_not_checked, "another unit"),
     (broken_values_dropped, "a broken number"),
-    (every_metric_at_the_full_rate, "five metrics share the error rate"),
     (points_taken_as_independent, "points of one start are one value"),
     (improvement_believed_at_once, "improved once"),
 ]

@@ -1,11 +1,10 @@
-"""A probe's tests, judged together: one error rate, the anchor's bands, one verdict."""
+"""A probe's tests, judged together: the anchor's bands, one verdict."""
 
 from dataclasses import replace
 
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.gate.performance import judge_performance
 from perfgate.gate.probe import (
     AccuracyTest,
     DocumentedTest,
@@ -14,7 +13,6 @@ from perfgate.gate.probe import (
     ProbeTests,
     RunNoise,
     judge_probe,
-    judge_tests,
 )
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import counted_score
@@ -27,18 +25,6 @@ STEADY = [1000.0, 1001.0, 999.0, 1000.0, 1000.0]
 
 def speed(*new: float, metric: str = SPEED, noise: RunNoise | None = None) -> PerformanceTest:
     return PerformanceTest(metric, None, STEADY, new, noise or RunNoise())
-
-
-def test_metrics_share_the_error_rate_unless_the_machine_measures_its_own_noise() -> None:
-    lost = [speed(500, 500), speed(985, metric=TIME), speed(1000, metric="duration_s")]
-    first, *_ = judge_tests(lost, Rule())
-    assert first.notes[-1] == "at an error rate of 0.00833: 3 metrics share 0.025 (Holm)"
-    alone = judge_performance(SPEED, STEADY, [500, 500], rule=Rule(alpha=0.025 / 3))
-    assert first.interval == alone.interval
-    own = [replace(one, noise=RunNoise(measured=True)) for one in lost]
-    assert [one.notes for one in judge_tests(own[:1], Rule())] == [
-        one.notes for one in judge_tests(own, Rule())[:1]
-    ]
 
 
 def test_the_anchor_has_one_and_a_half_bands_and_says_so() -> None:

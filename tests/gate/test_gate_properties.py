@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.core.metrics import METRICS
-from perfgate.gate.multiplicity import holm
-from perfgate.gate.performance import Rule, describe_change, judge_documented, judge_performance
+from perfgate.gate.performance import describe_change, judge_documented, judge_performance
+from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import judge_sweep
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Verdict
 
 # How well a build comes off; making a run worse may only move it to the right.
 ORDER = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
@@ -19,7 +19,7 @@ log_values = st.one_of(st.floats(-0.06, 0.06), st.floats(-2.0, 2.0))
 values = log_values.map(lambda x: 100 * math.exp(x))
 baselines = st.lists(values, min_size=1, max_size=12)
 runs = st.lists(values, min_size=1, max_size=6)
-rules = st.sampled_from([Rule(), Rule(alpha=0.005), Rule(max_runs=2), Rule(max_runs=1)])
+rules = st.sampled_from([Rule(), Rule(alpha=0.025), Rule(max_runs=2), Rule(max_runs=1)])
 metrics = st.sampled_from(["output_throughput", "tpot_median_ms", "ttft_median_ms"])
 factors = st.floats(1e-6, 1e6)
 
@@ -190,41 +190,11 @@ def worsened(metric: str, value: float, loss: float) -> float:
     return value * math.exp(loss if METRICS[metric].direction == "lower" else -loss)
 
 
-names = ["output_throughput", "tpot_median_ms", "ttft_median_ms", "total_token_throughput"]
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.data(), st.integers(1, 4), rules)
-def test_a_worse_run_betters_no_verdict_of_metrics_judged_together(
-    data: st.DataObject, count: int, rule: Rule
-) -> None:
-    """Nor does the order of the metrics matter. A loss proved in one makes the others' share of
-    the error rate larger, so it can only turn them red too."""
-    listed = data.draw(st.permutations(names))[:count]
-    before = {name: (data.draw(baselines), data.draw(runs)) for name in listed}
-    losses = {name: data.draw(st.floats(0, 1)) for name in listed}
-
-    def verdicts(order: list[str], factor: float) -> dict[str, Verdict]:
-        def judge(name: str, alpha: float) -> Judgement:
-            baseline, new = before[name]
-            worse = [worsened(name, value, factor * losses[name]) for value in new]
-            shared = Rule(alpha=alpha, max_runs=rule.max_runs)
-            return judge_performance(name, baseline, worse, rule=shared)
-
-        return {name: one.verdict for name, one in holm(order, judge, rule.alpha).items()}
-
-    healthy, hurt = verdicts(listed, 0), verdicts(listed, 1)
-    assert all(ORDER.index(hurt[name]) >= ORDER.index(healthy[name]) for name in listed)
-    assert verdicts(sorted(listed), 1) == hurt
-
-
 @settings(deadline=None)
 @given(metrics, baselines, runs, st.floats(0.001, 0.4), st.floats(0.01, 1))
 def test_a_loss_proved_at_a_small_rate_is_proved_at_a_larger_one(
     metric: str, baseline: list[float], new: list[float], alpha: float, share: float
 ) -> None:
-    """What Holm's procedure on verdicts rests on."""
-
     def verdict(rate: float) -> Verdict:
         return judge_performance(metric, baseline, new, rule=Rule(alpha=rate)).verdict
 
@@ -235,7 +205,7 @@ def test_a_loss_proved_at_a_small_rate_is_proved_at_a_larger_one(
 @st.composite
 def curves(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
     """Fresh starts of both sides that measured the same points, each of its own size."""
-    points = draw(st.integers(1, 4))
+    points = draw(st.integers(4, 6))
     sizes = [draw(st.floats(0.01, 1e4)) for _ in range(points)]
     start = st.lists(values, min_size=points, max_size=points)
 

@@ -10,11 +10,11 @@ import pytest
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.performance import Rule
 from perfgate.gate.probe import ProbeJudgement
+from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import GatePolicy
+from perfgate.scenarios.scenario import GatePolicy, Scenario
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import (
     Point,
@@ -25,9 +25,13 @@ from perfgate.verdicts.sweeps import (
     sweep_probes,
 )
 
-SCENARIO = replace(building.SCENARIO, gate=GatePolicy(("output_throughput", building.SUMS)))
+SCENARIO = replace(
+    building.SCENARIO,
+    gate=GatePolicy(("output_throughput", building.SUMS)),
+    workload=replace(building.SCENARIO.workload, concurrency=(1, 2, 4, 8)),  # type: ignore[type-var]
+)
 SWEEP = SweepProbe(SCENARIO)
-C1, C4 = load_probes(SCENARIO)
+C1, C2, C4, C8 = load_probes(SCENARIO)
 
 
 def entry(values: Mapping[str, list[float]]) -> Entry:
@@ -45,63 +49,110 @@ def entry(values: Mapping[str, list[float]]) -> Entry:
 
 
 def point(
-    probe: Probe, before: Mapping[str, list[float]] | None, now: Mapping[int, float], *facts: str
+    probe: Probe,
+    before: Mapping[str, list[float]] | None,
+    now: Mapping[int, float],
+    *facts: str,
+    controls: Mapping[int, float] | None = None,
 ) -> Point:
     return Point(
         probe,
         None if before is None else entry(before),
         facts,
         {start: Measurement({"output_throughput": value}) for start, value in now.items()},
+        None
+        if controls is None
+        else {
+            start: Measurement({"output_throughput": value}) for start, value in controls.items()
+        },
     )
+
+
+def points(
+    before: Mapping[str, list[float]],
+    now: Mapping[int, float],
+    controls: Mapping[int, float] | None = None,
+) -> list[Point]:
+    """All four points alike."""
+    return [point(probe, before, now, controls=controls) for probe in (C1, C2, C4, C8)]
 
 
 STEADY = {"r": [100.0, 100.2, 99.8, 100.1, 99.9]}
 
 
+def with_points(concurrency: tuple[int, ...]) -> Scenario:
+    workload = replace(SCENARIO.workload, concurrency=concurrency)  # type: ignore[type-var]
+    return replace(SCENARIO, workload=workload)
+
+
 def test_only_a_sweep_of_several_points_has_a_curve() -> None:
     assert [one.id for one in sweep_probes(SCENARIO)] == ["small-serve-sweep"]
-    one_point = replace(SCENARIO, workload=replace(SCENARIO.workload, concurrency=(4,)))  # type: ignore[type-var]
-    assert sweep_probes(one_point) == ()
+    for few in ((4,), (1, 4), (1, 2, 4)):
+        assert sweep_probes(with_points(few)) == ()
+    own_noise = replace(SCENARIO, gate=replace(SCENARIO.gate, noise="measured"))
+    assert sweep_probes(own_noise) == ()
     only_accuracy = replace(SCENARIO, gate=GatePolicy((building.SUMS,)))
     assert sweep_probes(only_accuracy) == ()
 
 
-def test_a_loss_too_small_for_a_point_shows_in_the_mean_of_several_starts() -> None:
-    lost = {1: 97.0, 2: 97.1}
-    judged = judge_curve(SWEEP, [point(C1, STEADY, lost), point(C4, STEADY, lost)], Rule())
+def test_a_loss_of_all_points_is_that_of_the_curve() -> None:
+    judged = judge_curve(SWEEP, points(STEADY, {1: 97.0, 2: 97.1}), Rule())
     assert judged.verdict == Verdict.REGRESSION
     assert judged.judgements[0].change == pytest.approx(-0.0295, abs=0.001)
-    same = {1: 100.0}
-    judged = judge_curve(SWEEP, [point(C1, STEADY, same), point(C4, STEADY, same)], Rule())
+    judged = judge_curve(SWEEP, points(STEADY, {1: 100.0}), Rule())
     assert (judged.verdict, judged.needs_more_runs) == (Verdict.PASS, False)
 
 
-def test_a_loss_at_one_point_is_half_as_large_for_the_curve() -> None:
+def test_a_loss_at_one_point_is_none_of_the_curve() -> None:
     judged = judge_curve(
-        SWEEP, [point(C1, STEADY, {1: 100.0}), point(C4, STEADY, {1: 99.0})], Rule()
+        SWEEP, [*points(STEADY, {1: 100.0})[:3], point(C8, STEADY, {1: 50.0})], Rule()
     )
-    assert judged.judgements[0].change == pytest.approx(-0.005, abs=0.0005)
+    assert judged.judgements[0].change == pytest.approx(0, abs=0.0005)
+
+
+def test_controls_of_every_point_are_the_curves_controls() -> None:
+    slow = {1: 97.0, 2: 97.0, 5: 97.0}
+    wanted = judge_curve(SWEEP, points(STEADY, slow, {}), Rule())
+    assert wanted.controls_wanted == {"baseline"}
+    host = judge_curve(SWEEP, points(STEADY, slow, {3: 97.0, 4: 97.0}), Rule())
+    assert (host.verdict, host.judgements[0].mark) == (Verdict.PASS, "HOST_SHIFT")
+    build = judge_curve(SWEEP, points(STEADY, slow, {3: 100.0, 4: 100.0}), Rule())
+    assert build.verdict == Verdict.REGRESSION
+    partial = points(STEADY, slow, {3: 97.0, 4: 97.0})
+    partial[0] = point(C1, STEADY, slow, controls={3: 97.0})
+    judged = judge_curve(SWEEP, partial, Rule())
+    assert (judged.judgements[0].controls_used, judged.controls_wanted) == (1, {"baseline"})
+
+
+def test_without_a_control_it_says_why() -> None:
+    judged = judge_curve(SWEEP, points(STEADY, {1: 97.0, 2: 97.0}), Rule(), "no image is known")
+    assert "(no image is known)" in judged.judgements[0].notes[0]
 
 
 def test_starts_that_did_not_measure_every_point_do_not_count() -> None:
-    points = [point(C1, STEADY, {1: 100.0, 3: 1.0}), point(C4, STEADY, {1: 100.0, 2: 1.0})]
-    judged = judge_curve(SWEEP, points, Rule())
+    some = [
+        point(C1, STEADY, {1: 100.0, 3: 1.0}),
+        *points(STEADY, {1: 100.0, 2: 1.0})[1:],
+    ]
+    judged = judge_curve(SWEEP, some, Rule())
     assert (judged.verdict, judged.judgements[0].runs_used) == (Verdict.PASS, 1)
-    none = [point(C1, STEADY, {1: 100.0}), point(C4, STEADY, {2: 100.0})]
+    none = [point(C1, STEADY, {1: 100.0}), *points(STEADY, {2: 100.0})[1:]]
     judged = judge_curve(SWEEP, none, Rule())
     assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
 
 
 def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
-    """The third value of c1 has no partner: taking it would compare one point with two."""
-    c1, c4 = {"r1": [100.0, 100.0], "r2": [1.0]}, {"r1": [100.0, 100.0]}
-    judged = judge_curve(SWEEP, [point(C1, c1, {1: 100.0}), point(C4, c4, {1: 100.0})], Rule())
+    """The third value of c1 has no partner: taking it would compare one point with others."""
+    c1, others = {"r1": [100.0, 100.0], "r2": [1.0]}, {"r1": [100.0, 100.0]}
+    judged = judge_curve(
+        SWEEP, [point(C1, c1, {1: 100.0}), *points(others, {1: 100.0})[1:]], Rule()
+    )
     assert judged.verdict == Verdict.PASS
     assert judged.judgements[0].baseline == pytest.approx(100.0)
 
 
 @pytest.mark.parametrize(
-    ("points", "verdict", "reason"),
+    ("given", "verdict", "reason"),
     [
         ([point(C1, STEADY, {1: 100.0}), point(C4, None, {1: 100.0})], "NO_BASELINE", "missing"),
         (
@@ -117,9 +168,9 @@ def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
     ],
 )
 def test_without_a_comparable_curve_nothing_is_claimed(
-    points: list[Point], verdict: str, reason: str
+    given: list[Point], verdict: str, reason: str
 ) -> None:
-    judged = judge_curve(SWEEP, points, Rule())
+    judged = judge_curve(SWEEP, given, Rule())
     assert judged.verdict == verdict
     assert reason in judged.reason
 
@@ -140,10 +191,10 @@ def test_the_outcome_asks_for_starts_of_all_points_until_it_is_decided() -> None
 
     means = [Measurement({"output_throughput": value}) for value in (90.0, 160.0, 1.0)]
     found = sweep_outcome(SWEEP, outcome, lambda: answers[len(asked)], again, lambda: means)
-    assert (asked, found.verdict, len(found.measurements)) == ([2], Verdict.PASS, 2)
+    assert (asked, found.verdict, len(found.measurements)) == ([4], Verdict.PASS, 2)
     (measured,) = found.measured
     assert (measured.values, round(measured.value, 9)) == ((90.0, 160.0), 120.0)
-    assert found.compared_with.endswith("5 fresh starts; the mean over 2 points")
+    assert found.compared_with.endswith("5 fresh starts; the median over 4 points")
     undecided = sweep_outcome(SWEEP, outcome, lambda: answers[0], lambda _: False, lambda: means)
     assert undecided.verdict == Verdict.INCONCLUSIVE
     assert [one.n for one in undecided.measured] == [3]
@@ -164,9 +215,9 @@ def test_a_point_that_failed_fails_the_curve_with_its_cause() -> None:
 
 
 def test_a_curve_is_measured_by_the_starts_that_measured_every_point() -> None:
-    points = [
+    measured = [
         point(C1, STEADY, {1: 90.0, 2: 100.0, 4: 90.0}),
         point(C4, STEADY, {1: 160.0, 4: 40.0}),
     ]
-    found = curve_measurements(SWEEP, points)
+    found = curve_measurements(SWEEP, measured)
     assert [round(one.metrics["output_throughput"], 9) for one in found] == [120.0, 60.0]

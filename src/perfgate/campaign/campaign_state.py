@@ -212,7 +212,7 @@ class CampaignState:
             return not_worth_measuring(fault)
         builds = self._controls
         why_not = builds.why_not.get("baseline", "")
-        judged = judge_curve(sweep, self._points(sweep), self.rule, builds.policy, why_not)
+        judged = judge_curve(sweep, self._points(sweep), self.rule, why_not, builds.policy)
         return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:

@@ -175,7 +175,7 @@ class Campaigns:
                 one,
                 self._measured,
                 lambda: campaign.curve(one),
-                lambda: self._again(one.probes, campaign.curve(one).controls_wanted),
+                lambda probes: self._again(probes, campaign.curve(one).controls_wanted),
                 lambda: campaign.curve_measurements(one),
                 lambda judged: campaign.curve_controls(one, judged),
             )

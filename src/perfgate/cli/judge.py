@@ -2,7 +2,7 @@
 
 With --metric one judgement of the values given as options. Without it JSON lines on standard
 input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", "alpha", "beta",
-"max_runs", "questions"; each is answered by one JSON line, at once.
+"max_runs", "questions", "sessions", "controls"; each is answered by one JSON line, at once.
 
 Exit status: 0 every verdict is PASS or IMPROVEMENT; 2 something could not be judged; else 1 a
 REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
@@ -20,11 +20,18 @@ from perfgate.core.errors import InputError
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import table
 from perfgate.verdicts.exit_status import exit_status
-from perfgate.verdicts.number_lines import COUNTS, LARGEST_LINE, RATES, placed, read_question
+from perfgate.verdicts.number_lines import (
+    CONTROLS,
+    COUNTS,
+    LARGEST_LINE,
+    RATES,
+    placed,
+    read_question,
+)
 from perfgate.verdicts.numbers import NumberTest, answer, judge_question
 
 _INPUT = Path("<standard input>")
-_NEED_METRIC = ("baseline", "new", "band", "sigma", "alpha", "beta", "max_runs", "questions")
+_NEED_METRIC = ("baseline", "new", *RATES, *COUNTS, CONTROLS)
 _UNJUDGED = 2
 
 
@@ -36,10 +43,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--new", metavar="X,…", help="new values, one per fresh start, in the order measured")
     add("--band", metavar="B", help="the loss that counts, e.g. 0.02 (default: the metric's own)")
     add("--sigma", metavar="S", help="noise of one run, e.g. 0.005 (default: the metric's own)")
-    add("--alpha", metavar="A", help="error rate of calling a loss real (default: 0.025)")
+    add("--alpha", metavar="A", help="error rate of calling a loss real (default: 0.005)")
     add("--beta", metavar="B", help="error rate of excluding a loss of the band (default: 0.025)")
     add("--max-runs", metavar="N", help="new values that may be used, at most (default: 5)")
     add("--questions", metavar="N", help="of an accuracy: the questions behind each value")
+    add(
+        "--sessions", metavar="N", help="sessions behind the baseline (default: one for each value)"
+    )
+    add(
+        "--controls",
+        metavar="X,…",
+        help="values of the baseline's build in the session of the new ones; none: it can be "
+        "started, and was not yet",
+    )
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -71,6 +87,9 @@ def _question(arguments: argparse.Namespace) -> NumberTest:
         for name in names
         if (text := getattr(arguments, name)) is not None
     }
+    controls = arguments.controls
+    if controls is not None:
+        given[CONTROLS] = () if controls == "none" else _numbers(CONTROLS, controls)
     return NumberTest(arguments.metric, baseline, new, **given)
 
 
@@ -88,7 +107,7 @@ def _number(name: str, text: str) -> float:
             field=f"--{name}",
             found=repr(text),
             expected="numbers with commas between them, e.g. 101,99.7,100.4"
-            if name in ("baseline", "new")
+            if name in ("baseline", "new", CONTROLS)
             else "a number, e.g. 0.02",
         ) from None
 

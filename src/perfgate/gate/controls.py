@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from perfgate.core.errors import InputError
 from perfgate.gate.controlled_test import Decision
 from perfgate.gate.rule import ControlRule
-from perfgate.gate.verdict import Mark, Verdict
+from perfgate.gate.verdict import Verdict
 
 # auto: controls where the other build can be started; required: without one at most INCONCLUSIVE;
 # none: never.
@@ -47,11 +47,6 @@ class Controls:
     def are_required(self) -> bool:
         """Whether a loss without control is no REGRESSION."""
         return self.policy == "required"
-
-    @property
-    def mark_of_a_loss(self) -> Mark:
-        """The mark of a REGRESSION that no control stands beside."""
-        return "NO_CONTROL"
 
     def notes_of(self, decided: Decision) -> tuple[str, ...]:
         """What a person should know of how a verdict was, or was not, controlled."""

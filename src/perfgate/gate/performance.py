@@ -96,7 +96,8 @@ def judge_performance(
             noise.
     """
     found = performance_metric(metric)
-    if why := scale.has_zero(found, baseline, new):
+    made = () if controls is None else controls
+    if why := scale.has_zero(found, baseline, new, made):
         return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
     return judge_on_scale(
         found,
@@ -131,7 +132,7 @@ def judge_on_scale(
     sessions: int | None = None,
     controls: Controls | None = None,
     rule: Rule | None,
-    measured_noise: bool,
+    measured_noise: bool = False,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
     declared = declared_band(metric, band)
@@ -155,7 +156,7 @@ def judge_on_scale(
                 "per start"
             )
         margin = wide
-    else:
+    elif controls is None or not controls.can_be_started:
         notes += _floor_note(level, margin)
     return judge(level, new, margin, notes, controls)
 

@@ -157,7 +157,9 @@ class CurveTest:
             controls=self.controls,
             policy=self.policy,
             why_no_control=self.why_no_control,
-            **self.noise.settings(rule),
+            sigma=self.noise.sigma,
+            between=self.noise.between,
+            rule=rule,
         )
 
 

@@ -40,14 +40,15 @@ def judge(
         new: its losses, one per fresh start, in the order measured.
         margin: the band on the scale.
         notes: what is to be told beside.
-        controls: starts of the other build; None: there is none to ask for, and none is missed.
+        controls: starts of the other build; None: it is no build, and no control is missed.
     """
-    controls = controls or Controls()
     runs = list(new[: comparison.rule.max_runs])
-    if controls.values is not None and controls.can_be_started:
+    if controls is not None and controls.values is not None and controls.can_be_started:
         rule = controls.rule.with_at_most(comparison.rule.max_runs)
+        most = rule.looks[-1][0]
         decided = decide(comparison, runs, controls.values, margin, rule)
     else:
+        most = comparison.rule.max_runs
         decided = _decide_alone(comparison, runs, margin, controls)
     verdict, look = decided.verdict, comparison.look(runs[: decided.new])
     remarks = list(notes)
@@ -73,8 +74,8 @@ def judge(
         band=scale.band(metric, margin),
         runs_used=look.runs,
         needs_more_runs=bool(decided.need),
-        reason=_reason(verdict, comparison, look, margin, decided),
-        notes=(*remarks, *controls.notes_of(decided)),
+        reason=_reason(verdict, comparison, look, margin, decided, most),
+        notes=(*remarks, *(controls.notes_of(decided) if controls else ())),
         against=comparison.kind,
         controls_used=decided.controls,
         needs_control=decided.need == "control",
@@ -83,7 +84,7 @@ def judge(
 
 
 def _decide_alone(
-    comparison: BaselineLevel, runs: Sequence[float], margin: float, controls: Controls
+    comparison: BaselineLevel, runs: Sequence[float], margin: float, controls: Controls | None
 ) -> Decision:
     """The rule without controls: a second start that agrees by itself confirms a loss."""
     for count in range(1, len(runs) + 1):
@@ -92,9 +93,10 @@ def _decide_alone(
             return Decision(Verdict.PASS, count, 0)
         # The first run raised the suspicion, so only later ones can confirm it.
         if look.low > 0 and count >= 2 and comparison.look(runs[1:count]).low > 0:
-            if controls.are_required:
-                return Decision(Verdict.INCONCLUSIVE, count, 0, "NO_CONTROL")
-            return Decision(Verdict.REGRESSION, count, 0, controls.mark_of_a_loss)
+            if controls is None:
+                return Decision(Verdict.REGRESSION, count, 0)
+            seen = Verdict.INCONCLUSIVE if controls.are_required else Verdict.REGRESSION
+            return Decision(seen, count, 0, "NO_CONTROL")
     need: Need = "new" if len(runs) < comparison.rule.max_runs else ""
     return Decision(Verdict.INCONCLUSIVE, len(runs), 0, "", need)
 
@@ -132,7 +134,12 @@ def _away(comparison: BaselineLevel, distance: float) -> str:
 
 
 def _reason(
-    verdict: Verdict, comparison: BaselineLevel, look: Look, margin: float, decided: Decision
+    verdict: Verdict,
+    comparison: BaselineLevel,
+    look: Look,
+    margin: float,
+    decided: Decision,
+    most: int,
 ) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
     metric = comparison.metric
@@ -174,7 +181,7 @@ def _reason(
     if decided.need == "control":
         ahead = "a control is wanted"
     else:
-        left = comparison.rule.max_runs - look.runs if decided.need else 0
+        left = most - look.runs if decided.need else 0
         ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return f"{seen}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
 

@@ -40,6 +40,7 @@ from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.family import require_small_family
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.
@@ -176,11 +177,13 @@ class SessionOptions:
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check that what must be put back on the selected scenarios' GPUs can be.
+        """Check what can be known of the suite and of the selected scenarios' GPUs.
 
         Raises:
-            InputError: a scenario is started on other nodes, too.
+            InputError: the suite gates too much, or what must be put back on GPUs cannot be, as a
+                scenario is started on other nodes, too.
         """
+        require_small_family(self._loaded.scenarios)
         require_here(chain(*needs(selected).values()), self._option, self.machine)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ from perfgate.verdicts.numbers import NumberTest
 
 REQUIRED = ("metric", "baseline", "new")
 RATES = ("band", "sigma", "alpha", "beta")
-COUNTS = ("max_runs", "questions")
+COUNTS = ("max_runs", "questions", "sessions")
+CONTROLS = "controls"
 LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts
-FIELDS = (*REQUIRED, *RATES, *COUNTS)
+FIELDS = (*REQUIRED, *RATES, *COUNTS, CONTROLS)
 
 
 def read_question(text: str, *, file: Path, line: int) -> NumberTest:
@@ -83,13 +84,20 @@ def _question(fields: Any) -> NumberTest:
         )
     rates = {name: _optional(fields, name, _number) for name in RATES}
     counts = {name: _optional(fields, name, _count) for name in COUNTS}
+    controls = fields.get(CONTROLS)
     return NumberTest(
-        metric, _values(fields, "baseline"), _values(fields, "new"), **rates, **counts
+        metric,
+        _values(fields, "baseline"),
+        _values(fields, "new"),
+        # An empty list says that the other build can be started, and was not yet.
+        controls=None if controls is None else _values(fields, CONTROLS) if controls != [] else (),
+        **rates,
+        **counts,
     )
 
 
 def _listed() -> str:
-    return ", ".join(REQUIRED) + " and perhaps " + ", ".join((*RATES, *COUNTS))
+    return ", ".join(REQUIRED) + " and perhaps " + ", ".join((*RATES, *COUNTS, CONTROLS))
 
 
 def _optional(fields: dict[str, Any], name: str, read: Callable[[str, object], Any]) -> Any:

@@ -31,6 +31,9 @@ class NumberTest:
         beta: error rate of excluding a loss of the band.
         max_runs: new values that may be used, at most.
         questions: questions behind each value of an accuracy.
+        controls: values of the baseline's build, measured in the session of the new ones, in order;
+            empty: it can be started, and no start was made yet.
+        sessions: sessions behind the baseline; None: as many as values.
     """
 
     metric: str
@@ -42,6 +45,8 @@ class NumberTest:
     beta: float | None = None
     max_runs: int | None = None
     questions: int | None = None
+    controls: tuple[float, ...] | None = None
+    sessions: int | None = None
 
 
 def judge_question(question: NumberTest) -> Judgement:
@@ -67,12 +72,29 @@ def judge_question(question: NumberTest) -> Judgement:
             found=question.questions,
             expected="questions only beside an accuracy",
         )
+    if question.controls is not None:
+        for name, given in _given(question, "alpha", "beta").items():
+            raise InputError(
+                f"{name} is a constant of the rule with controls",
+                field=name,
+                found=given,
+                hint=f"leave {name} out, or the controls",
+            )
+    if question.sessions is not None and question.sessions > len(question.baseline):
+        raise InputError(
+            "more sessions than baseline values",
+            field="sessions",
+            found=question.sessions,
+            expected=f"at most {len(question.baseline)}",
+        )
     return judge_performance(
         question.metric,
         question.baseline,
         question.new,
         band=band,
         sigma=question.sigma,
+        sessions=question.sessions,
+        controls=question.controls,
         rule=Rule(**_given(question, "alpha", "beta", "max_runs")),
     )
 
@@ -93,9 +115,10 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
             expected="the number of questions behind each value",
             hint="add the number of questions, e.g. 1319 for all of GSM8K",
         )
-    for name, given in _given(question, "sigma").items():
+    for name, given in _given(question, "sigma", "controls", "sessions").items():
         raise InputError(
-            f"{name} means nothing for an accuracy: its spread is the binomial one",
+            f"{name} means nothing for an accuracy: its spread is the binomial one, whatever the "
+            "machine and the session",
             field=name,
             found=given,
             hint=f"leave {name} out",
@@ -135,6 +158,9 @@ def answer(judgement: Judgement) -> dict[str, Any]:
         "interval": None if judgement.interval is None else list(judgement.interval),
         "band": judgement.band,
         "runs_used": judgement.runs_used,
+        "controls_used": judgement.controls_used,
         "needs_more_runs": judgement.needs_more_runs,
+        "needs_control": judgement.needs_control,
+        "mark": judgement.mark,
         "reason": judgement.reason + "".join(f" ({note})" for note in judgement.notes),
     }

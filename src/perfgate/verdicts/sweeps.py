@@ -1,7 +1,7 @@
 """Sweeps: the whole curve of a scenario's points, judged beside each point of it.
 
-A loss too small for any single point shows in their mean. Points of one server share its luck, so a
-fresh start that measured every point counts as one value, not as many.
+A loss too small for any single point shows in their median. Points of one server share its luck,
+so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +13,7 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
+from perfgate.gate.sweep import FEWEST_POINTS
 from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -50,9 +51,14 @@ class SweepProbe:
 
 
 def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
-    """The curve, where there is more than one point and a metric that gates."""
+    """The curve, where there are points enough and a metric that gates.
+
+    A machine that measures its own reference has none: its noise decides point by point.
+    """
     sweep = SweepProbe(scenario)
-    return (sweep,) if len(sweep.probes) > 1 and sweep.gating_metrics() else ()
+    if scenario.gate.noise == "measured" or len(sweep.probes) < FEWEST_POINTS:
+        return ()
+    return (sweep,) if sweep.gating_metrics() else ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,8 @@ class Point:
         entry: what it is compared with; None: no measured baseline.
         different: the facts in which it differs from that.
         measured: number of the fresh start → what it gave there.
-        controls: the same of the baseline's build in this session; None: it cannot be started.
+        controls: number of the control of the baseline's build → what it gave there; None: that
+            build cannot be started.
     """
 
     probe: Probe
@@ -78,10 +85,10 @@ def judge_curve(
     sweep: SweepProbe,
     points: Sequence[Point],
     rule: Rule,
-    policy: ControlPolicy = "auto",
     why_no_control: str = "",
+    policy: ControlPolicy | None = None,
 ) -> ProbeJudgement:
-    """Judge each gating metric on the mean over all points.
+    """Judge each gating metric on the median over all points (`perfgate.gate.sweep`).
 
     Only fresh starts that measured every point count, on either side. There is no verdict against
     documents: they report points.
@@ -90,8 +97,8 @@ def judge_curve(
         sweep: the curve.
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
-        policy: whether controls are made, and needed.
-        why_no_control: why the baseline's build cannot be started, in words.
+        why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
+        policy: whether controls are made, and needed; None: as the scenario says.
 
     Raises:
         InputError: values that cannot be judged.
@@ -125,8 +132,9 @@ def judge_curve(
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
             noise_of(metric, sweep.scenario, {}),
+            len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
-            policy=policy,
+            policy=policy or sweep.scenario.gate.control,
             why_no_control=why_no_control,
         )
         for metric in sweep.gating_metrics()
@@ -196,7 +204,7 @@ def sweep_outcome(
     sweep: SweepProbe,
     outcome: Callable[[Probe], Outcome],
     judged: Callable[[], ProbeJudgement],
-    again: Callable[[], bool],
+    again: Callable[[Sequence[Probe]], bool],
     measured: Callable[[], Sequence[Measurement]],
     controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
 ) -> Outcome:
@@ -206,7 +214,8 @@ def sweep_outcome(
         sweep: the curve.
         outcome: what became of a point.
         judged: the curve judged on all that is measured so far.
-        again: makes the starts that the curve wants next, of any build; False when none is left.
+        again: makes the starts of all these points that the curve wants next, of any build; False
+            when none is left.
         measured: the curve's means, one per fresh start that measured every point.
         controls: the other builds that a verdict rests on.
     """
@@ -216,7 +225,7 @@ def sweep_outcome(
         if failed is not None:
             return failed.failing(sweep)
         found = judged()
-        if not found.needs_more_runs or not again():
+        if not found.needs_more_runs or not again(sweep.probes):
             break
     measurements = measured()
     used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
@@ -225,7 +234,7 @@ def sweep_outcome(
         found.verdict,
         found.judgements,
         measurements[:used],
-        compared_with=f"{ends[0].compared_with}; the mean over "
+        compared_with=f"{ends[0].compared_with}; the median over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
         folder=ends[0].folder,

@@ -61,6 +61,7 @@ def _baseline(path: Path) -> Side:
             entry.fingerprint,
             told_facts(Measurement(entry.runs[0].metrics)),
             machine_bound=found.accepted_by == baselines.SELF,
+            sessions=len({run.run for run in entry.runs}),
         )
         for label, entry in found.entries.items()
     )

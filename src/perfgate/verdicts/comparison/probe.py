@@ -113,7 +113,7 @@ def compare_probe(
     bands = {metric: _band(metric, options) for metric in shared}
     scores = [_accuracy_test(one, bands[one], a, b) for one in shared if is_accuracy(one)]
     speeds = [
-        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise)
+        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise, a.sessions)
         for one in shared
         if not is_accuracy(one)
     ]
@@ -166,7 +166,7 @@ def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
     if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
         return RunNoise(measured=True), []
     few = counted(len(a.runs), "fresh start")
-    return RunNoise(noises.WEAK_SIGMA, noises.WEAK_DOF), [
+    return RunNoise(noises.WEAK_SIGMA), [
         f"A has {few} on a machine that is its own reference: too few to measure its noise, so "
         f"that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes are decided"
     ]

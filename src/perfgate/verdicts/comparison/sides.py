@@ -28,6 +28,8 @@ class Measured:
         facts: what the results themselves tell of the load.
         machine_bound: whether the machine that measured it is its own reference.
         failure: why its numbers must not be used; empty if they may.
+        sessions: sessions behind the runs, whose starts share their luck; files of other tools do
+            not tell, and count as one.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Measured:
     facts: Mapping[str, Fact] = field(default_factory=dict)
     machine_bound: bool = False
     failure: str = ""
+    sessions: int = 1
 
     def values(self, metric: str) -> list[float]:
         """The metric's values, one per fresh start."""
