@@ -17,8 +17,7 @@ def build_behind(
     """The build that a baseline was measured with, found here and asked what it is.
 
     It is started as the person says, if that is this build, else as the baseline recorded. Where it
-    is the build under test itself, its note says so: its controls check the machine and nothing
-    else.
+    is the build under test itself, or has other settings than the baseline's, its note says so.
 
     Args:
         scenario: what is started with it.
@@ -58,6 +57,8 @@ def _found(
 
 
 def _note(scenario: Scenario, session: Session, found: OtherBuild) -> str:
+    if found.injections:
+        return f"settings of the control were changed: {', '.join(map(str, found.injections))}"
     try:
         tested = other_build(scenario, session, BuildSource())
     except PerfgateError:

@@ -281,6 +281,7 @@ class Campaign:
             lease,
             partial(self._place.look, build, lease, attempt.folder),
             attempt.role,
+            self._place.nodes,
         )
         watch = stack.enter_context(watch_start(build.scenario, build.session, lease))
         with self._progress.step("start", f"start {attempt.number} ({attempt.role})"):

@@ -56,6 +56,7 @@ class StartSetup:
         lease: the GPUs, or the CPU, that it has for itself.
         check: looks at the place before anything is started there, and raises if it will not do.
         role: what the start is of, as records tell it.
+        nodes: by name those that it must have; empty: any.
     """
 
     launcher: Launcher
@@ -66,6 +67,7 @@ class StartSetup:
     lease: Lease = field(default_factory=Lease)
     check: Callable[[Placement], None] = _unchecked
     role: str = "new"
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -269,7 +271,7 @@ def fresh_start(
     with write_errors_named(setup.folder):
         make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
-    request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
+    request = PlacementRequest(scenario, setup.folder, seconds, setup.tell, setup.nodes)
     with setup.launcher.placed(request) as placement, ExitStack() as running:
         setup.check(placement)
         start = FreshStart(scenario, tools, setup, placement)

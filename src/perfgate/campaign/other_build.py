@@ -4,6 +4,7 @@ It has programs, image or settings of its own; scenario, clients, evaluators, ma
 the session's. Nothing global is changed for it, so that one start never sees the other's build.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,17 +13,17 @@ from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.installation import Installation
 from perfgate.core.redaction import MASK
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.engines.build_source import BuildSource
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.scenarios.scenario import Scenario
 
-__all__ = ["OtherBuild", "other_build", "parse_source", "same_build"]
+__all__ = ["OtherBuild", "other_build", "parse_source", "require_startable", "same_build"]
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,62 @@ def other_build(
         launcher = _launcher(session.launcher, source)
         where = _installation(source)
         tools = tools_with(scenario, session, launcher, BuildOverride(), where)
-        _require_prefix(source, tools)
-    tools = _identified(tools, source, expected)
-    _require_able(started, tools)
-    return OtherBuild(source, tools, launcher, injections)
+        if tools.locations.inside is None:
+            _require_programs(source, tools.engine)
+    found = OtherBuild(source, _identified(tools, source, expected), launcher, injections)
+    if expected is not None and source.names_programs and not session.synthetic:
+        _refuse_replaced(found, scenario, session, expected)
+    _require_able(started, found.tools)
+    return found
+
+
+def require_startable(
+    scenarios: Iterable[Scenario],
+    launcher: Launcher,
+    source: BuildSource,
+    *,
+    synthetic: bool,
+    field: str = "--control",
+) -> None:
+    """See, before anything else is done, what can be seen of a build without asking it.
+
+    No container is started for it and no image pulled.
+
+    Args:
+        scenarios: what may be started with it.
+        launcher: the session's.
+        source: the build, as a person names it.
+        synthetic: whether stand-ins play it.
+        field: the option that named it.
+
+    Raises:
+        InputError: as `other_build`, of launcher, prefix, programs and settings.
+    """
+    try:
+        _require_startable([*scenarios], launcher, source, synthetic=synthetic)
+    except MissingProgram as error:
+        raise InputError(error.problem, field=field, hint=error.hint) from error
+    except InputError as error:
+        raise InputError(
+            error.problem,
+            field=field,
+            found=error.found,
+            expected=error.expected,
+            hint=error.hint,
+        ) from error
+
+
+def _require_startable(
+    scenarios: Sequence[Scenario], launcher: Launcher, source: BuildSource, *, synthetic: bool
+) -> None:
+    injections = tuple(parse_injection(text) for text in source.settings)
+    for scenario in scenarios:
+        inject(scenario, injections)
+    if synthetic or not source.names_programs:
+        return
+    if _launcher(launcher, source).runtime == "none":
+        for name in sorted({scenario.engine.name for scenario in scenarios}):
+            _require_programs(source, engine[name]())
 
 
 def same_build(one: OtherBuild, two: OtherBuild) -> str:
@@ -148,6 +201,28 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
     return replace(tools, override=BuildOverride(found.version, expected.commit))
 
 
+def _refuse_replaced(
+    found: OtherBuild, scenario: Scenario, session: Session, expected: EngineBuild
+) -> None:
+    """Raises where another commit was installed in the place of the expected one.
+
+    Only the build under test has its commit from a person; in the place of an old build of the same
+    version it would be taken for that one.
+    """
+    try:
+        tested = OtherBuild(BuildSource(), tools_under_test(scenario, session), session.launcher)
+        build, calls = tested.tools.build, _calls(tested)
+    except PerfgateError:
+        return  # it is not here; whoever starts it is told
+    if calls == _calls(found) and not _same_commit(build.commit, expected):
+        raise InputError(
+            "the other build is not there any more: the build under test is in its place",
+            found=f"{found.source.in_words} is {_in_words(build)}",
+            expected=_in_words(expected),
+            hint="keep each build in a folder or image of its own",
+        )
+
+
 def _same_commit(told: str, expected: EngineBuild) -> bool:
     """Whether a commit, as far as it is told, is the expected one; either may be shortened."""
     known = expected.commit
@@ -169,10 +244,8 @@ def _require_able(scenario: Scenario, tools: Toolchain) -> None:
     tools.engine.verify(tools.build, commands, tools.locations)
 
 
-def _require_prefix(source: BuildSource, tools: Toolchain) -> None:
-    """Raises where the prefix is here and is none, or the program that tells the build is not."""
-    if tools.locations.inside is not None:
-        return
+def _require_programs(source: BuildSource, engine: Engine) -> None:
+    """Raises where the prefix is none, or the program that tells the build is not in it."""
     folder = Path(source.prefix)
     if source.prefix and not (folder / "bin").is_dir():
         raise InputError(
@@ -181,8 +254,8 @@ def _require_prefix(source: BuildSource, tools: Toolchain) -> None:
             expected="a folder with bin/, e.g. a virtual environment",
             hint="name the folder that its bin/ lies in",
         )
-    for program in tools.engine.programs[:1]:
-        tools.locations.find(program)
+    for program in engine.programs[:1]:
+        _installation(source).find(program)
 
 
 def _refuse_masked(source: BuildSource) -> None:

@@ -47,12 +47,17 @@ class PlaceCheck:
 
     Args:
         references: told of the machine that measures, where it is another than perfgate's own.
+
+    Attributes:
+        nodes: those of the latest start, which the next one must have: a control tells of the
+            machine that it was on. Empty: there are none but this machine.
     """
 
     def __init__(self, references: References) -> None:
         self._references = references
         self._machine: Machine | None = None
         self._looked: set[StartRole] = set()
+        self.nodes: tuple[str, ...] = ()
 
     def look(self, build: StartedBuild, lease: Lease, folder: Path, placement: Placement) -> None:
         """Look at the place of a start: here once a build, on other nodes each time.
@@ -63,6 +68,7 @@ class PlaceCheck:
             RunError: it is not fit, or not of the kind that this campaign was measured on so far.
         """
         # The machine's own reference is the build under test.
+        self.nodes = placement.nodes
         kind: StartRole = "new" if build.role == "reference" else build.role
         is_new = kind not in self._looked
         session = build.session

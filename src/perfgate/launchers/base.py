@@ -206,12 +206,15 @@ class PlacementRequest:
         folder: where the start's files go; every node must see it under this path.
         seconds: the longest that all of it may take by the scenario's limits.
         tell: says what is waited for, to whoever watches the run.
+        nodes: by name those that it must have, as earlier starts that it is compared with; where
+            one of them has failed, or there are none, any will do.
     """
 
     scenario: Scenario
     folder: Path
     seconds: float
     tell: Callable[[str], None]
+    nodes: tuple[str, ...] = ()
 
 
 class Placement(ABC):
@@ -220,10 +223,12 @@ class Placement(ABC):
     Attributes:
         host: name or address that the server listens at, and that clients reach it under.
         facts: what the record says of the place; empty for this machine.
+        nodes: names of the nodes, the server's first; empty for this machine.
     """
 
     host: str
     facts: Mapping[str, Json]
+    nodes: tuple[str, ...] = ()
 
     @property
     def binds(self) -> str:

@@ -17,6 +17,7 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
@@ -25,6 +26,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
+from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -177,14 +179,18 @@ class SessionOptions:
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check what can be known of the suite and of the selected scenarios' GPUs.
+        """Check what can be known of the suite, of the GPUs' slider, and of a control by name.
 
         Raises:
-            InputError: the suite gates too much, or what must be put back on GPUs cannot be, as a
-                scenario is started on other nodes, too.
+            InputError: the suite gates too much; what must be put back on GPUs cannot be, as a
+                scenario is started on other nodes, too; or the control cannot be started.
         """
         require_small_family(self._loaded.scenarios)
-        require_here(chain(*needs(selected).values()), self._option, self.machine)
+        scenarios = [*chain(*needs(selected).values())]
+        require_here(scenarios, self._option, self.machine)
+        if self.control is not None:
+            started_by = launcher[self._option("--launcher")]()
+            require_startable(scenarios, started_by, self.control, synthetic=self.rehearses)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
         """What is worth a look before the selected tests are run, each in one line.
@@ -211,9 +217,8 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
-        launcher, share_cpu = option("--launcher"), option("--share-cpu")
         session = replace(
-            open_session(run, self.machine, launcher, share_cpu=share_cpu),
+            open_session(run, self.machine, option("--launcher"), share_cpu=option("--share-cpu")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",

@@ -152,6 +152,9 @@ class SlurmLauncher(Launcher):
                 f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
                 f"{request.scenario.id} needs {needed} of {facts.nodes}",
             )
+        same = set(self._same_nodes(request))
+        if same and same <= set(nodes):
+            avoid |= set(nodes) - same
         owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
@@ -167,7 +170,15 @@ class SlurmLauncher(Launcher):
         site = self.site
         folder = request.folder.absolute()
         rendered = render_job(
-            request_for(request.scenario, site, folder, request.seconds, self._bad), site
+            request_for(
+                request.scenario,
+                site,
+                folder,
+                request.seconds,
+                self._bad,
+                self._same_nodes(request),
+            ),
+            site,
         )
         with _guard(rendered, folder, site) as guard:
             job = _submitted(guard)
@@ -188,6 +199,10 @@ class SlurmLauncher(Launcher):
                 f"site.yaml asks for {nodelist}",
                 hint="name other nodes, or leave nodelist out so that Slurm can choose",
             )
+
+    def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
+        """The nodes that the start must have; none where one of them failed in this session."""
+        return () if self._bad & set(request.nodes) else request.nodes
 
     def _note_bad(self, nodes: Sequence[str]) -> None:
         with suppress(RunError):
