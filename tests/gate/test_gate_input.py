@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.gate.claims import judge_claim
+from perfgate.gate.documented import judge_documented
 from perfgate.gate.performance import (
     Rule,
     describe_change,
-    judge_documented,
     judge_performance,
 )
 from perfgate.gate.scale import UNIT_FACTOR

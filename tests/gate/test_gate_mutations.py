@@ -109,14 +109,7 @@ def not_winsorised(patch: Patch) -> None:
 
 
 def _with_error(patch: Patch, factor: Callable[[int, int], float]) -> None:
-    def wrong(
-        known: noise.Noise,
-        n_base: int,
-        n_new: int,
-        *,
-        sessions: float = 1,
-        environment_sigma: float = 0,
-    ) -> float:
+    def wrong(known: noise.Noise, n_base: int, n_new: int, *, sessions: float = 1) -> float:
         return known.sigma * factor(n_base, n_new)
 
     patch.setattr(levels, "standard_error", wrong)

@@ -119,7 +119,6 @@ def test_infinite_degrees_of_freedom_are_the_normal_distribution() -> None:
 def test_standard_error_by_hand() -> None:
     noise = Noise(0.03, 10, "")
     assert standard_error(noise, 4, 2) == pytest.approx(0.03 * math.sqrt(0.75))
-    assert standard_error(noise, 1, 1, environment_sigma=0.04) == pytest.approx(math.sqrt(0.0034))
 
 
 # Smallest detectable loss in sigma at alpha 0.025, beta 0.05.

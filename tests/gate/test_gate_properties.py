@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.core.metrics import METRICS
-from perfgate.gate.performance import describe_change, judge_documented, judge_performance
+from perfgate.gate.documented import judge_documented
+from perfgate.gate.performance import describe_change, judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict

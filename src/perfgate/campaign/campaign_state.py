@@ -24,7 +24,7 @@ from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.gate.verdict import Against, Verdict
+from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.control_starts import ControlStarts
@@ -232,10 +232,13 @@ class CampaignState:
         return points
 
     def _broken_answers(self) -> str:
-        """Why the speed of this build says nothing: its answers are broken; empty: they are not."""
+        """Why the speed of this build says nothing: its answers are broken; empty: they are not.
+
+        A loss that a second evaluation is still to confirm is enough to spare the load on it.
+        """
         for probe, state in self.states.items():
             for one in state.judged.judgements if state.judged else ():
-                if one.verdict == Verdict.REGRESSION and not one.waiver:
+                if _has_lost(one) and not one.waiver:
                     for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
                         if fault in one.notes:
                             return f"{fault} in {probe.label}"
@@ -288,6 +291,14 @@ class CampaignState:
                 today=self._session.today,
             ),
         )
+
+
+def _has_lost(judgement: Judgement) -> bool:
+    """Whether it is a loss, proved or to be confirmed by another start."""
+    if judgement.verdict == Verdict.REGRESSION:
+        return True
+    interval = judgement.interval
+    return judgement.needs_more_runs and interval is not None and interval[1] < 0
 
 
 def _undecided(state: ProbeState) -> ProbeJudgement:

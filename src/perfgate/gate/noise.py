@@ -184,22 +184,20 @@ def standard_error(
     n_new: int,
     *,
     sessions: float = 1,
-    environment_sigma: float = 0.0,
 ) -> float:
     """Standard error of the mean of new starts of one session against a baseline's mean.
 
-    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2), and s_env beside it.
+    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2).
 
     Args:
         noise: of one start; its `between` is ρ.
         n_base: starts of the baseline; infinite for a number that is taken as exact.
         n_new: new starts, all of one session.
         sessions: D, those behind the baseline.
-        environment_sigma: s_env, a spread between environments that no further run averages out.
     """
     shared = noise.between * (1 + 1 / sessions)
     own = (1 - noise.between) * (1 / n_new + 1 / n_base)
-    return math.hypot(noise.sigma * math.sqrt(shared + own), environment_sigma)
+    return noise.sigma * math.sqrt(shared + own)
 
 
 def control_error(noise: Noise, n_new: int, controls: int) -> float:
@@ -215,7 +213,6 @@ def smallest_detectable(
     alpha: float,
     beta: float = MISSED,
     sessions: float = 1,
-    environment_sigma: float = 0.0,
 ) -> float:
     """The smallest true loss that `n_new` runs find but for a share `beta`, on the log scale.
 
@@ -223,9 +220,7 @@ def smallest_detectable(
     t test.
     """
     reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
-    return reach * standard_error(
-        noise, n_base, n_new, sessions=sessions, environment_sigma=environment_sigma
-    )
+    return reach * standard_error(noise, n_base, n_new, sessions=sessions)
 
 
 def check_band(

@@ -1,12 +1,11 @@
-"""Performance: a few expensive runs against a measured baseline, or against a documented value.
+"""Performance: a few expensive runs against a measured baseline.
 
 One value is one fresh start of the engine; the sequential rule itself is in
-`perfgate.gate.sequential_test`.
+`perfgate.gate.sequential_test`. Against a document: `perfgate.gate.documented`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from statistics import fmean
 
 from perfgate.core.errors import InputError
@@ -15,17 +14,11 @@ from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy, Controls
-from perfgate.gate.noise import BETWEEN, Noise
+from perfgate.gate.noise import BETWEEN
 from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import judge
 from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 
-# A documented value has no spread and perhaps comes from another machine: 3 % between machines is
-# what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
-# at 5 % on each side). More runs do not shrink it, so two are enough.
-ENVIRONMENT_SIGMA = 0.03
-LEAST_TOLERANCE = 0.10
-DOCUMENTED_RULE = Rule(alpha=0.05, beta=0.05, max_runs=2)
 _RULE = Rule()
 
 
@@ -194,74 +187,6 @@ def describe_change(
         level.interval(look),
         len(values),
         level.p_value(look),
-    )
-
-
-def judge_documented(
-    metric: str,
-    reference: float,
-    new: Sequence[float],
-    tolerance: float = LEAST_TOLERANCE,
-    *,
-    sigma: float | None = None,
-    max_runs: int = 2,
-) -> Judgement:
-    """Judge new runs against a documented value that comes without a spread.
-
-    SE² = s0² (1/n_new + 1) + s_env² with s_env = 3 %: both sigmas are stipulated, so the bounds are
-    normal ones, at 5 % error on each side. Two fresh starts at most. REGRESSION means "worse
-    than the documented value"; there is no IMPROVEMENT. Keep these verdicts out of measured
-    history.
-
-    Args:
-        metric: canonical name of a performance metric.
-        reference: the documented value, in the metric's unit.
-        new: values of the new build, one per fresh start.
-        tolerance: the loss that counts, as a fraction; less than 0.10 is raised to that.
-        sigma: noise of one run on the log scale; None: that of the metric's family.
-        max_runs: fresh starts, at most; more than two count as two.
-
-    Raises:
-        InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
-    """
-    found = performance_metric(metric)
-    margin = scale.margin(found, tolerance)
-    notes = ["against a documented number, perhaps of another machine"]
-    if tolerance < LEAST_TOLERANCE:
-        margin = scale.margin(found, LEAST_TOLERANCE)
-        notes.append(
-            f"tolerance raised from {_share(tolerance)} to {percent(LEAST_TOLERANCE, 0, sign='')}: "
-            "less cannot be told from the difference between machines"
-        )
-    level = documented_level(found, reference, sigma, max_runs)
-    values = scale.badness(found, new, "new")
-    scale.check_unit(found, [level.centre], values)
-    judged = judge(level, values, margin, [*notes, *_floor_note(level, margin)])
-    if judged.verdict == Verdict.REGRESSION:
-        return replace(judged, reason=f"worse than the documented value: {judged.reason}")
-    if judged.verdict == Verdict.IMPROVEMENT:
-        return replace(judged, verdict=Verdict.PASS)
-    return judged
-
-
-def documented_level(
-    metric: Metric, reference: float, sigma: float | None, max_runs: int
-) -> BaselineLevel:
-    """A documented value as what new runs are compared with; arguments as in `judge_documented`.
-
-    Raises:
-        InputError: a value or a noise that cannot be used.
-    """
-    prior = noises.checked_sigma(metric.family.sigma if sigma is None else sigma)
-    return BaselineLevel(
-        metric,
-        centre=scale.badness(metric, [reference], "documented")[0],
-        n_base=1,
-        noise=Noise(prior, inf, f"prior {prior:.2%}, stipulated"),
-        rule=replace(DOCUMENTED_RULE, max_runs=min(max_runs, DOCUMENTED_RULE.max_runs)),
-        against=f"the documented value of {reference:.10g} {metric.unit}",
-        kind="documented",
-        environment_sigma=ENVIRONMENT_SIGMA,
     )
 
 

@@ -16,12 +16,12 @@ from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy
+from perfgate.gate.documented import judge_documented
 from perfgate.gate.noise import BETWEEN
 from perfgate.gate.performance import (
     Change,
     baseline_level,
     describe_change,
-    judge_documented,
     judge_performance,
     measured_rule,
     performance_metric,

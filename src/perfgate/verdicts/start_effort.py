@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.special import betainc
 
+from perfgate.gate.accuracy import MOST_EVALUATIONS
 from perfgate.gate.baseline_level import BaselineLevel
-from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.noise import t_quantile
+from perfgate.gate.simulated_answers import decide_answers, draw_answers
 
 TRIALS = 2000
 
@@ -48,20 +48,21 @@ class SpeedTest:
 
 @dataclass(frozen=True)
 class AnswersTest:
-    """An accuracy whose answers are compared question by question; at most two evaluations.
+    """An accuracy whose answers are compared question by question.
 
     Attributes:
         questions: how many are asked.
         margin: the drop that counts, absolute.
-        most: evaluations, at most.
-        alpha, beta: as in `perfgate.gate.accuracy.judge_paired`.
+        base_runs: evaluations of the baseline.
+        changed: share of the answers that differ between two evaluations of one build.
+        most: evaluations of the build under test, at most.
     """
 
     questions: int
     margin: float
-    most: int = 2
-    alpha: float = 0.01
-    beta: float = 0.05
+    base_runs: int = 1
+    changed: float = CHANGED_ANSWERS
+    most: int = MOST_EVALUATIONS
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,6 @@ def _speed(test: SpeedTest, most: int, draw: Generator, *, slower: bool, trials:
     loss = test.margin if slower else 0.0
     runs = loss + sigma * draw.standard_normal((trials, most))
     centre = sigma / math.sqrt(level.n_base) * draw.standard_normal(trials)
-    centre += level.environment_sigma * draw.standard_normal(trials)
     return decide(test, runs - centre[:, np.newaxis])
 
 
@@ -145,18 +145,10 @@ def decide(test: SpeedTest, runs: Floats) -> Decided:
 
 
 def _answers(test: AnswersTest, most: int, draw: Generator, trials: int) -> Decided:
-    """Whether one evaluation decides; if not, a second is made, and is the last."""
-    changed = draw.binomial(test.questions, CHANGED_ANSWERS, trials)
-    lost = draw.binomial(changed, 0.5)
-    gained = changed - lost
-    net = lost - gained
-    error = np.sqrt(changed + 1 - net**2 / test.questions) / test.questions
-    passed = net / test.questions + normal_quantile(1 - test.beta) * error < test.margin
-    # P(at least `lost` of `changed`) if both sides are as likely, as in `judge_paired`.
-    p = np.where(lost > 0, betainc(np.maximum(lost, 1), gained + 1, 0.5), 1.0)
-    regressed = ~passed & (p < test.alpha)
-    at = np.where(passed | regressed, 1, most).astype(np.int64)
-    return Decided(at, regressed)
+    """The evaluations of an unchanged build."""
+    draws = draw_answers(test.questions, test.changed, test.base_runs, draw, trials)
+    found = decide_answers(draws, test.margin, 0.0, most)
+    return Decided(found.at, found.lost)
 
 
 @dataclass(frozen=True)
