@@ -10,8 +10,10 @@ from typing import Any, cast
 import building
 import pytest
 
+from perfgate.baselines.noise_history import NoiseRun
+from perfgate.baselines.noise_observation import observe
 from perfgate.campaign import calibration as measuring
-from perfgate.campaign.calibration import Collected, chosen_probes, measure, noise_of
+from perfgate.campaign.calibration import Collected, chosen_probes, measure, showing_noise
 from perfgate.campaign.fresh_start import StartSetup
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, RunError
@@ -82,7 +84,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    run = RunFolder.create(tmp_path / "run", {})
+    run = RunFolder.create(tmp_path / "run", {"synthetic": False, "purpose": "calibrate"})
     return Session(run, building.MACHINE, LocalLauncher(), Rule(), cache=tmp_path)
 
 
@@ -111,13 +113,23 @@ def test_every_repeat_has_requests_of_its_own_and_the_first_are_the_gates(
     assert {folder for *_, folder in engine.asked} == {"repeat-1", "repeat-2", "repeat-3"}
 
 
-def test_the_values_of_a_start_stay_together(engine: Engine, session: Session) -> None:
+def shown(session: Session) -> NoiseRun | None:
+    return next(iter(observe(session.run)), None)
+
+
+def values(run: NoiseRun, probe: str, repeat: int = 1) -> tuple[float, ...]:
+    (found,) = [one for one in run.series if (one.probe, one.repeat) == (probe, repeat)]
+    return found.values[METRIC]
+
+
+def test_each_repeat_is_a_series_of_its_own(engine: Engine, session: Session) -> None:
     found = collected(engine, session)
     assert found.starts == {"c1": [1, 2, 3, 4, 5, 6], "c4": [1, 2, 3, 4, 5, 6]}
-    values = found.values["c1"][METRIC]
-    assert len(values) == 6
-    assert values[0] == pytest.approx([101.1, 101.3])
-    assert values[5] == pytest.approx([108.1, 108.3])
+    run = showing_noise(PROBES, found, shown(session))
+    assert (run.kind, run.run, run.hardware) == ("calibration", "run", "cpu")
+    assert len(run.series) == 4
+    assert values(run, "c1") == pytest.approx((101.1, 102.5, 103.9, 105.3, 106.7, 108.1))
+    assert values(run, "c1", 2) == pytest.approx((101.3, 102.7, 104.1, 105.5, 106.9, 108.3))
     assert found.notes == []
 
 
@@ -126,10 +138,10 @@ def test_a_failed_start_is_told_and_not_used(engine: Engine, session: Session) -
     found = collected(engine, session)
     assert found.starts["c1"] == [1, 2, 4, 5, 6]
     assert found.notes == ["start 3 failed: oom: no memory was left"]
-    assert noise_of(PROBES, found)["c1"].metrics[METRIC].sigma > 0
+    assert len(values(showing_noise(PROBES, found, shown(session)), "c1")) == 5
 
 
-@pytest.mark.parametrize(("failing", "asked", "made"), [([3, 5], 6, 5), ([1, 2], 10, 2)])
+@pytest.mark.parametrize(("failing", "asked", "made"), [([2, 3], 3, 3), ([1, 2], 10, 2)])
 def test_it_is_given_up_when_too_few_good_starts_are_left(
     engine: Engine, session: Session, failing: list[int], asked: int, made: int
 ) -> None:
@@ -139,7 +151,7 @@ def test_it_is_given_up_when_too_few_good_starts_are_left(
     assert caught.value.failure == "oom"
 
 
-def test_one_lost_start_of_ten_is_no_reason_to_give_up(engine: Engine, session: Session) -> None:
+def test_one_lost_start_of_two_is_no_reason_to_give_up(engine: Engine, session: Session) -> None:
     engine.failing = [1, 3, 5, 7, 9]
     assert collected(engine, session, starts=10).starts["c1"] == [2, 4, 6, 8, 10]
 
@@ -147,12 +159,11 @@ def test_one_lost_start_of_ten_is_no_reason_to_give_up(engine: Engine, session: 
 def test_what_was_disturbed_is_told_and_not_used(engine: Engine, session: Session) -> None:
     engine.disturbed = [(2, "repeat-1")]
     found = collected(engine, session)
-    assert [len(start) for start in found.values["c1"][METRIC]] == [2, 1, 2, 2, 2, 2]
     assert "start 2: c1, 1 of 2: disturbed, so not used: others used 80 % of the cores" in (
         found.notes
     )
-    spread = noise_of(PROBES, found)["c1"].metrics[METRIC]
-    assert [len(start) for start in spread.values] == [2, 1, 2, 2, 2, 2]
+    run = showing_noise(PROBES, found, shown(session))
+    assert [len(values(run, "c1", repeat)) for repeat in (1, 2)] == [5, 6]
     lines = session.run.records("calibration")
     assert [bool(line["disturbed"]) for line in lines if line["start"] == 2] == [
         *(True, True),
@@ -161,34 +172,22 @@ def test_what_was_disturbed_is_told_and_not_used(engine: Engine, session: Sessio
 
 
 def test_too_few_undisturbed_starts_are_refused(engine: Engine, session: Session) -> None:
-    engine.disturbed = [(n, f"repeat-{r}") for n in (2, 4) for r in (1, 2)]
-    with pytest.raises(RunError, match="4 good fresh starts of c1, where 5 are needed") as caught:
-        noise_of(PROBES, collected(engine, session))
+    engine.disturbed = [(2, f"repeat-{r}") for r in (1, 2)]
+    found = collected(engine, session, starts=2)
+    with pytest.raises(RunError, match="1 good fresh start of c1, where 2 are needed") as caught:
+        showing_noise(PROBES, found, shown(session))
     assert "others used 80 %" in caught.value.evidence[0]
-
-
-def test_a_metric_that_never_moves_is_left_out_and_told(engine: Engine, session: Session) -> None:
-    found = collected(engine, session)
-    noise = noise_of(PROBES, found)
-    assert list(noise["c1"].metrics) == [METRIC]
-    assert any("ttft_mean_ms gave the same value" in line for line in found.notes)
-    assert noise["c1"].content == PROBES[0].content_hash()
-
-
-def test_an_outlying_start_is_told_by_its_number(engine: Engine, session: Session) -> None:
-    found = collected(engine, session)
-    found.values["c1"][METRIC][4] = [50.0, 51.0]
-    assert noise_of(PROBES, found)["c1"].metrics[METRIC].values[4] == (50.0, 51.0)
-    assert "c1: output_throughput of start 5 is far from the others; it is still used" in (
-        found.notes
-    )
 
 
 def test_a_missing_metric_of_the_gate_is_an_error(engine: Engine, session: Session) -> None:
     found = collected(engine, session)
-    found.values["c4"][METRIC].pop()
+    run = shown(session)
+    assert run is not None
+    without = [replace(one, values={}) if one.probe == "c4" else one for one in run.series]
     with pytest.raises(RunError, match="not every start of small-serve-c4 gave output_throughput"):
-        noise_of(PROBES, found)
+        showing_noise(PROBES, found, replace(run, series=tuple(without)))
+    with pytest.raises(RunError, match="not every start of small-serve-c1"):
+        showing_noise(PROBES, found, None)
 
 
 def test_points_are_chosen_by_label() -> None:

@@ -1,6 +1,7 @@
 """`perfgate calibrate` with the stand-ins of tests/standins, as processes of their own."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from perfgate.baselines.noise_spread import spread
+from perfgate.baselines.stored_json import with_hash
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
@@ -31,7 +32,7 @@ class Checkout:
 
     @property
     def noise(self) -> Path:
-        return self.folder / "home" / "noise" / "cpu" / "standin-serve.json"
+        return self.folder / "home" / "noise" / "cpu" / "history" / "run.json"
 
     @property
     def run_folder(self) -> Path:
@@ -110,31 +111,28 @@ def until(condition: Callable[[], object]) -> None:
 
 @pytest.mark.slow
 def test_a_calibration_from_start_to_file(checkout: Checkout) -> None:
-    done = checkout.calibrate("--starts", "5")
+    done = checkout.calibrate("--starts", "3")
     assert done.returncode == 0, done.stderr
     stored = checkout.stored()
-    assert (stored["starts"], stored["repeats"], stored["run"]) == (5, 2, "run")
-    assert list(stored["probes"]) == ["c1", "c2"]
-    metrics = stored["probes"]["c1"]["metrics"]
+    assert (stored["kind"], stored["run"], stored["hardware"]) == ("calibration", "run", "cpu")
+    found = {(one["probe"], one["repeat"]): one for one in stored["series"]}
+    assert list(found) == [("c1", 1), ("c2", 1), ("c1", 2), ("c2", 2)]
     # The stand-in's speed differs from start to start and never on one.
-    throughput = metrics["output_throughput"]
-    assert len(throughput["values"]) == 5
-    assert all(len(start) == 2 and len(set(start)) == 1 for start in throughput["values"])
-    assert len({start[0] for start in throughput["values"]}) == 5
-    assert throughput["within"] == 0
-    assert throughput["sigma"] == pytest.approx(0.007, abs=0.004)
-    found = spread("output_throughput", throughput["values"])
-    assert (throughput["sigma"], throughput["dof"]) == (found.sigma, found.dof)
+    first, second = found["c1", 1]["values"], found["c1", 2]["values"]
+    assert len(set(first["output_throughput"])) == 3
+    assert first["output_throughput"] == second["output_throughput"]
+    assert all(one["own"] for one in stored["series"])
 
-    assert "standin-serve on cpu, stand-in 1.0: 5 fresh starts, each point measured 2 times" in (
+    assert "standin-serve on cpu, stand-in 1.0: 3 fresh starts, each point measured 2 times" in (
         done.stdout
     )
-    assert f"{throughput['sigma']:.2%}" in done.stdout
-    assert "0.50% (prior)" in done.stdout
+    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("throughput"))
+    assert row[-2:] == ["8+0", "8.00%"]  # two points, two repeats, two differences each
+    assert "session 1 of 3: calibrate again on another night" in done.stdout
     assert "it is used on this machine" in done.stdout
-    assert "standin-serve: step 1 of 25: start 1" in done.stderr
+    assert "standin-serve: step 1 of 15: start 1" in done.stderr
 
-    assert int((checkout.folder / "starts").read_text()) == 5
+    assert int((checkout.folder / "starts").read_text()) == 3
     records = checkout.records()
     assert {line["record"] for line in records} == {"calibration"}
     assert [(line["start"], line["repeat"], line["probe"]) for line in records[:5]] == [
@@ -146,28 +144,20 @@ def test_a_calibration_from_start_to_file(checkout: Checkout) -> None:
     ]
     facts = json.loads((checkout.run_folder / "run.json").read_text())
     assert (facts["purpose"], facts["synthetic"]) == ("calibrate", False)
-    assert (checkout.run_folder / "standin-serve/start-5-calibration/server.out").is_file()
+    assert (checkout.run_folder / "standin-serve/start-3-calibration/server.out").is_file()
     until(lambda: not checkout.processes())
 
-    # What is stored is not overwritten by accident, and nothing is started to find that out.
-    again = checkout.calibrate("--starts", "5")
-    assert again.returncode == 2
-    assert "already stored" in again.stderr
-    assert str(checkout.noise) in again.stderr
-    assert int((checkout.folder / "starts").read_text()) == 5
-    assert checkout.stored() == stored
-
-    # With --replace the old noise is shown beside the new one.
-    replaced = checkout.calibrate(
-        *("--starts", "5", "--repeats", "1", "--points", "c2", "--replace", "--format", "json")
-    )
-    assert replaced.returncode == 0, replaced.stderr
-    plain = json.loads(replaced.stdout)
-    assert plain["file"] == str(checkout.noise)
-    told = plain["probes"]["c2"]["output_throughput"]
-    was = stored["probes"]["c2"]["metrics"]["output_throughput"]["sigma"]
-    assert (told["before"], told["within"], told["dof"]) == (was, None, 4)
-    assert list(checkout.stored()["probes"]) == ["c2"]
+    # Another night adds a session to the first, and both are told of.
+    checkout.noise.rename(checkout.noise.with_name("night-1.json"))
+    moved = {**stored, "run": "night-1"}
+    checkout.noise.with_name("night-1.json").write_text(json.dumps(with_hash(moved)))
+    again = checkout.calibrate("--repeats", "1", "--points", "c2", "--format", "json")
+    assert again.returncode == 0, again.stderr
+    plain = json.loads(again.stdout)
+    assert (plain["file"], plain["sessions"], plain["starts"]) == (str(checkout.noise), 2, 2)
+    told = plain["families"]["throughput"]
+    assert (told["differences_within"], told["differences_between"]) == (9, 1)
+    assert told["sigma"] == pytest.approx(math.hypot(told["start"], told["session"]))
 
 
 @pytest.mark.slow
@@ -214,7 +204,7 @@ def test_an_interrupted_calibration_leaves_nothing_running(
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--starts", "4"], "--starts: too few fresh starts to know their noise"),
+        (["--starts", "1"], "--starts: too few fresh starts to see any noise"),
         (["--repeats", "0"], "--repeats: nothing would be measured"),
         (["--points", "c3"], "--points: no such point of the sweep"),
         (["--launcher", "slrum"], "unknown launcher"),

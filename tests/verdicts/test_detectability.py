@@ -8,9 +8,9 @@ from typing import Any
 import building
 import pytest
 
-from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.gate import noise as noises
 from perfgate.gate.performance import judge_documented, judge_performance
+from perfgate.gate.probe import RunNoise
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
@@ -42,7 +42,7 @@ def one(
     return found
 
 
-def with_baseline(*values: float, noise: Mapping[str, SigmaOf] | None = None) -> Reference:
+def with_baseline(*values: float, noise: Mapping[str, RunNoise] | None = None) -> Reference:
     return Reference(building.entry(*values), noise=noise or {})
 
 
@@ -77,7 +77,7 @@ def test_where_the_noise_comes_from() -> None:
     few = one(scenario(), with_baseline(100.0))
     assert few.noise is not None
     assert (few.noise_from, few.noise.sigma, few.noise.dof) == ("prior", 0.005, 10)
-    calibrated = with_baseline(100.0, noise={METRIC: SigmaOf(0.003, 14.5)})
+    calibrated = with_baseline(100.0, noise={METRIC: RunNoise(0.003, differences=20)})
     known = one(scenario(), calibrated)
     assert known.noise is not None
     assert (known.noise_from, known.noise.sigma, known.noise.dof) == ("calibrated", 0.003, 14.5)

@@ -7,10 +7,9 @@ import building
 import pytest
 
 from perfgate.baselines import BaselineRun, Entry
-from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.probe import ProbeJudgement
+from perfgate.gate.probe import ProbeJudgement, RunNoise
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
@@ -266,7 +265,7 @@ def test_two_metrics_share_the_error_rate() -> None:
 
 
 def test_noise_measured_beforehand_stands_in_for_the_prior() -> None:
-    noisy = {"output_throughput": SigmaOf(0.05, 30)}
+    noisy = {"output_throughput": RunNoise(0.05)}
     lost = new((96, 50), (96, 50))
     prior = judge(PROBE, Reference(BASELINE), lost, FACTS, Rule())
     measured = judge(PROBE, Reference(BASELINE, noise=noisy), lost, FACTS, Rule())

@@ -14,9 +14,9 @@ import building
 import pytest
 
 from perfgate.baselines import BaselineRun, Entry
-from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.probe import RunNoise
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import load_probes
@@ -43,7 +43,7 @@ def judged(case: Mapping[str, Any]) -> Any:
         entry(case["baseline"]),
         {name: DocumentedValue(value) for name, value in case["documented"].items()},
         entry(case["anchor"]),
-        {name: SigmaOf(*known) for name, known in case["calibrated"].items()},
+        {name: RunNoise(known[0]) for name, known in case["calibrated"].items()},
     )
     measurements = [Measurement(run) for run in case["new"]]
     rule = Rule(alpha=case["alpha"], max_runs=case["max_runs"])

@@ -1,181 +1,96 @@
-"""Calibrated noise: what a calibration found out about one scenario on one machine, as a file.
+"""Calibrated noise: the files of earlier calibrations, of one scenario each, as noise history.
 
-``baselines/noise/<hardware>/<scenario>.json`` is committed by a person; a scenario that measures
-its own reference has its file in the machine's own store. The gate takes the noise from there,
-where the machine's facts are the same, and else the prior of the metric's family.
+``baselines/noise/<hardware>/<scenario>.json``. Nothing writes them any more: a calibration is a run
+of the noise history (`perfgate.baselines.noise_history`).
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from perfgate.baselines.noise_spread import Spread, spread
-from perfgate.baselines.store_lock import alone_in
+from perfgate.baselines.noise_history import (
+    FOLDER,
+    MOST_STARTS,
+    NoiseRun,
+    NoiseSeries,
+    is_learnt_from,
+    machine_of,
+)
 from perfgate.baselines.stored_json import check_place, read_stored
-from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
-from perfgate.core.plain import from_plain, to_plain
-from perfgate.engines.base import EngineBuild
-from perfgate.machine.hardware import Machine
-from perfgate.scenarios.probe import all_probes
-from perfgate.scenarios.scenario import Scenario
 
 SCHEMA_VERSION = 1
-FOLDER = "noise"
-_HINT = "restore the file from git, or calibrate again with --replace"
+_HINT = "restore the file from git, or delete it and calibrate again"
 
 
-@dataclass(frozen=True)
-class SigmaOf:
-    """Noise of one fresh start on the log scale, and the degrees of freedom behind it."""
-
-    sigma: float
-    dof: float
-
-
-@dataclass(frozen=True)
-class ProbeNoise:
-    """The noise of one probe.
-
-    Attributes:
-        content: `Probe.content_hash` of what was measured; the noise of anything else is unknown.
-        metrics: canonical metric name → its spread.
-    """
-
-    content: str
-    metrics: Mapping[str, Spread]
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """All that one file holds.
-
-    Attributes:
-        scenario: the scenario's id.
-        hardware: the hardware's label.
-        engine: the build that was measured.
-        machine: the facts that must be equal for the noise to be taken from here.
-        run: id of the run.
-        at: when it ended, ISO 8601, UTC.
-        starts: fresh starts that were asked for.
-        repeats: measurements of each probe on each start.
-        probes: label → noise.
-        file: where it was read from.
-    """
-
-    scenario: str
-    hardware: str
-    engine: EngineBuild
-    machine: Mapping[str, str]
-    run: str
-    at: str
-    starts: int
-    repeats: int
-    probes: Mapping[str, ProbeNoise]
-    file: Path | None = field(default=None, compare=False)
-
-    def differences(self, facts: Mapping[str, str]) -> tuple[str, ...]:
-        """The facts in which a machine differs, as ``name: here X, calibrated on Y``."""
-        return tuple(
-            f"{name}: here {facts.get(name, 'unknown')}, "
-            f"calibrated on {self.machine.get(name, 'unknown')}"
-            for name in sorted({*facts, *self.machine})
-            if facts.get(name) != self.machine.get(name)
-        )
-
-    def sigmas(self, scenario: Scenario) -> dict[str, dict[str, SigmaOf]]:
-        """Probe label → metric → noise, for the probes that are still what was calibrated."""
-        now = {probe.label: probe.content_hash() for probe in all_probes(scenario)}
-        return {
-            label: {name: SigmaOf(one.sigma, one.dof) for name, one in noise.metrics.items()}
-            for label, noise in self.probes.items()
-            if now.get(label) == noise.content
-        }
-
-
-def measured_noise(
-    scenario: Scenario, machine: Machine
-) -> Mapping[str, Mapping[str, SigmaOf]] | None:
-    """The calibrated noise of `scenario` on `machine`: probe label → metric → noise.
-
-    None where nothing was calibrated, or on a machine of other facts. A probe that has changed
-    since is left out.
+def read_older(hardware: str, *, own: bool) -> tuple[list[NoiseRun], list[str]]:
+    """All earlier calibrations of a hardware, and why others could not be read.
 
     Raises:
-        InputError: the file is damaged.
+        InputError: the folder could be another user's.
     """
-    found = stored_noise(scenario)
-    if found is None or found.differences(machine.fingerprint()):
-        return None
-    return found.sigmas(scenario)
+    store = machine_store() if own else baselines_folder()
+    folder = require_own(store / FOLDER / hardware)
+    found, unread = [], []
+    for path in sorted(folder.glob("*.json")):
+        if path.name.startswith("."):
+            continue
+        try:
+            seen = require_own(path).stat()
+            found.append(_read_once(path, seen.st_mtime_ns, seen.st_size, own))
+        except InputError as error:
+            unread.append(f"{path.name}: {error.problem}")
+        except OSError as error:
+            unread.append(f"{path.name}: {error.strerror}")
+    return found, unread
 
 
-def stored_noise(scenario: Scenario) -> Calibrated | None:
-    """The calibration of `scenario` on whatever machine it was made; None: there is none.
+@lru_cache(maxsize=64)
+def _read_once(path: Path, _mtime_ns: int, _size: int, own: bool) -> NoiseRun:
+    return read(path, own=own)
+
+
+def read(path: Path, *, own: bool = False) -> NoiseRun:
+    """Read one earlier calibration: one session, each repeat on a start a series of its own.
+
+    Args:
+        path: the file.
+        own: whether it is in the store of a machine that is its own reference.
 
     Raises:
-        InputError: the file is damaged.
-    """
-    path = noise_file(scenario)
-    return read(path) if path.is_file() else None
-
-
-def noise_file(scenario: Scenario) -> Path:
-    """Where the calibration of `scenario` belongs."""
-    own = scenario.gate.reference == "self"
-    folder = machine_store() if own else baselines_folder()
-    return require_own(folder / FOLDER / scenario.hardware.label / f"{scenario.id}.json")
-
-
-def save(calibrated: Calibrated, path: Path) -> None:
-    """Write a calibration; `path` is as `noise_file` gives it."""
-    plain = to_plain(calibrated)
-    del plain["file"]
-    with alone_in(path.parents[2]):
-        write_json(path, {"schema_version": SCHEMA_VERSION, **plain})
-
-
-def read(path: Path) -> Calibrated:
-    """Read one calibration file.
-
-    Raises:
-        InputError: not JSON, of an unknown schema version, not as the schema says, in the wrong
-            place, or with a noise that its own values do not give.
+        InputError: not JSON, of an unknown schema version, not as the schema says, or in the wrong
+            place.
     """
     plain = read_stored(
         path, what="calibration", schema="noise.schema.json", versions=[SCHEMA_VERSION], hint=_HINT
     )
-    found = replace(from_plain(Calibrated, plain), file=path)
-    check_place(path, {"hardware": found.hardware, "scenario": found.scenario})
-    for label, noise in found.probes.items():
-        for metric, one in noise.metrics.items():
-            _check_spread(metric, one, path, f"probes.{label}.metrics.{metric}")
-    return found
-
-
-def _check_spread(metric: str, stored: Spread, path: Path, field: str) -> None:
-    """Refuse a spread that is not what its values give."""
-    try:
-        found = spread(metric, stored.values)
-    except InputError as error:
-        raise InputError(
-            error.problem, file=path, field=f"{field}.values", found=error.found, hint=_HINT
-        ) from None
-    for name in ("between", "within", "sigma", "dof"):
-        said, computed = getattr(stored, name), getattr(found, name)
-        same = said is computed or (
-            said is not None
-            and computed is not None
-            and math.isclose(said, computed, rel_tol=1e-6, abs_tol=1e-12)
+    check_place(path, {"hardware": plain["hardware"], "scenario": plain["scenario"]})
+    series = [
+        NoiseSeries(
+            scenario=plain["scenario"],
+            probe=label,
+            content=probe["content"],
+            build=plain["engine"]["commit"],
+            values=values,
+            repeat=repeat,
+            machine=machine_of(plain["machine"]),
+            own=own,
         )
-        if not same:
-            raise InputError(
-                "not what the stored values give: the file was edited",
-                file=path,
-                field=f"{field}.{name}",
-                found=said,
-                expected="nothing" if computed is None else f"{computed:.9g}",
-                hint=_HINT,
-            )
+        for label, probe in plain["probes"].items()
+        for repeat in range(1, plain["repeats"] + 1)
+        if (values := _of_repeat(probe["metrics"], repeat))
+    ]
+    run, at = plain["run"], plain["at"]
+    return NoiseRun(plain["hardware"], run, at, "calibration", tuple(series), path)
+
+
+def _of_repeat(metrics: Mapping[str, Any], repeat: int) -> dict[str, tuple[float, ...]]:
+    """Metric → the values of one repeat, start by start."""
+    found = {
+        name: tuple(float(start[repeat - 1]) for start in one["values"] if len(start) >= repeat)
+        for name, one in metrics.items()
+        if is_learnt_from(name)
+    }
+    return {name: values[:MOST_STARTS] for name, values in found.items() if values}

@@ -4,18 +4,16 @@ Uses what a campaign uses (fresh starts, launchers, the run folder), so every pr
 number is in the run folder and nothing outlives it. Judges nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 
-from perfgate.baselines.calibrated_noise import ProbeNoise
-from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread, outlying, spread
+from perfgate.baselines.noise_history import NoiseRun, is_learnt_from
 from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
-from perfgate.core.metrics import METRICS
 from perfgate.gate.verdict import counted
 from perfgate.machine.conditions.watch import Watch
 from perfgate.plan.toolchain import Toolchain
@@ -23,6 +21,10 @@ from perfgate.runs.progress import Progress
 from perfgate.runs.records import now
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import LoadPoint, Scenario
+from perfgate.verdicts.references import measures_itself
+
+FEWEST_STARTS = 2  # of one session: a single start shows nothing of how starts differ
+SESSIONS = 3  # in which a calibration is best made, as sessions differ too (statistics §1)
 
 # Seeds of a sweep's points lie as far apart as its concurrencies, a few thousand at most.
 _SEEDS_APART = 1_000_000
@@ -33,12 +35,10 @@ class Collected:
     """What the starts gave.
 
     Attributes:
-        values: probe label → metric → one list per good start, its repeats in order.
-        starts: probe label → the numbers of the starts behind `values`, in order.
+        starts: probe label → the numbers of the good starts that measured it, in order.
         notes: what a person should know of: failed starts, disturbed measurements.
     """
 
-    values: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
     starts: dict[str, list[int]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -101,56 +101,33 @@ def measure(
     return found
 
 
-def noise_of(probes: Sequence[Probe], found: Collected) -> dict[str, ProbeNoise]:
-    """The noise of every performance metric that all good starts of a probe gave.
-
-    Starts that lie far out, and metrics that show no noise, are told in `found.notes`.
+def showing_noise(probes: Sequence[Probe], found: Collected, run: NoiseRun | None) -> NoiseRun:
+    """The calibration, once it is known to show the noise of every metric of the gate.
 
     Raises:
         RunError: too few good starts of a probe, or a metric of the gate that they did not give.
-        InputError: a metric of the gate that shows no noise.
     """
-    noise = {}
+    given = {one.probe: one.values for one in run.series} if run else {}
     for probe in probes:
         starts = found.starts.get(probe.label, [])
         if len(starts) < FEWEST_STARTS:
             raise RunError(
                 "incomplete",
                 f"{counted(len(starts), 'good fresh start')} of {probe.label}, where "
-                f"{FEWEST_STARTS} are needed to know its noise",
+                f"{FEWEST_STARTS} are needed to see any noise",
                 evidence=tuple(found.notes),
                 hint="fix what failed or disturbed the others, or ask for more with --starts",
             )
-        metrics = dict(_spreads(probe, found, starts))
-        noise[probe.label] = ProbeNoise(probe.content_hash(), metrics)
-    return noise
-
-
-def _spreads(probe: Probe, found: Collected, starts: Sequence[int]) -> Iterator[tuple[str, Spread]]:
-    gating = probe.gating_metrics()
-    complete = {
-        metric: values
-        for metric, values in sorted(found.values[probe.label].items())
-        if len(values) == len(starts) and metric in METRICS
-    }
-    missing = [name for name in gating if name not in complete]
-    if missing:
-        raise RunError(
-            "no_metrics", f"not every start of {probe.id} gave {', '.join(missing)}, which gates"
-        )
-    for metric, values in complete.items():
-        try:
-            yield metric, spread(metric, values)
-        except InputError as error:
-            if metric in gating:
-                raise
-            found.notes.append(f"{probe.label}: {error.problem}")
-            continue
-        for position in outlying(metric, values) if metric in gating else ():
-            found.notes.append(
-                f"{probe.label}: {metric} of start {starts[position - 1]} is far from the "
-                "others; it is still used"
+        gating = [name for name in probe.gating_metrics() if is_learnt_from(name)]
+        missing = [name for name in gating if name not in given.get(probe.label, {})]
+        if missing:
+            raise RunError(
+                "no_metrics",
+                f"not every start of {probe.id} gave {', '.join(missing)}, which gates",
             )
+    if run is None:
+        raise RunError("no_metrics", "nothing was measured that has noise of its own")
+    return run
 
 
 def _start(
@@ -165,7 +142,7 @@ def _start(
     """One fresh start; its numbers count only when all of it went through."""
     scenario = tools.scenario
     folder = session.run.path / scenario.id / f"start-{number}-calibration"
-    given: dict[str, list[Mapping[str, float]]] = {probe.label: [] for probe in probes}
+    measured: dict[str, None] = {}
     notes = []
     with ExitStack() as stack:
         lease = stack.enter_context(leased(scenario, session, progress.note))
@@ -177,19 +154,14 @@ def _start(
             for probe in probes:
                 what = f"start {number}: {probe.label}, {repeat} of {repeats}"
                 with progress.step(probe.label, what):
-                    metrics, disturbed = _once(start, probe, repeat, tools, session, watch)
+                    disturbed = _once(start, probe, repeat, tools, session, watch)
                 if disturbed:
                     notes.append(f"{what}: disturbed, so not used: {', '.join(disturbed)}")
                 else:
-                    given[probe.label].append(metrics)
+                    measured[probe.label] = None
     found.notes += notes
-    for label, repeated in given.items():
-        if not repeated:
-            continue
+    for label in measured:
         found.starts.setdefault(label, []).append(number)
-        values = found.values.setdefault(label, {})
-        for metric in set.intersection(*(set(metrics) for metrics in repeated)):
-            values.setdefault(metric, []).append([metrics[metric] for metrics in repeated])
 
 
 def _once(
@@ -199,8 +171,8 @@ def _once(
     tools: Toolchain,
     session: Session,
     watch: Watch | None,
-) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """One measurement, written down: its metrics, and what disturbed it."""
+) -> tuple[str, ...]:
+    """One measurement, written down; tells what disturbed it."""
     folder = start.setup.folder / f"repeat-{repeat}"
     here = replace(start, setup=replace(start.setup, folder=folder))
     started = now()
@@ -213,6 +185,7 @@ def _once(
             "probe": probe.label,
             "start": start.setup.number,
             "repeat": repeat,
+            "machine_bound": measures_itself(probe),
             "started": started,
             "engine": asdict(tools.build),
             "fingerprint": tools.fingerprint(probe, session.machine.fingerprint()),
@@ -223,7 +196,7 @@ def _once(
             "synthetic": session.synthetic or here.setup.lease.synthetic,
         },
     )
-    return measured.metrics, measured.disturbed
+    return measured.disturbed
 
 
 def _of_repeat(probe: Probe, repeat: int) -> Probe:

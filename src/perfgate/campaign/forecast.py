@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from perfgate.baselines import Entry
-from perfgate.baselines.calibrated_noise import Calibrated, stored_noise
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S
 from perfgate.core.errors import InputError, MissingProgram
@@ -209,11 +208,8 @@ class Planner:
             scenario, Locations(on_paper=True), BuildOverride(build.version, build.commit)
         )
         references = References(tools, self._machine, "auto", repo=self._repo)
-        calibrated = stored_noise(scenario)
-        sigmas = calibrated.sigmas(scenario) if calibrated else {}
         compared: dict[Probe, ProbeReference] = {
-            probe: replace(references.comparison(probe), noise=sigmas.get(probe.label, {}))
-            for probe in all_probes(scenario)
+            probe: references.comparison(probe) for probe in all_probes(scenario)
         }
         own = [one for one in compared if measures_itself(one) and compared[one].entry is None]
         seconds = {one: _seconds(one, compared[one].entry, tools) for one in compared}
@@ -242,7 +238,7 @@ class Planner:
             start,
             expected(tests, most, slower=False, seed=seed),
             expected(tests, most, slower=True, seed=seed),
-            (*notes, *_of_calibration(calibrated, self._machine)),
+            notes,
         )
 
     def _under_test(self, scenario: Scenario) -> PlannedBuild:
@@ -329,12 +325,3 @@ def _most(
     if in_time < 2:
         notes.append("a regression needs two starts, so none can be proved")
     return in_time, tuple(notes)
-
-
-def _of_calibration(calibrated: Calibrated | None, machine: Machine) -> tuple[str, ...]:
-    if calibrated is None:
-        return ()
-    note = f"noise calibrated on {calibrated.at[:10]} with {calibrated.starts} fresh starts"
-    if calibrated.differences(machine.fingerprint()):
-        return (f"{note}, on a machine unlike this one: it counts if the facts match there",)
-    return (f"{note}, on a machine like this one",)

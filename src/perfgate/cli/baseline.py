@@ -3,7 +3,8 @@
 A recorded run becomes a candidate in the machine's own store; only a person's `promote`, with name
 and reason, moves a candidate into the suite's committed store. docs/how-to/baselines.md
 
-Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing.
+Exit status: 0 done, 2 refused or wrong usage; what is refused changes nothing, but that starts of a
+run that proves nothing are still noted in the noise history.
 """
 
 import argparse
@@ -21,9 +22,11 @@ from perfgate.baselines import (
     suite_store,
 )
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
 from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
 from perfgate.reports.outcome_text import number
@@ -171,12 +174,27 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _record(arguments: argparse.Namespace) -> int:
-    paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
+    try:
+        paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
+    except InputError:
+        # Starts of a run that proves nothing are as noisy as any.
+        for path in _kept_noise(arguments, needed=False):
+            print(f"noise: {path}")
+        raise
+    noise = _kept_noise(arguments, needed=True)
     if arguments.format == "json":
-        print_json({"candidates": [str(path) for path in paths], "left_out": left_out})
+        print_json(
+            {
+                "candidates": [str(path) for path in paths],
+                "left_out": left_out,
+                "noise": [str(path) for path in noise],
+            }
+        )
     else:
         for probe in left_out:
             print(f"left out: {probe}")
+        for path in noise:
+            print(f"noise: {path}")
         for path in paths:
             print(f"candidate: {path}")
         print(
@@ -184,6 +202,18 @@ def _record(arguments: argparse.Namespace) -> int:
             + (" --rehearsal`" if arguments.rehearsal else "`")
         )
     return 0
+
+
+def _kept_noise(arguments: argparse.Namespace, *, needed: bool) -> list[Path]:
+    """The files of the noise history that the runs made; none of a rehearsal's."""
+    if arguments.rehearsal:
+        return []
+    try:
+        return keep_noise(arguments.folder)
+    except InputError:
+        if needed:
+            raise
+        return []  # why the runs are no use is told already
 
 
 def _promote(arguments: argparse.Namespace) -> int:

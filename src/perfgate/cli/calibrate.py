@@ -1,8 +1,8 @@
-"""`perfgate calibrate`: how noisy one scenario is on this machine, from fresh starts of one build.
+"""`perfgate calibrate`: one session of fresh starts of one build, to learn this hardware's noise.
 
-Starts the engine anew several times, measures each point of the sweep on each start, and estimates
-the noise between starts and within one. The gate then uses it instead of the prior of the metric's
-family. A person commits the file. docs/how-to/calibrate.md
+Starts the engine anew, measures each point of the sweep on each start, and adds the session to the
+noise history of the hardware, from which the gate learns. Three sessions of two starts, on nights
+or nodes of their own, are a good calibration. A person commits the files. docs/how-to/calibrate.md
 """
 
 import argparse
@@ -10,15 +10,23 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from perfgate.baselines.calibrated_noise import Calibrated, noise_file, read, save
-from perfgate.baselines.noise_spread import FEWEST_STARTS, Spread
-from perfgate.campaign.calibration import chosen_probes, measure, noise_of
+from perfgate.baselines.hardware_noise import HardwareNoise
+from perfgate.baselines.noise_history import is_learnt_from, read_all, save
+from perfgate.baselines.noise_observation import observe
+from perfgate.campaign.calibration import (
+    FEWEST_STARTS,
+    SESSIONS,
+    chosen_probes,
+    measure,
+    showing_noise,
+)
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.session import Session, open_session, run_path
 from perfgate.cli.input_warnings import warn_of_release
@@ -29,14 +37,18 @@ from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.paths import repository
 from perfgate.core.programs import REHEARSAL_VARIABLE
+from perfgate.gate.noise import WEAK_SIGMA
+from perfgate.gate.noise_components import NoiseComponents
 from perfgate.gate.verdict import counted
 from perfgate.launchers.site import load_site
-from perfgate.machine.hardware import detect
+from perfgate.machine.hardware import Machine, detect
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 from perfgate.runs.progress import ProgressView
-from perfgate.runs.records import RunFolder, now, session_facts
+from perfgate.runs.records import RunFolder, session_facts
 from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
+from perfgate.verdicts.learnt_noise import read_noise
 
 FAILED = 1
 INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
@@ -44,11 +56,10 @@ INTERRUPTED = 130  # as shells call it when Ctrl-C ended a program
 
 _HELP = {
     "scenario": "id of the scenario",
-    "--starts": "fresh starts, at least 5 (default: 10)",
+    "--starts": "fresh starts of this session, at least 2 (default: 2)",
     "--repeats": "measurements of each point on each start (default: 2; 1 where the program that "
     "measures has the engine inside, as each measurement is a start then)",
     "--points": "only these points of the sweep",
-    "--replace": "overwrite the noise that is already stored",
     "--launcher": "how programs are started",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
     "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
@@ -60,10 +71,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     add = described(command, _HELP)
     add("scenario")
-    add("--starts", type=int, default=10, metavar="N")
+    add("--starts", type=int, default=2, metavar="N")
     add("--repeats", type=int, metavar="R")
     add("--points", metavar="c1,c4")
-    add("--replace", action="store_true")
     add_folder(command)
     add("--launcher", default="local")
     add("--run-dir", type=Path)
@@ -77,14 +87,13 @@ def _run(arguments: argparse.Namespace) -> int:
     _refuse_stand_ins()
     scenario = pick(load(arguments.scenarios).scenarios, arguments.scenario)
     probes = chosen_probes(scenario, arguments.points.split(",") if arguments.points else ())
-    file = noise_file(scenario)
-    before, why_unreadable = _before(file, replace=arguments.replace)
     tools, session = _prepare(probes, arguments)
     repeats = _repeats(arguments, tools, probes)
     try:
         with _recorded(session), _sigterm_interrupts():
-            calibrated, notes = _measure(probes, tools, session, arguments.starts, repeats)
-            save(calibrated, file)
+            found = measure(probes, tools, session, arguments.starts, repeats)
+            shown = next(iter(observe(session.run)), None)
+            file = save(showing_noise(probes, found, shown), own=_is_own(scenario))
     except KeyboardInterrupt:
         print(
             f"\nperfgate: interrupted; no noise was stored; run folder: {session.run.path}",
@@ -94,13 +103,33 @@ def _run(arguments: argparse.Namespace) -> int:
     except RunError as error:
         print(f"perfgate: {error}\nrun folder: {session.run.path}", file=sys.stderr)
         return FAILED
-    notes = [*why_unreadable, *notes]
+    known = learnt(probes, session.machine)
+    sessions = _sessions(scenario)
     if arguments.format == "json":
-        print_json(_plain(calibrated, before, notes, file, session.run.path))
-    else:
-        _print(calibrated, before, notes, probes)
-        _print_where(file, own=scenario.gate.reference == "self", run=session.run.path)
+        print_json(_plain(tools, arguments.starts, repeats, sessions, known, found.notes, file))
+        return 0
+    engine = tools.build
+    print(
+        f"{scenario.id} on {scenario.hardware.label}, {engine.name} {engine.version}: "
+        f"{counted(arguments.starts, 'fresh start')}, each point measured "
+        f"{counted(repeats, 'time')} on each\n"
+    )
+    _print(known, found.notes)
+    _print_where(file, sessions, own=_is_own(scenario), run=session.run.path)
     return 0
+
+
+def _is_own(scenario: Scenario) -> bool:
+    return scenario.gate.reference == "self"
+
+
+def _sessions(scenario: Scenario) -> int:
+    """How many calibrations of the scenario's hardware are stored."""
+    runs, _ = read_all(scenario.hardware.label, own=_is_own(scenario))
+    return sum(
+        run.kind == "calibration" and any(one.scenario == scenario.id for one in run.series)
+        for run in runs
+    )
 
 
 def _refuse_stand_ins() -> None:
@@ -112,27 +141,6 @@ def _refuse_stand_ins() -> None:
             found=os.environ[REHEARSAL_VARIABLE],
             hint=f"unset {REHEARSAL_VARIABLE}, and calibrate the real engine",
         )
-
-
-def _before(file: Path, *, replace: bool) -> tuple[Calibrated | None, list[str]]:
-    """What is stored now, and why it cannot be read if so.
-
-    Raises:
-        InputError: there is something, and nobody said that it may be replaced.
-    """
-    if not file.exists():
-        return None, []
-    if not replace:
-        raise InputError(
-            "the noise of this scenario is already stored",
-            file=file,
-            field="--replace",
-            hint="use --replace to measure it again; the old and the new noise are then shown",
-        )
-    try:
-        return read(file), []
-    except InputError as error:
-        return None, [f"what was stored could not be read: {error.problem}"]
 
 
 def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[Toolchain, Session]:
@@ -163,7 +171,7 @@ def _repeats(arguments: argparse.Namespace, tools: Toolchain, probes: tuple[Prob
     """
     if arguments.starts < FEWEST_STARTS:
         raise InputError(
-            "too few fresh starts to know their noise",
+            "too few fresh starts to see any noise",
             field="--starts",
             found=arguments.starts,
             expected=f"{FEWEST_STARTS} or more",
@@ -210,75 +218,67 @@ def _sigterm_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _measure(
-    probes: tuple[Probe, ...], tools: Toolchain, session: Session, starts: int, repeats: int
-) -> tuple[Calibrated, list[str]]:
-    found = measure(probes, tools, session, starts, repeats)
-    noise = noise_of(probes, found)
-    calibrated = Calibrated(
-        scenario=tools.scenario.id,
-        hardware=tools.scenario.hardware.label,
-        engine=tools.build,
-        machine=session.machine.fingerprint(),
-        run=session.run.id,
-        at=now(),
-        starts=starts,
-        repeats=repeats,
-        probes=noise,
-    )
-    return calibrated, found.notes
+@dataclass(frozen=True)
+class FamilyNoise:
+    """What is now known of the noise of one metric's family on the hardware."""
+
+    metric: str
+    components: NoiseComponents
+    prior: float
+    left_out: tuple[str, ...]
 
 
-def _print(
-    calibrated: Calibrated, before: Calibrated | None, notes: list[str], probes: tuple[Probe, ...]
-) -> None:
-    engine = calibrated.engine
-    print(
-        f"{calibrated.scenario} on {calibrated.hardware}, {engine.name} {engine.version}: "
-        f"{counted(calibrated.starts, 'fresh start')}, each point measured "
-        f"{counted(calibrated.repeats, 'time')} on each\n"
-    )
-    metrics = {probe.label: calibrated.probes[probe.label].metrics for probe in probes}
-    columns = ("probe", "metric", "between starts", "within one", "one start", "dof", "before")
-    print_table(
-        columns,
-        [
-            _row(probe.label, name, metrics[probe.label][name], _sigma(before, probe.label, name))
-            for probe in probes
-            for name in probe.gating_metrics()
-        ],
-    )
+def learnt(probes: Sequence[Probe], machine: Machine) -> list[FamilyNoise]:
+    """The noise of each family that gates, by its first metric, as the gate would now take it."""
+    scenario = probes[0].scenario
+    known, itself = read_noise(scenario, machine), scenario.gate.noise == "measured"
+    first: dict[str, str] = {}
+    for probe in probes:
+        for metric in filter(is_learnt_from, probe.gating_metrics()):
+            first.setdefault(lookup(metric).family.name, metric)
+    found = []
+    for metric in first.values():
+        family = lookup(metric).family.on(scenario.hardware.nodes)
+        prior = WEAK_SIGMA if itself else family.sigma
+        found.append(FamilyNoise(metric, *_components(known, metric, prior)))
+    return found
+
+
+def _components(
+    known: HardwareNoise, metric: str, prior: float
+) -> tuple[NoiseComponents, float, tuple[str, ...]]:
+    components, left_out = known.components(metric, prior)
+    return components, prior, left_out
+
+
+def _print(known: Sequence[FamilyNoise], notes: Sequence[str]) -> None:
+    columns = ("family", "within a session", "between", "one start", "share", "from", "prior")
+    print_table(columns, [_row(one) for one in known])
     print()
-    others = sum(len(metrics[probe.label].keys() - set(probe.gating_metrics())) for probe in probes)
-    if others:
-        print(f"and {counted(others, 'metric')} that do not gate, in the file")
-    for label in before.probes if before else ():
-        if label not in calibrated.probes:
-            print(f"{label}: its stored noise is removed: it was not measured again")
-    for line in notes:
+    left_out = [line for one in known for line in one.left_out]
+    for line in (*notes, *(f"left out: {one}" for one in dict.fromkeys(left_out))):
         print(line)
 
 
-def _row(label: str, metric: str, noise: Spread, before: float | None) -> tuple[str, ...]:
+def _row(one: FamilyNoise) -> tuple[str, ...]:
+    components = one.components
     return (
-        label,
-        metric,
-        f"{noise.between:.2%}",
-        "-" if noise.within is None else f"{noise.within:.2%}",
-        f"{noise.sigma:.2%}",
-        f"{noise.dof:.1f}",
-        f"{lookup(metric).family.sigma:.2%} (prior)" if before is None else f"{before:.2%}",
+        lookup(one.metric).family.name,
+        f"{components.start:.2%}",
+        f"{components.session:.2%}",
+        f"{components.sigma:.2%}",
+        f"{components.between:.2f}",
+        f"{components.n_within}+{components.n_between}",
+        f"{one.prior:.2%}",
     )
 
 
-def _sigma(calibrated: Calibrated | None, label: str, metric: str) -> float | None:
-    """The noise of one start that was stored; None: there is none."""
-    probe = calibrated.probes.get(label) if calibrated else None
-    found = probe.metrics.get(metric) if probe else None
-    return found.sigma if found else None
-
-
-def _print_where(file: Path, *, own: bool, run: Path) -> None:
+def _print_where(file: Path, sessions: int, *, own: bool, run: Path) -> None:
+    if sessions < SESSIONS:
+        print(
+            f"session {sessions} of {SESSIONS}: calibrate again on another night, or another node, "
+            "as sessions differ too"
+        )
     print(f"noise: {file}")
     print(
         "it is used on this machine" if own else "commit this file so that it is used elsewhere too"
@@ -287,28 +287,35 @@ def _print_where(file: Path, *, own: bool, run: Path) -> None:
 
 
 def _plain(
-    calibrated: Calibrated, before: Calibrated | None, notes: list[str], file: Path, run: Path
+    tools: Toolchain,
+    starts: int,
+    repeats: int,
+    sessions: int,
+    known: Sequence[FamilyNoise],
+    notes: Sequence[str],
+    file: Path,
 ) -> dict[str, Json]:
-    probes: dict[str, Json] = {
-        label: {
-            name: {
-                "between": one.between,
-                "within": one.within,
-                "sigma": one.sigma,
-                "dof": one.dof,
-                "before": _sigma(before, label, name),
-            }
-            for name, one in noise.metrics.items()
+    families: dict[str, Json] = {
+        lookup(one.metric).family.name: {
+            "metric": one.metric,
+            "start": one.components.start,
+            "session": one.components.session,
+            "sigma": one.components.sigma,
+            "between": one.components.between,
+            "differences_within": one.components.n_within,
+            "differences_between": one.components.n_between,
+            "prior": one.prior,
+            "left_out": [*one.left_out],
         }
-        for label, noise in calibrated.probes.items()
+        for one in known
     }
     return {
-        "scenario": calibrated.scenario,
-        "hardware": calibrated.hardware,
-        "starts": calibrated.starts,
-        "repeats": calibrated.repeats,
-        "probes": probes,
+        "scenario": tools.scenario.id,
+        "hardware": tools.scenario.hardware.label,
+        "starts": starts,
+        "repeats": repeats,
+        "sessions": sessions,
+        "families": families,
         "notes": [*notes],
         "file": str(file),
-        "run": str(run),
     }

@@ -50,12 +50,14 @@ class RunNoise:
         between: the share of its variance that a whole session has in common.
         measured: whether the machine's own noise decides.
         note: what a person should know of where it comes from; empty: nothing.
+        differences: how many differences of unchanged starts `sigma` was learnt from.
     """
 
     sigma: float | None = None
     between: float = BETWEEN
     measured: bool = False
     note: str = ""
+    differences: int = 0
 
     def rule(self, rule: Rule) -> Rule:
         """The rule that tests with this noise go by."""

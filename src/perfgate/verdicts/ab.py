@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
-from perfgate.baselines.calibrated_noise import SigmaOf
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.ab import AB_RULE, judge_ab
 from perfgate.gate.performance import Change, describe_change
-from perfgate.gate.probe import AccuracyTest, ProbeJudgement, together
+from perfgate.gate.probe import AccuracyTest, ProbeJudgement, RunNoise, together
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import pooled_score
 from perfgate.gate.verdict import Judgement
@@ -29,7 +28,7 @@ def judge_ab_probe(
     probe: Probe,
     a: Sequence[Measurement],
     b: Sequence[Measurement],
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
 ) -> ProbeJudgement:
     """Judge every gating metric of `probe` and take the worst verdict.
 
@@ -78,7 +77,7 @@ def _speed(
     metric: str,
     a: Sequence[Measurement],
     b: Sequence[Measurement],
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
 ) -> Judgement:
     known = noise_of(metric, probe.scenario, noise)
     judged = judge_ab(
@@ -125,7 +124,7 @@ def _observed(
     gating: Sequence[str],
     a: Sequence[Measurement],
     b: Sequence[Measurement],
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """How the metrics moved that are reported and do not gate, and notes on those that cannot."""
     if not probe.is_load:

@@ -155,7 +155,8 @@ def _level(
     Raises:
         InputError: too few runs to measure the noise.
     """
-    calibrated = metric in reference.noise
+    learnt = reference.noise.get(metric)
+    calibrated = learnt is not None and learnt.differences > 0
     test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
     values = test.baseline
     if reference.entry is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import Entry
-from perfgate.baselines.calibrated_noise import SigmaOf
+from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -44,13 +44,15 @@ class Reference:
         documented: what is documented for it: metric → value. It is judged where there is no entry,
             metrics without a documented value staying unjudged; beside an entry it is only told.
         anchor: the last release's part for it, where that is another one than `entry`.
-        noise: metric → noise of one fresh start, where it was measured beforehand.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
+        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
     """
 
     entry: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     anchor: Entry | None = None
-    noise: Mapping[str, SigmaOf] = field(default_factory=dict)
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
+    far_nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge(
@@ -94,6 +96,7 @@ def judge(
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
     notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
+    notes = (*_of_nodes(reference, measurements), *notes)
     return replace(
         judged,
         judgements=tuple(
@@ -104,6 +107,12 @@ def judge(
         ),
         notes=(*notes, *judged.notes),
     )
+
+
+def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The nodes of the measurements that lie apart from the others."""
+    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
+    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
@@ -189,7 +198,7 @@ def _measured(
     metric: str,
     scenario: Scenario,
     entry: Entry,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement],
 ) -> MetricTest:
     if not is_accuracy(metric) and entry.values(metric):
@@ -214,7 +223,7 @@ def performance_test(
     metric: str,
     scenario: Scenario,
     baseline: Entry | None,
-    noise: Mapping[str, SigmaOf],
+    noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement] = (),
 ) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
@@ -237,12 +246,12 @@ def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> 
     )
 
 
-def noise_of(metric: str, scenario: Scenario, measured: Mapping[str, SigmaOf]) -> RunNoise:
-    """The noise of one fresh start: as it was measured beforehand, else the family's."""
-    own, known = scenario.gate.noise == "measured", measured.get(metric)
+def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+    """The noise of one fresh start: as the hardware's history has it, else the family's."""
+    own, known = scenario.gate.noise == "measured", learnt.get(metric)
     if known is None:
         return RunNoise(sigma_of(metric, scenario), measured=own)
-    return RunNoise(known.sigma, measured=own)
+    return replace(known, measured=own)
 
 
 def band_of(metric: str, scenario: Scenario) -> float | None:

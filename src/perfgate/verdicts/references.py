@@ -7,9 +7,10 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
-from perfgate.baselines.calibrated_noise import SigmaOf, measured_noise
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
+from perfgate.gate.probe import RunNoise
 from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -18,6 +19,7 @@ from perfgate.scenarios.documented import Documented, DocumentedValue, documente
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
 from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.learnt_noise import read_noise, run_noises
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
@@ -77,6 +79,7 @@ class References:
         # Asked for often, and stored references must not change under a running campaign.
         self._chosen = cache(self._choose)
         self._due = cache(self._is_due)
+        self._known = cache(self._read_noise)
 
     def measured_on(self, machine: Machine) -> None:
         """Tell which machine it is that measures, where it is another than perfgate's own."""
@@ -145,9 +148,10 @@ class References:
             SeveralInputErrors: the documented values are.
         """
         if own:
+            measured = Entry(dict(self.fingerprint(probe)), tuple(own))
             return ProbeReference(
-                Entry(dict(self.fingerprint(probe)), tuple(own)),
-                noise=self._noise.get(probe.label, {}),
+                measured,
+                noise=self._noise(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
             )
@@ -158,24 +162,33 @@ class References:
             return ProbeReference(None, documented, description=self._document_in_words())
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
+        noise = self._noise(probe, entry)
+        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
             entry,
             documented,
             of_anchor,
-            self._noise.get(probe.label, {}),
+            noise,
+            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
         )
 
-    def noise_of(self, probe: Probe) -> Mapping[str, SigmaOf]:
-        """Metric → noise of one fresh start of `probe`, where it was measured beforehand."""
-        return self._noise.get(probe.label, {})
+    def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
+        """Metric → noise of one fresh start, of what gates `probe`, as far as it is learnt."""
+        return self._noise(probe, None)
 
-    @cached_property
-    def _noise(self) -> Mapping[str, Mapping[str, SigmaOf]]:
-        return measured_noise(self._tools.scenario, self._machine) or {}
+    def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
+        """The noise of everything that is judged or told of `probe`, as far as it is learnt."""
+        if self._synthetic:
+            return {}
+        metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
+        return run_noises(self._known(self._machine), probe.scenario, metrics)
+
+    def _read_noise(self, machine: Machine) -> HardwareNoise:
+        return read_noise(self._tools.scenario, machine)
 
     def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
         """The last release, where that is not what the probe is compared with anyway."""

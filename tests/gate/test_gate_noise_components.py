@@ -1,0 +1,132 @@
+"""Noise components are those of the published formula, whatever the history looks like."""
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfgate.core.errors import InputError
+from perfgate.gate.noise_components import NoiseComponents, Sessions, noise_components
+from perfgate.gate.noise_scenarios import starts
+
+SIGMA = 0.005
+RHO = 0.3
+
+
+def obvious(histories: list[Sessions], prior: float = SIGMA) -> tuple[float, float, float]:
+    """σ², sb² and ρ, line by line as the page on statistics has them."""
+    e0, b0 = (1 - RHO) * prior**2, RHO * prior**2
+    several = [sessions for sessions in histories if len(sessions) >= 2]
+    w = [d for sessions in histories for session in sessions for d in steps(session)]
+    g = [d for sessions in several for d in steps([statistics.median(one) for one in sessions])]
+    se2 = (10 * e0 + 0.7 * clipped(w, e0)) / (10 + 0.7 * len(w))
+    sb2 = b0
+    if g:
+        kbar = statistics.fmean(1 / len(session) for sessions in several for session in sessions)
+        t0 = b0 + e0 * kbar
+        st2 = (5 * t0 + 0.67 * clipped(g, t0)) / (5 + 0.67 * len(g))
+        sb2 = max(st2 - se2 * kbar, 0.1 * b0)
+    rho = RHO
+    if len(w) >= 8 and len(g) >= 5:
+        rho = min(max(sb2 / (se2 + sb2), 0.1), 0.7)
+    return se2 + sb2, sb2, rho
+
+
+def steps(values: Sequence[float]) -> list[float]:
+    return [(values[i + 1] - values[i]) / 2**0.5 for i in range(len(values) - 1)]
+
+
+def clipped(d: list[float], prior: float) -> float:
+    v = prior
+    if len(d) >= 5:
+        v = max(prior / 4, (1.4826 * statistics.median([abs(x) for x in d])) ** 2)
+    return sum(min(x**2, 6.25 * v) / 0.94 for x in d)
+
+
+def same(found: NoiseComponents, expected: tuple[float, float, float]) -> bool:
+    ours = (found.sigma**2, found.session**2, found.between)
+    return all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15) for a, b in zip(ours, expected, strict=True)
+    )
+
+
+losses = st.floats(-0.3, 0.3).map(lambda x: round(x, 6))
+sessions_of_one = st.lists(st.lists(losses, min_size=1, max_size=4), min_size=1, max_size=8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(sessions_of_one, max_size=6), st.sampled_from([0.005, 0.03, 0.08]))
+def test_it_is_the_published_formula(histories: list[Sessions], prior: float) -> None:
+    assert same(noise_components(histories, prior), obvious(histories, prior))
+
+
+@pytest.mark.parametrize("scenario", ["gauss", "session50", "real", "heavy", "old4x6"])
+@pytest.mark.parametrize("counts", [[1] * 10, [3] * 10, [2, 1, 4, 1, 1, 2]])
+def test_it_is_the_published_formula_on_noise_as_it_is(scenario: str, counts: list[int]) -> None:
+    drawn = SIGMA * starts(np.random.default_rng(5), scenario, 20, 1, counts)[:, 0]
+    for values in drawn:
+        history = [list(map(float, one)) for one in np.split(values, np.cumsum(counts)[:-1])]
+        assert same(noise_components([history], SIGMA), obvious([history]))
+
+
+def test_without_any_history_it_is_the_prior() -> None:
+    nothing: list[list[list[list[float]]]] = [[], [[]], [[[]]], [[[0.1]]], [[[0.1]], [[0.2]]]]
+    for histories in nothing:
+        found = noise_components(histories, SIGMA)
+        assert found.sigma == pytest.approx(SIGMA)
+        assert found.between == RHO
+        assert not found.has_history
+
+
+def test_levels_of_different_builds_and_probes_are_never_compared() -> None:
+    apart = [[[0.0, 0.001]], [[5.0, 5.001]], [[-3.0, -2.999]]]
+    found = noise_components(apart, SIGMA)
+    assert (found.n_within, found.n_between) == (3, 0)
+    assert found.sigma < SIGMA
+
+
+@pytest.mark.parametrize("factor", [0.5, 1, 2.5])
+@pytest.mark.parametrize("between", [0.3, 0.5])
+def test_a_long_history_finds_the_noise_of_the_machine(factor: float, between: float) -> None:
+    """The prior still weighs a little after 100 sessions of 2 starts."""
+    scenario = "session" if between == RHO else "session50"
+    drawn = factor * SIGMA * starts(np.random.default_rng(3), scenario, 50, 1, [2] * 100)[:, 0]
+    found = [noise_components([values.reshape(100, 2).tolist()], SIGMA) for values in drawn]
+    assert statistics.median(one.sigma for one in found) == pytest.approx(factor * SIGMA, rel=0.2)
+    assert statistics.median(one.between for one in found) == pytest.approx(between, abs=0.15)
+    assert all(0.8 < one.sigma / (factor * SIGMA) < 1.35 for one in found)
+
+
+def test_bad_starts_and_bad_sessions_move_it_little() -> None:
+    rng = np.random.default_rng(4)
+    calm = SIGMA * starts(rng, "session", 200, 1, [2] * 30)[:, 0]
+    spoiled = calm.copy()
+    spoiled[:, 10] += 20 * SIGMA  # one start
+    spoiled[:, 40:42] += 20 * SIGMA  # one session
+    before = [noise_components([v.reshape(30, 2).tolist()], SIGMA).sigma for v in calm]
+    after = [noise_components([v.reshape(30, 2).tolist()], SIGMA).sigma for v in spoiled]
+    assert 1 < np.median(after) / np.median(before) < 1.3
+
+
+def test_a_few_differences_weigh_little_against_the_prior() -> None:
+    found = noise_components([[[0.0, 1.0]]], SIGMA)
+    assert SIGMA < found.sigma < 1.2 * SIGMA
+
+
+def test_the_share_between_sessions_needs_differences_of_both_kinds() -> None:
+    alternating = [[0.0, 0.001], [0.1, 0.101]] * 4
+    assert noise_components([alternating], SIGMA).between == 0.7
+    assert noise_components([alternating[:5]], SIGMA).between == RHO  # five within
+    assert noise_components([[one[:1] for one in alternating]], SIGMA).between == RHO
+    steady = [[0.0, 0.1], [0.1, 0.0]] * 5
+    assert noise_components([steady], SIGMA).between == 0.1
+
+
+@pytest.mark.parametrize("prior", [0.0, -1.0, 1.5, math.nan])
+def test_a_prior_that_is_none_is_refused(prior: float) -> None:
+    with pytest.raises(InputError, match="the prior noise"):
+        noise_components([], prior)
