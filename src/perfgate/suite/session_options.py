@@ -46,7 +46,7 @@ from perfgate.verdicts.family import require_small_family
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.
-_NOT_BESIDE_AB = {"--record": False, "--inject": [], "--control": AUTO}
+_NOT_BESIDE_AB = ("--record", "--inject", "--control")
 
 
 class SessionOptions:
@@ -99,7 +99,8 @@ class SessionOptions:
         words = self._option("--ab")
         if not words:
             return None
-        others = [name for name, idle in _NOT_BESIDE_AB.items() if self._option(name) != idle]
+        idle = (None, False, [], AUTO)
+        others = [name for name in _NOT_BESIDE_AB if self._option(name) not in idle]
         if others:
             raise InputError(
                 "an A/B compares two builds and nothing else",
