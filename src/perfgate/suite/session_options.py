@@ -99,7 +99,7 @@ class SessionOptions:
         words = self._option("--ab")
         if not words:
             return None
-        idle = (None, False, [], AUTO)
+        idle: tuple[object, ...] = (None, False, [], AUTO)
         others = [name for name in _NOT_BESIDE_AB if self._option(name) not in idle]
         if others:
             raise InputError(
