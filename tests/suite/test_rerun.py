@@ -57,6 +57,11 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
     ]
 
 
+def test_both_builds_of_an_ab_are_repeated() -> None:
+    words = ["A=this", "B=engine.settings.cpu_threads=8"]
+    assert options(ab=words) == ["--ab", *words]
+
+
 def test_what_shapes_no_number_is_left_out() -> None:
     assert (
         options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h", lease_wait=9.0) == []

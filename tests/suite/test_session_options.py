@@ -10,6 +10,7 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.runs.records import RunFolder
 from perfgate.suite.session_options import SessionOptions
 
+AB = ["A=this", "B=engine.settings.cpu_threads=8"]
 DEFAULTS = {
     "--rehearse": False,
     "--launcher": "local",
@@ -44,11 +45,26 @@ def test_the_time_begins_once() -> None:
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"budget": "soon"}, "--budget"), ({"vboost": 1, "rehearse": True}, "--vboost")],
+    [
+        ({"budget": "soon"}, "--budget"),
+        ({"vboost": 1, "rehearse": True}, "--vboost"),
+        ({"ab": ["A=this", "C=this"]}, "--ab"),
+        ({"ab": AB, "record": True}, "--record beside it"),
+        ({"ab": AB, "inject": ["engine.settings.cpu_threads=1"]}, "--inject beside it"),
+        ({"ab": AB, "control": "none"}, "--control beside it"),
+    ],
 )
 def test_what_cannot_be_had_is_told_before_any_work(options: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
         asked(**options).require_possible()
+
+
+def test_two_builds_are_compared_and_no_loss_is_waived(two_scenarios: Path) -> None:
+    session = asked(ab=AB, scenarios=str(two_scenarios))
+    session.require_possible()
+    assert session.ab is not None
+    assert session.ab.b.settings == ("engine.settings.cpu_threads=8",)
+    assert session.waivers == ()
 
 
 def test_what_can_be_had_is_let_through() -> None:

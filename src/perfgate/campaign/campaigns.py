@@ -6,11 +6,13 @@ The plugin tells it what pytest found; nothing here knows pytest.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
+from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
 from perfgate.campaign.build_tools import tools_under_test
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.groups import Groups
-from perfgate.campaign.injection import inject
+from perfgate.campaign.injection import Injection, inject
+from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
@@ -55,21 +57,41 @@ class Campaigns:
         Raises:
             InputError: an injection names no setting of a selected scenario.
         """
-        for one in selected.values():
+        measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
+        for one in measured.values():
             for probe in probes_of(one):
-                inject(probe.scenario, self.session.injections)
+                for injections in self._injected():
+                    inject(probe.scenario, injections)
                 group = self._probes.setdefault(probe.scenario.id, [])
                 if probe not in group:
                     group.append(probe)
         needs = {
-            test: {probe.scenario.id for probe in probes_of(one)} for test, one in selected.items()
+            test: {probe.scenario.id for probe in probes_of(one)} for test, one in measured.items()
         }
         self._groups = Groups(needs, self.session.kept)
+
+    def _injected(self) -> tuple[tuple[Injection, ...], ...]:
+        """The settings that are changed on purpose, of each build that is started."""
+        ab = self.session.ab
+        if ab is None:
+            return (self.session.injections,)
+        return tuple(tuple(map(parse_injection, one.settings)) for one in (ab.a, ab.b))
+
+    def _beside_ab(self, one: Selected) -> str | None:
+        """Why it is not judged where two builds are compared; None: it is."""
+        if self.session.ab is None or isinstance(one, Probe):
+            return None
+        kind = "a claim is about two scenarios of one build"
+        if isinstance(one, SweepProbe):
+            kind = "the curve of a sweep is held against a baseline"
+        return f"not judged in an A/B: {kind}"
 
     def why_not(self, one: Selected) -> str | None:
         """Why it cannot be run: what this machine lacks, or time; None if it can."""
         if self._kept(one) is not None:
             return None
+        if (reason := self._beside_ab(one)) is not None:
+            return reason
         for probe in probes_of(one):
             if probe.scenario.id in self.session.kept.groups:
                 continue
@@ -209,17 +231,22 @@ class Campaigns:
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:
             try:
-                tools = self.toolchain(scenario)
+                campaign = self._made(scenario)
             except (MissingProgram, CannotDo):
                 raise
             except PerfgateError:
                 self._unusable.add(scenario.id)
                 raise
             self.session.run.begin_group(scenario.id)
-            self._campaigns[scenario.id] = Campaign(
-                scenario, self._probes[scenario.id], tools, self.session
-            )
+            self._campaigns[scenario.id] = campaign
         return self._campaigns[scenario.id]
+
+    def _made(self, scenario: Scenario) -> Campaign:
+        """The campaign of a scenario, its programs found; errors as of `toolchain`."""
+        probes = self._probes[scenario.id]
+        if self.session.ab is not None:
+            return AbCampaign(scenario, probes, ab_builds(scenario, self.session), self.session)
+        return Campaign(scenario, probes, self.toolchain(scenario), self.session)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:
         """The engine build that would be measured now.

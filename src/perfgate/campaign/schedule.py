@@ -11,10 +11,12 @@ from typing import Literal
 from perfgate.gate.interleaved import FIRST_LOOK
 from perfgate.gate.verdict import Against
 
-# Which build a start is of: the machine's own reference, the build under test, or a control: the
-# baseline's build or the anchor's.
-StartRole = Literal["reference", "new", "baseline_control", "anchor_control"]
+# Which build a start is of: the machine's own reference, the build under test, a control: the
+# baseline's build or the anchor's; or build A or B of an A/B.
+StartRole = Literal["reference", "new", "baseline_control", "anchor_control", "a", "b"]
 
+# The starts of an A/B, each two of them a pair (statistics §10).
+AB_ORDER: tuple[StartRole, ...] = ("a", "b", "b", "a") * 3
 # The most controls of one build, in the order N1 | N2 | C1 C2 N3 | N4 C3 (statistics §2).
 MOST_CONTROLS = 3
 # In the order in which the controls of one round are made.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
+from perfgate.campaign.ab_sources import AbSources
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
@@ -52,6 +53,7 @@ class Session:
         override: what a person says of the build under test.
         control: the build that controls are started of; None: the one that the baseline recorded.
         control_policy: whether controls are made, and needed; None: as each scenario says.
+        ab: the two builds that it compares; None: it compares with baselines.
     """
 
     run: RunFolder
@@ -73,6 +75,7 @@ class Session:
     override: BuildOverride = field(default_factory=BuildOverride)
     control: BuildSource | None = None
     control_policy: ControlPolicy | None = None
+    ab: AbSources | None = None
 
 
 def open_session(

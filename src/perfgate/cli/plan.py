@@ -26,6 +26,7 @@ from perfgate.campaign.forecast import (
     Planner,
     Seconds,
 )
+from perfgate.cli.ab_plan import plan_ab
 from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_selection, load, selected, without_templates
@@ -45,6 +46,7 @@ _HELP = {
     "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
     "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
     "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
+    "--ab": "what a comparison of two builds (pytest --ab) would take and find, instead",
 }
 
 
@@ -56,12 +58,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--engine-commit", metavar="COMMIT")
     add("--engine-repo", type=Path, metavar="PATH")
     add("--gate", action="store_true")
+    add("--ab", action="store_true")
     add_format(command)
     command.set_defaults(execute=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     scenarios, claims = _selected(arguments)
+    if arguments.ab:
+        return plan_ab(scenarios, as_json=arguments.format == "json")
     warn_of_release(scenarios, arguments.engine_version)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)

@@ -4,40 +4,43 @@ Unlike a regression test, a claim is about two settings of one build, measured i
 machine: there is no history, and no spread between machines to allow for.
 
 Performance is compared on the log scale of `perfgate.gate.scale`, where a positive difference is a
-loss of what the claim speaks of. With x̄ the means over fresh starts and s the prior sigma of the
-metric's family, worth `rule.prior_dof` degrees of freedom,
+loss of what the claim speaks of. The starts of both sides are taken in pairs, in the order made,
+and looked at after every pair as in an A/B (`perfgate.gate.ab`): from three pairs on, each side is
+clipped at its median ± 2 σ, and
 
-    d = x̄_new - x̄_other        SE = s √(1/n_new + 1/n_other)        (a fixed number: s √(1/n_new))
-    L = d - t(1-α) SE           U = d + t(1-β) SE
+    d = x̄_new - x̄_other        s² = (10 σ² (1-ρ) + Σ (x_other - x̄_other)²) / (10 + r - 1)
+    SE = s √(2/r)               L, U = d ∓ t(1-α) SE,  α = 0.002
 
-so the true loss is below L with probability α at most, and above U with β. A claim holds when its
-opposite is excluded, and fails when the claim itself is excluded:
+The two scenarios are measured by campaigns of their own, one after the other in one session, and
+not in strict ABBA order: they have the session in common, but a machine that drifts meanwhile
+touches one side alone. Against a number there is one side: SE = s √(1/r), the spread of its own
+starts counting, and the whole σ. With three pairs or more, the first look at which one of these is
+proved decides:
 
-    better      PASS: U < -ε     REGRESSION: L > -ε    (H₁: d < -ε, the minimum effect, if any)
-    not_worse   PASS: U < δ      REGRESSION: L > δ     (H₁: d < δ, the margin on the scale)
-    worse       PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or cannot
-                be told: the document warns of a cost, it does not promise one
+    better by g   PASS: U < 0 and d ≤ -g/2    REGRESSION: L > -g    (g: the minimum effect)
+    better        PASS: U < 0                 REGRESSION: L > 0
+    not_worse     PASS: U < δ                 REGRESSION: L > δ     (δ: the margin on the scale)
+    worse         PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or
+                  cannot be told: the document warns of a cost, it does not promise one
 
-Anything else is INCONCLUSIVE. At the edge of a claim (d = -ε, or d = δ) a false PASS has
-probability β and a false REGRESSION α, at every look. A difference of 4.1 SE is found in 97 %
-(α = β = 0.025, ν = 10), so one start a side tells differences from 3 % on where s is 0.5 %, and two
-from 2 %; where there is a minimum effect, so much beyond it.
+Anything else is INCONCLUSIVE after six pairs. A claim that fails is "not reproduced": it may be the
+document's fault, and is no part of what is promised of a release run. Simulated error rates:
+statistics §10.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import isfinite, sqrt
 from statistics import fmean
 from typing import Literal
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
+from perfgate.gate.ab import AbNoise, AbRule, look
 from perfgate.gate.accuracy import Answers, judge_paired
-from perfgate.gate.baseline_level import BaselineLevel
-from perfgate.gate.noise import Noise
+from perfgate.gate.noise import checked_sigma, t_quantile
 from perfgate.gate.performance import performance_metric
-from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
 from perfgate.gate.verdict import (
     Judgement,
@@ -50,15 +53,23 @@ from perfgate.gate.verdict import (
 
 Expect = Literal["better", "worse", "not_worse"]
 
+# Both errors, a false PASS and a false REGRESSION, at every look (statistics §10).
+CLAIM_RULE = AbRule(alpha=0.002, beta=0.002, first_look=3)
+
 
 @dataclass(frozen=True)
 class _Loss:
-    """What the numbers say of the loss: its estimate and bounds, and how one is written."""
+    """What the numbers say of the loss: its estimate and bounds, and how one is written.
+
+    Of a speed also after how many pairs, and where the other side lies on the scale.
+    """
 
     estimate: float
     low: float
     high: float
     told: Callable[[float], str]
+    runs: int = 0
+    other: float = 0.0
 
 
 def judge_claim(
@@ -70,17 +81,15 @@ def judge_claim(
     value: float | None = None,
     margin: float = 0.0,
     minimum_effect: float = 0.0,
-    rule: Rule | None = None,
+    rule: AbRule | None = None,
     sigma: float | None = None,
 ) -> Judgement:
     """Judge a claim about a performance metric; formulas at the top of this module.
 
-    All values given are used: there is no stopping at an earlier look.
-
     Args:
         metric: canonical name of a performance metric.
         expect: ``better`` or ``worse`` than the other, or ``not_worse`` by more than `margin`.
-        new: values of the scenario that the claim speaks of, one per fresh start.
+        new: values of the scenario that the claim speaks of, one per fresh start in order.
         versus: those of the scenario it is compared with, from the same session, or …
         value: … the number it is compared with, in the metric's unit: "better" means above it
             where higher is better, else below it.
@@ -88,55 +97,108 @@ def judge_claim(
             Only for ``not_worse``.
         minimum_effect: the gain that it must show at least, as a fraction of the value. Only for
             ``better`` than another scenario.
-        rule: error rates and most fresh starts; None: `Rule()`.
+        rule: constants; None: `CLAIM_RULE`.
         sigma: noise of one run on the log scale; None: that of the metric's family.
 
     Returns:
-        the judgement; `baseline` is the other side, REGRESSION means that the claim does not hold.
+        the judgement; `baseline` is the other side, `runs_used` counts pairs, REGRESSION means that
+        the claim does not hold.
 
     Raises:
         InputError: no or both comparisons, values that cannot be judged, a margin without meaning.
     """
-    found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or Rule()
+    found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or CLAIM_RULE
     _check_sides(metric, len(versus), value)
     _check_effect(found, expect, minimum_effect, value)
     band = _margin(found, expect, margin)
-    ours = scale.badness(found, new, "new")
-    theirs, against = _other_side(found, versus, value)
-    noise = Noise(found.family.sigma if sigma is None else sigma, rule.prior_dof or inf, "prior")
-    n_other = len(theirs) if value is None else inf
-    level = BaselineLevel(found, fmean(theirs), n_other, noise, rule, against, "claim")
-    look = level.look(ours)
-    loss = _Loss(look.loss, look.low, look.high, lambda x: percent(scale.change(found, x)))
+    noise = AbNoise(checked_sigma(found.family.sigma if sigma is None else sigma))
+    sides = _Sides(
+        found,
+        scale.badness(found, new, "new"),
+        scale.badness(found, versus, "compared") if value is None else (),
+        scale.badness(found, [value], "claimed")[0] if value is not None else None,
+        noise,
+        rule,
+    )
     edge = 0.0 if band is None else scale.margin(found, band)
     if minimum_effect:
         edge = -scale.gain(found, minimum_effect)
-    verdict, why, notes = _decide(expect, loss, edge)
+    loss, verdict, why, notes = _first_decision(sides, expect, edge)
+    against = "" if value is None else f" against the claimed {value:.10g} {found.unit}"
+    units = counted(loss.runs, "pair") + " of starts" if value is None else _starts(loss.runs)
+    low, high = sorted(scale.change(found, x) for x in (loss.low, loss.high))
     return Judgement(
         metric=metric,
         verdict=verdict,
-        baseline=scale.value(found, fmean(theirs)),
-        measured=scale.value(found, fmean(ours)),
+        baseline=scale.value(found, loss.other),
+        measured=scale.value(found, loss.other + loss.estimate),
         change=scale.change(found, loss.estimate),
-        interval=level.interval(look),
+        interval=(low, high),
         band=band,
-        runs_used=look.runs,
-        needs_more_runs=verdict == Verdict.INCONCLUSIVE and min(look.runs, n_other) < rule.max_runs,
-        reason=f"{why}; {counted(len(ours), 'fresh start')} against {against}",
+        runs_used=loss.runs,
+        needs_more_runs=verdict == Verdict.INCONCLUSIVE and loss.runs < rule.pairs,
+        reason=f"{why}; {units}{against}",
         notes=(*notes, *_effect_note(minimum_effect, f"{100 * minimum_effect:g} %")),
         against="claim",
     )
 
 
-def _other_side(
-    metric: Metric, versus: Sequence[float], value: float | None
-) -> tuple[tuple[float, ...], str]:
-    """What is compared with, on the scale and in words."""
-    if value is not None:
-        claimed = scale.badness(metric, [value], "claimed")
-        return claimed, f"the claimed {value:.10g} {metric.unit}"
-    theirs = scale.badness(metric, versus, "compared")
-    return theirs, counted(len(theirs), "fresh start")
+def _starts(number: int) -> str:
+    return counted(number, "fresh start")
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both sides of a claim about a speed, on the scale; `claimed`: a number instead of `other`."""
+
+    metric: Metric
+    new: tuple[float, ...]
+    other: tuple[float, ...]
+    claimed: float | None
+    noise: AbNoise
+    rule: AbRule
+
+    @property
+    def pairs(self) -> int:
+        """Starts that can be looked at: of two sides, those that have a partner."""
+        made = len(self.new) if self.claimed is not None else min(len(self.new), len(self.other))
+        return min(made, self.rule.pairs)
+
+    def look(self, pairs: int) -> _Loss:
+        """What so many of them say."""
+        new, other = self.new[:pairs], self.other[:pairs]
+        if self.claimed is None:
+            seen = look(other, new, 0.0, self.noise, self.rule)
+            return self._loss(pairs, fmean(seen.a), seen.loss, seen.low, seen.high)
+        kept = self.noise.kept(new) if pairs >= self.rule.fewest else new
+        loss, dof = fmean(kept) - self.claimed, self.rule.prior_dof + pairs - 1
+        squares = self.rule.prior_dof * self.noise.sigma**2
+        squares += sum((x - fmean(kept)) ** 2 for x in kept)
+        reach = t_quantile(1 - self.rule.alpha, dof) * sqrt(squares / dof / pairs)
+        return self._loss(pairs, self.claimed, loss, loss - reach, loss + reach)
+
+    def _loss(self, pairs: int, other: float, loss: float, low: float, high: float) -> _Loss:
+        def told(x: float) -> str:
+            return percent(scale.change(self.metric, x))
+
+        return _Loss(loss, low, high, told, pairs, other)
+
+
+def _first_decision(
+    sides: _Sides, expect: Expect, edge: float
+) -> tuple[_Loss, Verdict, str, tuple[str, ...]]:
+    """The first look that decides, or the last one; what a document warns of takes all at once."""
+    first = sides.rule.first_look
+    looks = [sides.pairs] if expect == "worse" else range(min(first, sides.pairs), sides.pairs + 1)
+    for pairs in looks:
+        loss = sides.look(pairs)
+        verdict, why, notes = _decide(expect, loss, edge)
+        if expect != "worse" and pairs < first:
+            told = f"at least {_starts(first)} a side decide"
+            verdict, why, notes = Verdict.INCONCLUSIVE, f"{_seen(loss)}: {told}", ()
+        if verdict != Verdict.INCONCLUSIVE:
+            break
+    return loss, verdict, why, notes
 
 
 def judge_accuracy_claim(
@@ -272,9 +334,7 @@ def _decide(expect: Expect, loss: _Loss, edge: float) -> tuple[Verdict, str, tup
     `edge` is the largest loss with which the claim is true, on the scale of the loss: the margin of
     ``not_worse``, the negative minimum effect of ``better``, else 0.
     """
-    seen = with_interval(
-        loss.told(loss.estimate), *sorted(map(loss.told, (loss.low, loss.high)), key=_number)
-    )
+    seen = _seen(loss)
     if expect == "worse":
         return Verdict.PASS, seen, (_cost(loss),)
     if expect == "not_worse":
@@ -284,11 +344,20 @@ def _decide(expect: Expect, loss: _Loss, edge: float) -> tuple[Verdict, str, tup
         wanted, opposite = f"better by {loss.told(edge)}", f"not better by {loss.told(edge)}"
     else:
         wanted, opposite = "better", "worse"
-    if loss.high < edge:
+    # A gain that is real and at least half of the minimum holds it: no more could ever be proved of
+    # one that is just as large (statistics §10).
+    holds = loss.high < edge if edge >= 0 else loss.high < 0 and loss.estimate <= edge / 2
+    if holds:
         return Verdict.PASS, f"the claim holds: {seen}, {wanted}", ()
     if loss.low > edge:
         return Verdict.REGRESSION, f"the claim does not hold: {seen}, {opposite}", ()
     return Verdict.INCONCLUSIVE, f"{seen}: neither {wanted} nor {opposite} is proved", ()
+
+
+def _seen(loss: _Loss) -> str:
+    """The change and where the true one lies."""
+    bounds = sorted(map(loss.told, (loss.low, loss.high)), key=_number)
+    return with_interval(loss.told(loss.estimate), *bounds)
 
 
 def _number(told: str) -> float:

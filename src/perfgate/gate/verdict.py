@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-# The nearest baseline; the anchor (the last release); a document; the other side of a claim.
-Against = Literal["baseline", "anchor", "documented", "claim"]
+# The nearest baseline; the anchor (the last release); a document; the other side of a claim; build
+# A of an A/B.
+Against = Literal["baseline", "anchor", "documented", "claim", "ab"]
 
 # What beside the build a verdict speaks of: HOST_SHIFT: no worse than the baseline's build in this
 # session, both slower than history: "machine, not build". MACHINE: the machine is not fit to judge

@@ -94,12 +94,19 @@ _OF_MACHINE = ("HOST_SHIFT", "MACHINE")
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
 
 
+def columns(judgements: Sequence[Judgement]) -> tuple[str, ...]:
+    """The headings of `rows`: of an A/B the builds' names."""
+    if any(one.against == "ab" for one in judgements):
+        return ("metric", "A", "B", *COLUMNS[3:])
+    return COLUMNS
+
+
 NUMBERS = range(1, 6)  # the columns that are set to the right
 
 
 def table(judgements: Sequence[Judgement]) -> str:
     """The metrics as a plain-text table."""
-    return text_table(COLUMNS, rows(judgements), right=NUMBERS, ruled=True)
+    return text_table(columns(judgements), rows(judgements), right=NUMBERS, ruled=True)
 
 
 def render(outcome: Outcome, reproduce: str = "") -> str:

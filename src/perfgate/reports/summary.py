@@ -25,7 +25,7 @@ from perfgate.reports.measured_text import (
     measured_rows,
     worse_rows,
 )
-from perfgate.reports.outcome_text import COLUMNS, NUMBERS, reasons, resumed, rows
+from perfgate.reports.outcome_text import NUMBERS, columns, reasons, resumed, rows
 from perfgate.reports.tables import markdown_table
 from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
@@ -158,7 +158,7 @@ def _verdict(record: Mapping[str, Any]) -> list[str]:
         lines += ["", f"Next step: {error['next_step']}.", ""]
     judgements = judgements_of(record)
     if judgements:
-        lines += [*markdown_table(COLUMNS, rows(judgements), right=NUMBERS), ""]
+        lines += [*markdown_table(columns(judgements), rows(judgements), right=NUMBERS), ""]
         lines += reasons(judgements, "- ")
         lines += [f"- note: {note}" for note in record["notes"]]
         lines.append("")

@@ -123,6 +123,8 @@ _HELP = {
     "commas between (docs/how-to/two_builds.md); auto: the one that the baseline was measured "
     "with; none, required: as gate.control",
     "--inject": "change a setting of the build under test, to see the gate catch it",
+    "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an "
+    "image, an installation's folder, settings as --inject takes them, or this",
     "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
     "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
     "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
@@ -156,6 +158,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
     add("--control", default="auto", metavar="auto|none|required|BUILD")
     add("--inject", action="append", default=[], metavar="KEY=VALUE")
+    add("--ab", nargs=2, metavar=("A=BUILD", "B=BUILD"))
     add("--engine-version", metavar="RELEASE")
     add("--engine-commit", metavar="COMMIT")
     add("--engine-repo", type=Path, metavar="FOLDER")

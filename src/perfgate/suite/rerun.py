@@ -66,6 +66,8 @@ def shaping_options(option: Callable[[str], Any]) -> list[str]:
             continue
         if value is True:
             words.append(name)
+        elif "nargs" in settings:
+            words += [name, *value]
         else:
             words += [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
     return words

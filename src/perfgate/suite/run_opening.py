@@ -71,6 +71,7 @@ def _shape(option: Option) -> dict[str, object]:
         "launcher": option("--launcher"),
         "injected": mask_arguments(option("--inject")),
         "control": mask_arguments([option("--control")]),
+        "ab": mask_arguments(option("--ab") or []),
         "vboost": option("--vboost"),
     }
 

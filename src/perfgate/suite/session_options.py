@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.campaign.ab_sources import AbSources, parse_ab
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
@@ -21,6 +22,7 @@ from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
+from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
@@ -43,6 +45,8 @@ from perfgate.verdicts.claims import ClaimProbe, claim_probes
 from perfgate.verdicts.family import require_small_family
 
 AUTO = "auto"
+# What would change, record or control a build, and has no meaning where two are compared.
+_NOT_BESIDE_AB = ("--record", "--inject", "--control")
 
 
 class SessionOptions:
@@ -86,14 +90,36 @@ class SessionOptions:
         return (*self._loaded.scenarios, *self.scenarios)
 
     @cached_property
+    def ab(self) -> AbSources | None:
+        """The two builds that this session compares; None: it compares with baselines.
+
+        Raises:
+            InputError: they cannot be understood, or another option contradicts them.
+        """
+        words = self._option("--ab")
+        if not words:
+            return None
+        idle: tuple[object, ...] = (None, False, [], AUTO)
+        others = [name for name in _NOT_BESIDE_AB if self._option(name) not in idle]
+        if others:
+            raise InputError(
+                "an A/B compares two builds and nothing else",
+                field="--ab",
+                found=f"{', '.join(others)} beside it",
+                expected="settings in A=… or B=…, and no baseline to record or to control",
+            )
+        return parse_ab(words)
+
+    @cached_property
     def waivers(self) -> tuple[Waiver, ...]:
-        """The losses that people let through; none in a rehearsal, whose losses are played.
+        """The losses that people let through; none in a rehearsal, whose losses are played, nor in
+        an A/B.
 
         Raises:
             SeveralInputErrors: the file is not as it should be, in a rehearsal too.
         """
         found = load_waivers(self._option("--waivers"))
-        return () if self.rehearses else found
+        return () if self.rehearses or self.ab else found
 
     @property
     def rehearses(self) -> bool:
@@ -149,7 +175,7 @@ class SessionOptions:
             InputError: an option is wrong, or cannot be had together with another.
             SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = (self.budget, self.waivers, self.control)
+        _ = (self.budget, self.waivers, self.control, self.ab)
         load_site()
         level_asked(self._option)
 
@@ -203,6 +229,7 @@ class SessionOptions:
             repo=None if repo is None else EngineRepo(repo),
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
+            ab=self.ab,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),

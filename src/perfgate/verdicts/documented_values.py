@@ -12,7 +12,6 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.claims import judge_accuracy_claim, judge_claim
 from perfgate.gate.documented import LEAST_TOLERANCE
 from perfgate.gate.probe import AccuracyTest, DocumentedTest
-from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, documented_score, score_of
 from perfgate.gate.verdict import Judgement, percent
 from perfgate.scenarios.documented import DocumentedValue
@@ -86,7 +85,6 @@ def judge_measured_claim(
     claim: Claim,
     new: Sequence[Measurement],
     versus: Sequence[Measurement] = (),
-    rule: Rule | None = None,
     *,
     nodes: int = 1,
 ) -> Judgement:
@@ -96,7 +94,6 @@ def judge_measured_claim(
         claim: the statement.
         new: those of the scenario it speaks of, one per fresh start.
         versus: those of the scenario it is compared with, if it is.
-        rule: error rates and most fresh starts; None: `Rule()`.
         nodes: how many nodes each side ran on.
 
     Raises:
@@ -112,7 +109,6 @@ def judge_measured_claim(
             value=claim.value,
             margin=claim.margin,
             minimum_effect=claim.minimum_effect,
-            rule=rule,
             sigma=lookup(metric).family.on(nodes).sigma,
         )
     return judge_accuracy_claim(

@@ -190,6 +190,10 @@ class References:
             source=chosen.baseline.source,
         )
 
+    def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
+        """Metric → noise of one fresh start, of what gates `probe`, as far as it is learnt."""
+        return self._noise(probe, None)
+
     def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
         """The noise of everything that is judged or told of `probe`, as far as it is learnt."""
         if self._synthetic:
