@@ -30,7 +30,7 @@ BUILD = EngineBuild("llama.cpp", "1.3.0", "x")
 def anchored(store: Store) -> tuple[str, str]:
     found = store.anchor("cpu", "small-serve", BUILD)
     assert found is not None
-    assert found.window == (found.baseline,)
+    assert list(found.window) == [found.baseline]
     return found.baseline.engine.version, found.why
 
 

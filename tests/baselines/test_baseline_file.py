@@ -1,3 +1,4 @@
+import base64
 import hashlib
 import json
 from collections.abc import Callable
@@ -92,9 +93,9 @@ class TestOneFile:
     def test_answers_are_truth_values_again(self, store: Store) -> None:
         value = baseline(entries={"sums": with_answers({"q1": True, "q2": False})})
         path = store.save(value)
-        assert json.loads(path.read_text())["entries"]["sums"]["runs"][0]["answers"] == {
-            SUMS: {"q1": 1, "q2": 0}
-        }
+        (told,) = json.loads(path.read_text())["entries"]["sums"]["runs"][0]["answers"].values()
+        assert (told["task"], told["count"]) == ("sums", 2)
+        assert base64.b64decode(told["right"]) == bytes([0b10000000])
         answers = read(path).entries["sums"].runs[0].answers[SUMS]
         assert (answers["q1"], answers["q2"]) == (True, False)
         assert all(isinstance(answer, bool) for answer in answers.values())
@@ -123,13 +124,13 @@ class TestOneFile:
         finally:
             path.unlink()
 
-    @pytest.mark.parametrize("version", [0, 3, "1", "2", None, 2.5])
+    @pytest.mark.parametrize("version", [0, 4, "1", "3", None, 2.5])
     def test_an_unknown_schema_version_is_refused(self, store: Store, version: object) -> None:
         path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
         with pytest.raises(InputError, match="baseline of an unknown schema version") as caught:
             read(path)
         assert caught.value.found == version
-        assert (caught.value.hint == "update perfgate") == (version == 3)
+        assert (caught.value.hint == "update perfgate") == (version == 4)
 
     @pytest.mark.parametrize("content", ["[]", "null", "7", "{}"])
     def test_something_else_is_refused(self, store: Store, content: str) -> None:
@@ -225,29 +226,43 @@ class TestOneFile:
 
 class TestEditedByHand:
     @pytest.mark.parametrize(
-        "change",
+        ("change", "field"),
         [
-            lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
-                output_throughput=100.1
+            (
+                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
+                    output_throughput=100.1
+                ),
+                "entries.c1",
             ),
-            lambda plain: plain["entries"]["c1"]["runs"].pop(),
-            lambda plain: plain["entries"]["c1"]["fingerprint"].update(cpu="Xeon"),
-            lambda plain: plain["accepted"].update(by="Grace"),
-            lambda plain: plain["accepted"].update(change="none", regression="it is right"),
-            lambda plain: plain["engine"].update(version="1.2.1"),
-            lambda plain: plain.update(
-                retired={"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
+            (lambda plain: plain["entries"]["c1"]["runs"].pop(), "entries.c1"),
+            (
+                lambda plain: plain["entries"]["c1"]["fingerprint"].update(cpu="Xeon"),
+                "entries.c1",
             ),
-            lambda plain: plain.update(hash="0" * 64),
+            (lambda plain: plain["entries"].update(c4=plain["entries"]["c1"]), "entries.c4"),
+            (lambda plain: plain["probes"].update(c1="0" * 64), "hash"),
+            (lambda plain: plain["accepted"].update(by="Grace"), "hash"),
+            (
+                lambda plain: plain["accepted"].update(change="none", regression="it is right"),
+                "hash",
+            ),
+            (lambda plain: plain["engine"].update(version="1.2.1"), "hash"),
+            (
+                lambda plain: plain.update(
+                    retired={"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
+                ),
+                "hash",
+            ),
+            (lambda plain: plain.update(hash="0" * 64), "hash"),
         ],
     )
     def test_any_change_is_noticed_and_git_mends_it(
-        self, store: Store, change: Callable[[dict[str, Any]], object]
+        self, store: Store, change: Callable[[dict[str, Any]], object], field: str
     ) -> None:
         path = edit(store.save(baseline(change="first")), change)
         with pytest.raises(InputError, match="the baseline was edited by hand") as caught:
             read(path)
-        assert (caught.value.file, caught.value.field) == (path, "hash")
+        assert (caught.value.file, caught.value.field) == (path, field)
         assert caught.value.hint == f"git checkout -- {path}"
         assert "`perfgate baseline record` and `promote`" in str(caught.value.expected)
 
@@ -258,9 +273,14 @@ class TestEditedByHand:
 
     def test_the_hash_is_that_of_everything_else(self, store: Store) -> None:
         plain = json.loads(store.save(baseline()).read_text())
-        said = plain.pop("hash")
-        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-        assert said == hashlib.sha256(text.encode()).hexdigest()
+        said, entries = plain.pop("hash"), plain.pop("entries")
+
+        def digest(value: object) -> str:
+            text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+            return hashlib.sha256(text.encode()).hexdigest()
+
+        assert said == digest(plain)
+        assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
 
 
 def test_a_baseline_without_a_hash_is_dropped_whatever_its_numbers(store: Store) -> None:

@@ -1,5 +1,7 @@
 """Which baseline is chosen, why, and what else is on its level."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ from perfgate.baselines import (
     Entry,
     Retired,
 )
+from perfgate.baselines.baseline import Window
 from perfgate.baselines.choice import choose, in_order, newest_release
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import head_of
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 
@@ -41,10 +45,13 @@ def chosen(
 ) -> ChosenBaseline:
     made = choose(found, of, repo)
     assert made is not None
-    return made
+    stored = {Path(one.engine.commit): one for one in made.window}
+    heads = tuple(head_of(replace(one, file=file)) for file, one in stored.items())
+    window = Window(heads, stored.__getitem__)
+    return ChosenBaseline(made.baseline, made.why, window, made.is_newer)
 
 
-def commits(window: tuple[Baseline, ...]) -> list[str]:
+def commits(window: Sequence[Baseline]) -> list[str]:
     return [one.engine.commit for one in window]
 
 

@@ -46,7 +46,11 @@ class TestPromote:
             "sums": with_answers({"q": True}),
             "c4": entry(110.0, 112.0),
         }
-        assert done.notes == ("replaces the baseline of this commit, accepted by Ada",)
+        assert done.notes == (
+            "baseline of 2 sessions; 3 are asked for: more losses stay unseen "
+            "(docs/how-to/baselines.md)",
+            "replaces the baseline of this commit, accepted by Ada, 1 session",
+        )
 
     def test_baselines_of_other_commits_stay(self, candidate: Path) -> None:
         older = suite_store().save(of_commit("older"))
@@ -188,12 +192,13 @@ class TestLevels:
         done = promote(path, by="Ada", reason="1.3", accept_regression="safer sampling by default")
         found = read(done.file)
         assert (found.change, found.regression) == ("regression", "safer sampling by default")
-        assert done.notes == ()  # a release is the next anchor itself
+        (few,) = done.notes  # a release is the next anchor itself
+        assert few.startswith("baseline of")
 
     def test_an_accepted_loss_still_counts_against_an_older_anchor(self, accepted: Path) -> None:
         build = EngineBuild("llama.cpp", "1.3.0rc1", "new")
         path = self.candidate(90.0, 90.0, verdict="REGRESSION", engine=build)
-        (note,) = promote(path, by="Ada", reason="x", accept_regression="safer").notes
+        *_, note = promote(path, by="Ada", reason="x", accept_regression="safer").notes
         assert note.startswith("the anchor is still 1.2.0 (newest final release): this loss counts")
 
     def test_nothing_to_accept_is_told(self, accepted: Path) -> None:
@@ -273,4 +278,6 @@ class TestRefused:
         done = promote(candidate, by="Grace", reason="right clocks")
         found = read(done.file)
         assert (set(found.entries), found.retired) == ({"c4"}, None)
-        assert done.notes == ("replaces the retired baseline of this commit, accepted by Ada",)
+        assert done.notes[1:] == (
+            "replaces the retired baseline of this commit, accepted by Ada, 2 sessions",
+        )

@@ -6,6 +6,8 @@ import pytest
 from building import SUMS, baseline, entry, judgement, outcome
 
 from perfgate.baselines import candidate_store, read, suite_store
+from perfgate.baselines.noise_history import NoiseRun, NoiseSeries
+from perfgate.baselines.noise_history import save as save_noise
 from perfgate.baselines.promotion import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
@@ -93,6 +95,28 @@ class TestRecord:
         (path,), _ = record_candidates([run.path])
         assert read(path).source is None
 
+    def test_a_node_that_lies_apart_makes_no_baseline(self, run: RunFolder) -> None:
+        """Its three sessions before were 5 % slow; a start elsewhere in the same run counts."""
+        for number in range(3):
+            series = NoiseSeries(
+                *("small-serve", "c4", "a", COMMIT, {"output_throughput": (100.0,)}),
+                node="n7",
+                offsets={"output_throughput": 0.05},
+            )
+            at = "2026-11-20T08:00:00+00:00"
+            save_noise(NoiseRun("cpu", f"before-{number}", at, "run", (series,)), own=False)
+        facts = {"slurm": {"nodes": ["n7"]}}
+        measure(run, value=95.0, facts=facts)
+        judge(run)
+        told = "node n7 lies -2.1% off in output_throughput (3 sessions): it makes no baseline"
+        with pytest.raises(InputError) as caught:
+            record_candidates([run.path])
+        assert told in str(caught.value.found)
+        measure(run, value=100.0, start=2, facts={"slurm": {"nodes": ["n8"]}})
+        (path,), left_out = record_candidates([run.path])
+        assert left_out == [f"small-serve-c4: a start is not used, {told}"]
+        assert read(path).entries["c4"].values("output_throughput") == [100.0]
+
     def test_one_candidate_per_scenario(self, run: RunFolder) -> None:
         for scenario in ("one", "two"):
             measure(run, scenario=scenario)
@@ -159,6 +183,37 @@ class TestRecord:
             "small-serve: the verdict of c16 is ERROR",
             "small-serve: the verdict of c4 is INCONCLUSIVE",
         ]
+
+    @pytest.mark.parametrize("role", ["baseline_control", "anchor_control", "a", "b"])
+    def test_controls_and_other_builds_are_not_the_build_under_test(
+        self, run: RunFolder, role: str
+    ) -> None:
+        measure(run, value=50.0, role=role)
+        with pytest.raises(InputError, match="nothing in this run"):
+            record_candidates([run.path])
+        measure(run, value=100.0)
+        judge(run)
+        (path,), _ = record_candidates([run.path])
+        assert read(path).entries["c4"].values("output_throughput") == [100.0]
+
+    def test_a_run_of_two_builds_becomes_none(self, suite_root: Path) -> None:
+        facts = {"started": now(), "synthetic": False, "ab": ["A=old", "B=new"]}
+        run = RunFolder.create(suite_root / "runs" / "ab", facts)
+        measure(run)
+        judge(run)
+        run.close()
+        with pytest.raises(InputError, match="compared two builds") as caught:
+            record_candidates([run.path])
+        assert caught.value.found == "A=old B=new"
+
+    def test_a_machine_that_was_slower_as_a_whole_gives_no_level(self, run: RunFolder) -> None:
+        measure(run)
+        shifted = outcome(verdict=Verdict.PASS, judgements=(judgement(mark="HOST_SHIFT"),))
+        run.record("verdict", {"test": "c4", **shifted.as_record()})
+        with pytest.raises(InputError) as caught:
+            record_candidates([run.path])
+        assert "HOST_SHIFT" in str(caught.value.found)
+        assert candidate_store().list() == []
 
     def test_a_run_that_did_not_finish(self, run: RunFolder) -> None:
         run.record("selected", {"tests": ["c4", "t.py::test_serving[small-serve-c8]"]})
@@ -294,7 +349,7 @@ class TestSeveralRuns:
         candidate = read(path)
         assert candidate.entries["c4"].values("output_throughput") == [100.0, 101.0, 103.0]
         assert [one.run for one in candidate.entries["c4"].runs] == ["one", "one", "two"]
-        assert candidate.reason == "recorded from runs two, one"
+        assert candidate.reason == "recorded from runs one, two"
         assert candidate.verdicts == {"c4": "NO_BASELINE"}
 
     def test_probes_of_several_runs_make_one_candidate(

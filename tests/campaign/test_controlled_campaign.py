@@ -22,8 +22,9 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.fresh_start import StartSetup
 from perfgate.campaign.other_build import OtherBuild
+from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
-from perfgate.core.errors import CannotDo, PerfgateError, RunError
+from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
@@ -428,16 +429,23 @@ def test_no_control_is_begun_beyond_the_sessions_time(make: Make) -> None:
 
 
 def test_a_control_run_becomes_no_baseline(make: Make) -> None:
+    campaign, _ = make({"*": {"new": [92.0]}})
+    found = only(campaign)
+    (probe,) = load_probes(campaign.scenario)
+    campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
+    ((candidate,), _) = record_candidates([campaign.session.run.path])
+    kept = baselines.read(candidate)
+    assert [run.metrics[SPEED] for run in kept.entries[probe.label].runs] == [92.0] * 3
+    assert kept.engine == NEW
+
+
+def test_a_build_that_passed_on_a_slow_host_is_no_level(make: Make) -> None:
     campaign, _ = make({"*": {"new": [92.0], "baseline_control": [92.0]}})
     found = only(campaign)
     assert found.verdict == Verdict.PASS
-    (probe,) = load_probes(campaign.scenario)
     campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
-    candidates, _ = record_candidates([campaign.session.run.path])
-    (candidate,) = candidates
-    kept = baselines.read(candidate)
-    assert len(kept.entries[probe.label].runs) == 2
-    assert kept.engine == NEW
+    with pytest.raises(InputError, match="HOST_SHIFT"):
+        record_candidates([campaign.session.run.path])
 
 
 def test_a_crash_of_a_control_is_no_error_of_the_build(make: Make) -> None:
@@ -457,3 +465,41 @@ def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> No
     assert found.verdict == Verdict.ERROR
     assert played.starts == ["new", "new"]
     assert isinstance(found.error, PerfgateError)
+
+
+def test_a_control_elsewhere_is_not_used_and_told(make: Make) -> None:
+    elsewhere = RunError("unfit_machine", "node9 is not of the kind of node7")
+    script = {"*": {"new": [92.0]}, "start": {"baseline_control": [elsewhere]}}
+    campaign, _ = make(script)
+    found = only(campaign)
+    assert (found.verdict, found.error) == (Verdict.REGRESSION, None)
+    assert any("control not used" in note and "node9" in note for note in found.notes)
+
+
+def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
+    slow = [92.0, 92.1, 91.9]
+    campaign, _ = make({"*": {"new": slow, "baseline_control": slow}})
+    found = only(campaign)
+    run = campaign.session.run
+    run.record("verdict", {"test": "t", **found.as_record()})
+    run.record("group", {"scenario": campaign.scenario.id, "tests": ["t"]})
+    (probe,) = load_probes(campaign.scenario)
+    kept = kept_of(run.records()).outcome(probe, [probe])
+    assert kept is not None
+    assert len(kept.measurements) == 2, "controls are no measurements of the build under test"
+    assert replace(kept, resumed_from="", folder=found.folder) == replace(
+        found, measurements=kept.measurements
+    )
+
+
+def test_controls_count_as_starts_and_are_told_apart(make: Make) -> None:
+    campaign, _ = make({"*": {"new": [92.0]}})
+    only(campaign)
+    starts = campaign.account.plain()["starts"]
+    assert (starts["planned"], starts["made"], starts["controls"]) == (1, 5, 2)
+
+
+def test_the_scenarios_time_ends_controls_too(make: Make) -> None:
+    campaign, played = make({"*": {"new": [92.0]}}, budget_s=1e-9)
+    found = only(campaign)
+    assert (found.verdict, played.starts) == (Verdict.INCONCLUSIVE, ["new"])

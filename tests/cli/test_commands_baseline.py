@@ -6,8 +6,10 @@ import pytest
 from building import baseline, entry, of_commit, outcome
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
+from perfgate.baselines.noise_history import read as read_noise
 from perfgate.cli.main import main
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import Verdict
 from perfgate.runs.records import RunFolder, now
 
@@ -95,6 +97,7 @@ class TestList:
             "regression": None,
             "retired": None,
             "synthetic": False,
+            "source": None,
             "verdicts": {"c1": "NO_BASELINE"},
             "probes": {"c1": 2, "c4": 1},
         }
@@ -135,6 +138,16 @@ class TestShow:
             "c4": {"output_throughput": [9.0]},
         }
 
+    def test_how_the_build_was_started(self, suite_root: Path, capsys: Capture) -> None:
+        source = BuildSource(image="registry.example/trtllm:1.2.0", digest="sha256:0123")
+        path = suite_store().save(baseline(source=source))
+        assert main(["baseline", "show", str(path)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert "source: image registry.example/trtllm:1.2.0, digest sha256:0123" in lines
+        assert main(["baseline", "show", str(path), "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)["source"]
+        assert told == {"image": "registry.example/trtllm:1.2.0", "digest": "sha256:0123"}
+
     @pytest.mark.parametrize("name", ["none.json", "."])
     def test_no_such_file(self, suite_root: Path, name: str, capsys: Capture) -> None:
         assert main(["baseline", "show", str(suite_root / name)]) == 2
@@ -146,8 +159,11 @@ class TestRecordAndPromote:
         assert main(["baseline", "record", str(run)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "left out: noisy-serve: the verdict of c4 is INCONCLUSIVE"
-        candidate = lines[1].removeprefix("candidate: ")
-        assert lines[2].startswith("look at it with `perfgate baseline show`")
+        noise = Path(lines[1].removeprefix("noise: "))
+        assert {one.scenario for one in read_noise(noise).series} == {"small-serve", "noisy-serve"}
+        candidate = lines[2].removeprefix("candidate: ")
+        assert lines[3] == "baseline of 1 session; 3 are asked for"
+        assert lines[4].startswith("look at it with `perfgate baseline show`")
         assert read(Path(candidate)).accepted_by == "nobody yet"
 
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "faster kernels"]
@@ -161,6 +177,24 @@ class TestRecordAndPromote:
         assert (accepted.accepted_by, accepted.reason) == ("Ada", "faster kernels")
         assert suite_store().list() == [accepted.file]
 
+    def test_of_a_run_that_proves_nothing_the_noise_is_kept(
+        self, run: Path, capsys: Capture
+    ) -> None:
+        facts = json.loads((run / "run.json").read_text())
+        undecided = RunFolder.create(run.parent / "undecided", {**facts, "id": "undecided"})
+        for line in RunFolder(run).records():
+            kind, told = line["record"], {**line}
+            if kind == "verdict":
+                told["verdict"] = "INCONCLUSIVE"
+            del told["record"], told["at"], told["schema_version"]
+            undecided.record(kind, told)
+        undecided.close()
+        assert main(["baseline", "record", str(undecided.path)]) == 2
+        told = capsys.readouterr()
+        assert "nothing in this run can become a baseline" in told.err
+        (line,) = told.out.splitlines()
+        assert read_noise(Path(line.removeprefix("noise: "))).kind == "run"
+
     def test_as_json(self, run: Path, capsys: Capture) -> None:
         assert main(["baseline", "record", str(run), "--format", "json"]) == 0
         recorded = json.loads(capsys.readouterr().out)
@@ -170,7 +204,10 @@ class TestRecordAndPromote:
         assert main([*words, "--format", "json"]) == 0
         done = json.loads(capsys.readouterr().out)
         assert done["baseline"] == str(suite_store().path("cpu", "small-serve", "fed987"))
-        assert (done["written"], done["change"], done["notes"]) == (True, "first", [])
+        assert recorded["sessions"] == {candidate: 1}
+        (few,) = done["notes"]
+        assert (done["written"], done["change"]) == (True, "first")
+        assert few.startswith("baseline of 1 session; 3 are asked for")
         assert done["changes"] == [
             {
                 "probe": "c1",

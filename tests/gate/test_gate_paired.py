@@ -37,8 +37,9 @@ def test_by_hand() -> None:
     assert judged.band == 0.02
     assert judged.runs_used == 1
     assert judged.reason == (
-        "-0.8 points (interval -1.5…+0.5 points), within the -2.0 points band; of 1319 questions "
-        "20 answers lost and 10 gained; 1 evaluation against 1 of the baseline"
+        "-0.8 points (interval -1.5…+0.5 points), no worse than the baseline by the -2.0 points "
+        "band, nor better: equal within it; of 1319 questions 20 answers lost and 10 "
+        "gained; 1 evaluation against 1 of the baseline"
     )
 
 

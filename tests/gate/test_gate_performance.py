@@ -36,7 +36,8 @@ def test_one_run_by_hand() -> None:
     assert not judged.needs_more_runs
     assert judged.notes == ()
     assert judged.reason == (
-        "-1.00 % (interval -1.98…+0.37 %), within the -2.00 % band; 1 fresh start against "
+        "-1.00 % (interval -1.98…+0.37 %), no worse than the baseline by the -2.00 % "
+        "band, nor better: equal within it; 1 fresh start against "
         "5 baseline runs"
     )
 
@@ -304,8 +305,12 @@ def test_rules_that_cannot_be_used(values: dict[str, float]) -> None:
 GATING = sorted(name for name, metric in METRICS.items() if metric.family.band is not None)
 
 
+# A machine that shows its own noise, against what it stored.
+OWN_NOISE = {"sigma": 0.03, "rule": Rule(max_runs=4, prior_dof=2), "widen": True}
+
+
 @pytest.mark.parametrize("metric", GATING)
-@pytest.mark.parametrize("noise", [0.0, 0.06, 0.13])
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.04])
 def test_every_metric_on_a_machine_of_unknown_noise(metric: str, noise: float) -> None:
     found = METRICS[metric]
     baseline = [0.3 * math.exp(z * noise) for z in (-1.2, 0.4, 0.1, 1.1, -0.6)]
@@ -314,42 +319,63 @@ def test_every_metric_on_a_machine_of_unknown_noise(metric: str, noise: float) -
 
     def verdict(factor: float) -> Verdict:
         new = [0.3 * factor * wiggle for wiggle in pattern]
-        rule = Rule(max_runs=4)
-        return judge_performance(metric, baseline, new, rule=rule, measured_noise=True).verdict
+        return judge_performance(metric, baseline, new, sessions=3, **OWN_NOISE).verdict  # type: ignore[arg-type]
 
     assert verdict(worse) == Verdict.REGRESSION
     assert verdict(1) == Verdict.PASS
     assert verdict(1 / worse) == Verdict.IMPROVEMENT
 
 
-def test_measured_noise_widens_the_band_and_says_so() -> None:
+def test_a_widened_band_says_so() -> None:
+    judged = judge_performance("output_throughput", [100.0] * 5, [95.0], **OWN_NOISE)  # type: ignore[arg-type]
+    # sigma = 0.03·sqrt(2/6) = 0.01732; SE = sigma·sqrt(0.3·(1 + 1/5) + 0.7·(1/4 + 1/5)) = 0.01423;
+    # margin (3.7074 + 1.9432)·0.01423 = 0.08041
+    assert judged.verdict == Verdict.INCONCLUSIVE
+    assert judged.band == pytest.approx(1 - math.exp(-0.08041), abs=1e-4)
+    assert judged.notes == (
+        "band widened from 2.0 % to 7.7 %, the smallest detectable with this machine's noise of "
+        "1.7 % per start",
+    )
+
+
+def test_a_declared_band_that_is_wide_enough_stays() -> None:
     judged = judge_performance(
         "output_throughput",
         [100.0] * 5,
         [90.0],
-        rule=Rule(max_runs=4),
-        measured_noise=True,
+        band=0.5,
+        **OWN_NOISE,  # type: ignore[arg-type]
     )
-    # sigma = 0.08·sqrt(4/8) = 0.056569; margin (4.5008 + 1.8595)·0.056569·sqrt(0.45) = 0.24136
-    assert judged.verdict == Verdict.PASS
-    assert judged.band == pytest.approx(1 - math.exp(-0.24136), abs=1e-5)
-    assert judged.notes == (
-        "band widened from 2.0 % to 21.4 %, the smallest detectable with this machine's noise of "
-        "5.7 % per start",
-    )
+    assert (judged.verdict, judged.band) == (Verdict.PASS, pytest.approx(0.5))
+    assert judged.notes == ("small loss within the band",)
 
 
-def test_measured_noise_keeps_a_declared_band_that_is_wide_enough() -> None:
-    judged = judge_performance(
-        "output_throughput", [100.0] * 5, [90.0], band=0.5, measured_noise=True
-    )
-    assert judged.band == pytest.approx(0.5)
-    assert judged.notes == ()
+class TestTooNoisyAMachine:
+    """The band that its noise forces is wider than a quarter."""
 
+    BASE = (100.0, 130.0, 82.0, 115.0, 93.0, 70.0)
 
-def test_measured_noise_needs_three_baseline_runs() -> None:
-    with pytest.raises(InputError, match=r"gate\.reference_starts"):
-        judge_performance("output_throughput", [100.0, 101.0], [100.0], measured_noise=True)
+    @pytest.mark.parametrize("new", [72.4, 100.0, 200.0])
+    def test_proves_no_pass(self, new: float) -> None:
+        judged = judge_performance("output_throughput", self.BASE, [new], **OWN_NOISE)  # type: ignore[arg-type]
+        assert judged.verdict == Verdict.INCONCLUSIVE
+        assert judged.mark == "MACHINE"
+        assert "machine too noisy" in judged.reason
+        assert not judged.needs_more_runs
+
+    def test_neither_beside_a_control(self) -> None:
+        judged = judge_performance(
+            "output_throughput",
+            self.BASE,
+            [40.0, 41.0, 40.0],
+            controls=[40.0, 41.0],
+            **OWN_NOISE,  # type: ignore[arg-type]
+        )
+        assert judged.verdict != Verdict.PASS
+
+    def test_one_value_shows_no_noise(self) -> None:
+        judged = judge_performance("output_throughput", [100.0], [100.0], **OWN_NOISE)  # type: ignore[arg-type]
+        assert judged.mark == "MACHINE"
 
 
 class TestZero:

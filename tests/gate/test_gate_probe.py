@@ -70,4 +70,4 @@ def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:
     test = AccuracyTest(SCORE, 0.03, ((), ()), scores, measured, against="documented")
     told = test.judge(Rule())
     assert (told.verdict, told.band, told.against) == (Verdict.REGRESSION, 0.03, "documented")
-    assert told.reason.startswith("worse than the documented value: -95.0 points")
+    assert told.reason.startswith("worse than the documented score: -95.0 points")

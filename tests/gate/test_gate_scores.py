@@ -65,7 +65,8 @@ def test_by_hand() -> None:
     assert judged.interval == pytest.approx((-drop - 1.645 * error, -drop + 2.576 * error))
     assert judged.baseline == 0.95
     assert judged.reason == (
-        "-1.4 points (interval -2.6…+0.5 points), within the -3.0 points band; 1319 questions "
+        "-1.4 points (interval -2.6…+0.5 points), no worse than the baseline by the -3.0 points "
+        "band; 1319 questions "
         "whose answers cannot be paired, in 2 evaluations"
     )
 
@@ -121,7 +122,8 @@ def test_a_share_of_all_still_has_a_spread() -> None:
 @pytest.mark.parametrize(
     ("right", "says"),
     [
-        ([1234], "-1.4 points (interval -2.8…+0.7 points), within the -3.0 points band"),
+        ([1234], "-1.4 points (interval -2.8…+0.7 points), no worse than the baseline by the -3.0 "
+                 "points band"),
         ([1230], "-1.7 points (interval -3.1…+0.4 points): no loss is proved, and the -3.0 points "
                  "band is not excluded"),
         ([1220], "-2.5 points (interval -3.9…-0.3 points): a loss is likely but not confirmed, and "

@@ -22,6 +22,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.scenarios.probe import accuracy_probes
 from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 from perfgate.verdicts.outcome import Outcome
 
 FACTS: dict[str, Any] = {
@@ -53,12 +54,13 @@ def test_a_judgement_comes_back_from_its_record() -> None:
 
 def test_begins_with_how_it_ended_and_where() -> None:
     records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
-    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:7] == [
+    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:8] == [
         "# perfgate run 20261105-1",
         "",
         "**Exit status 1**: at least one regression of performance or accuracy.",
         "",
         "Verdicts: 1 REGRESSION, 2 PASS.",
+        "PASS: no worse than the baseline by the band.",
         "",
         "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
     ]
@@ -303,3 +305,14 @@ def test_a_resumed_run_says_so() -> None:
     }
     text = summary(FACTS, [resumed], ExitStatus.PASSED)
     assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text
+
+
+def test_a_slow_machine_is_told_first_and_both_builds_are_named() -> None:
+    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+    passed = outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control,))
+    text = summary(FACTS, recorded(passed), ExitStatus.PASSED)
+    assert "## Marked verdicts\n\n- HOST_SHIFT: small-serve-c4: machine, not build" in text
+    assert "| PASS, HOST_SHIFT |" in text
+    assert "- control: llama.cpp 1.2.0, commit abc123, 2 starts\n" in text
+    assert text.index("Marked verdicts") < text.index("## PASS")

@@ -97,7 +97,7 @@ def test_a_slow_build_is_worse_than_the_documented_value(tmp_path: Path) -> None
     done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%")
     (line,) = [one for one in done.records("verdict") if one["probe"].startswith("c")]
     assert line["verdict"] == "REGRESSION", done.output
-    assert "worse than the documented value: " in done.output
+    assert "misses the document by more than " in done.output
     assert done.status == 1
 
 

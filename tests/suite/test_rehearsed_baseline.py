@@ -89,17 +89,27 @@ def test_nothing_slow_takes_one_start_and_no_control(promoted: Path, tmp_path: P
 
 
 def test_a_slow_build_beside_controls_that_are_not(promoted: Path, tmp_path: Path) -> None:
-    done = judged(promoted, tmp_path, "--rehearse-fault", "slow:8%", "--junitxml=junit.xml")
+    report = tmp_path / "junit.xml"
+    done = judged(promoted, tmp_path, "--rehearse-fault", "slow:4%", f"--junitxml={report}")
     assert set(done.verdicts.values()) == {"REGRESSION"}, done.output
     assert done.status == 1
     assert roles(done) == ["new", "new", "baseline_control", "baseline_control", "new"]
     assert marks(done) == set()
     assert "control: tensorrt-llm" in done.output
     assert ", 2 starts" in (done.folder / "summary.md").read_text()
+    assert '.controls" value="2"' in report.read_text()
+    engines = {line["role"]: line["engine"] for line in done.records("measurement")}
+    assert engines.keys() == {"new", "baseline_control"}
+
+
+def test_a_very_slow_build_needs_one_control(promoted: Path, tmp_path: Path) -> None:
+    done = judged(promoted, tmp_path, "--rehearse-fault", "slow:8%")
+    assert (done.status, set(done.verdicts.values())) == (1, {"REGRESSION"}), done.output
+    assert roles(done) == ["new", "new", "baseline_control"]
 
 
 def test_a_slow_host_is_no_regression(promoted: Path, tmp_path: Path) -> None:
-    done = judged(promoted, tmp_path, "--rehearse-fault", "slow_host:8%")
+    done = judged(promoted, tmp_path, "--rehearse-fault", "slow_host:4%")
     assert set(done.verdicts.values()) == {"PASS"}, done.output
     assert done.status == 13
     assert marks(done) == {"HOST_SHIFT"}
@@ -119,5 +129,6 @@ def test_a_control_that_cannot_start_is_told(
     assert done.status == status
     assert marks(done) == {"NO_CONTROL"}
     assert set(roles(done)) == {"new"}
-    assert "failed twice" in done.output
-    assert "cuda_error" in done.output
+    told = (done.folder / "summary.md").read_text()
+    assert "control: none (it failed twice: fresh start 3: cuda_error" in told
+    assert "NO_CONTROL" in done.output

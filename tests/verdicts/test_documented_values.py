@@ -81,7 +81,7 @@ def test_an_accuracy_is_compared_with_the_documented_score_and_its_error() -> No
     assert judged.band == 0.03
     bad = documented_test(STRICT, document, [answered(1150, 1319)] * 2, 0.03).judge(Rule())
     assert bad.verdict == Verdict.REGRESSION
-    assert bad.reason.startswith("worse than the documented value: -7.8 points")
+    assert bad.reason.startswith("worse than the documented score: -7.8 points")
     narrow = replace(document, tolerance=0.01)
     judged = documented_test(STRICT, narrow, [answered(1253, 1319)], 0.03).judge(Rule())
     assert judged.verdict == Verdict.PASS

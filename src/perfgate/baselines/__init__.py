@@ -8,6 +8,7 @@ lives, from record to retire: docs/how-to/baselines.md
 
 from perfgate.baselines.anchor import Anchor
 from perfgate.baselines.baseline import (
+    ENOUGH_SESSIONS,
     MOST_RUNS,
     NOBODY,
     SELF,
@@ -30,6 +31,7 @@ from perfgate.baselines.store import (
 )
 
 __all__ = [
+    "ENOUGH_SESSIONS",
     "MOST_RUNS",
     "NOBODY",
     "SCHEMA_VERSION",

@@ -1,9 +1,9 @@
 """Baseline: accepted measurements of one scenario, on one hardware, at one engine commit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, overload
 
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
@@ -15,6 +15,8 @@ Change = Literal["first", "none", "regression", "improvement"]
 
 # Runs of a baseline that a measurement is compared with, at most (docs/how-to/baselines.md).
 MOST_RUNS = 30
+# Sessions that a first baseline should have: fewer leave more losses unseen (statistics §4).
+ENOUGH_SESSIONS = 3
 
 NOBODY = "nobody yet"  # who has accepted a candidate
 SELF = "self"  # who has accepted a machine's reference of itself
@@ -121,6 +123,11 @@ class Baseline:
     source: BuildSource | None = None
     file: Path | None = field(default=None, compare=False)
 
+    @property
+    def sessions(self) -> int:
+        """The number of sessions behind the probe that has fewest: one run each."""
+        return min(len({run.run for run in entry.runs}) for entry in self.entries.values())
+
     def merged(self, other: "Baseline") -> "Baseline":
         """The same commit's baseline with the other's entries in place of its own.
 
@@ -139,6 +146,57 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class Head:
+    """What a baseline's file says of itself, without the numbers; fields as in `Baseline`.
+
+    Attributes:
+        labels: labels of the probes that it has runs of.
+    """
+
+    scenario: str
+    hardware: str
+    engine: EngineBuild
+    accepted_by: str
+    accepted_at: str
+    change: Change
+    labels: frozenset[str]
+    file: Path
+    retired: Retired | None = None
+    synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class Window(Sequence[Baseline]):
+    """Baselines that a build is compared with, newest first; each is read when it is needed.
+
+    Attributes:
+        heads: what their files say of themselves.
+        read: reads one in full.
+    """
+
+    heads: tuple[Head, ...]
+    read: Callable[[Path], Baseline] = field(compare=False)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    @overload
+    def __getitem__(self, place: int) -> Baseline: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Baseline]: ...
+    def __getitem__(self, place: int | slice) -> Baseline | Sequence[Baseline]:
+        if isinstance(place, slice):
+            return Window(self.heads[place], self.read)
+        return self.read(self.heads[place].file)
+
+    def entries(self, label: str) -> Iterator[Entry]:
+        """One probe's part of each that has it; what is not asked for is not read."""
+        for head in self.heads:
+            if label in head.labels:
+                yield self.read(head.file).entries[label]
+
+
+@dataclass(frozen=True)
 class ChosenBaseline:
     """The baseline to compare with.
 
@@ -151,7 +209,7 @@ class ChosenBaseline:
 
     baseline: Baseline
     why: str
-    window: tuple[Baseline, ...]
+    window: Window
     is_newer: bool = False
 
     def entry(self, label: str) -> Entry | None:
@@ -160,12 +218,23 @@ class ChosenBaseline:
         Newest baseline first, the runs of each in the order measured. The facts are those of the
         newest baseline in the window that has the probe; older ones count if theirs are equal.
         """
-        found = [one.entries[label] for one in self.window if label in one.entries]
-        if not found:
-            return None
-        facts = found[0].fingerprint
-        runs = [run for entry in found if not entry.differences(facts) for run in entry.runs]
-        return Entry(facts, tuple(runs[:MOST_RUNS]))
+        facts: Mapping[str, str] | None = None
+        runs: list[BaselineRun] = []
+        for entry in self.window.entries(label):
+            facts = entry.fingerprint if facts is None else facts
+            if not entry.differences(facts):
+                runs += entry.runs
+            if len(runs) >= MOST_RUNS:
+                break
+        return None if facts is None else Entry(facts, tuple(runs[:MOST_RUNS]))
+
+
+def few_sessions(sessions: int) -> str:
+    """What a person should know of a baseline of so many sessions; empty: it has enough."""
+    if sessions >= ENOUGH_SESSIONS:
+        return ""
+    plural = "" if sessions == 1 else "s"
+    return f"baseline of {sessions} session{plural}; {ENOUGH_SESSIONS} are asked for"
 
 
 def as_run(

@@ -1,23 +1,49 @@
-"""The file of a baseline: reading, with everything that can be wrong told; writing, whole."""
+"""The file of a baseline: reading, with everything that can be wrong told; writing, whole.
+
+The numbers are under ``entries``. What a choice among many baselines needs is beside them and has
+a hash of its own, so that it can be believed without reading the numbers: `read_head`.
+"""
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from perfgate.baselines.baseline import Baseline
-from perfgate.baselines.stored_json import check_hash, check_place, read_stored, with_hash
+import msgspec
+
+from perfgate.baselines import questions
+from perfgate.baselines.answers import packed, unpacked
+from perfgate.baselines.baseline import Baseline, BaselineRun, Entry, Head, Retired
+from perfgate.baselines.stored_json import (
+    MEASURED,
+    check_hash,
+    check_place,
+    digest,
+    own_hash,
+    read_stored,
+    with_hash,
+)
+from perfgate.core import json_text
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
+from perfgate.engines.base import EngineBuild
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+_WITH_KEYS = 2  # answers were mappings from each question's key
+_SCHEMAS = {SCHEMA_VERSION: "baseline.schema.json", _WITH_KEYS: "baseline-2.schema.json"}
 _WITHOUT_HASH = (
     "it has no hash, so nobody can tell whether its numbers were measured: record the runs again "
     "(perfgate baseline record RUN) and promote them; without the runs, delete it and measure again"
 )
 _HINT = "restore the file from git, or record the baseline again"
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_PART = msgspec.json.Decoder()
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|\+00:00)")
 
 # Fields that the file keeps together, as `accepted`: the name there → the baseline's.
 _ACCEPTED = {
@@ -34,29 +60,99 @@ def read(path: Path) -> Baseline:
 
     Raises:
         InputError: not JSON, of a schema version this perfgate does not know, not as the schema
-            says, with a metric or a value that cannot be, not where its content belongs, or edited
-            by hand.
+            says, with a metric or a value that cannot be, not where its content belongs, edited
+            by hand, or with answers to questions whose own file is missing or altered.
     """
     plain = read_stored(
         path,
         what="baseline",
-        schema="baseline.schema.json",
-        versions=[SCHEMA_VERSION],
+        schema=_SCHEMAS,
+        versions=sorted(_SCHEMAS),
         hint=_HINT,
         dropped={1: _WITHOUT_HASH},
     )
-    commit = plain["engine"]["commit"]
-    said = {"hardware": plain["hardware"], "scenario": plain["scenario"], "engine.commit": commit}
-    check_place(path, said)
+    _check_place(path, plain)
     _check_values(path, plain["entries"])
-    check_hash(path, plain, "baseline")
-    accepted = {_ACCEPTED[name]: value for name, value in plain["accepted"].items()}
-    return replace(from_plain(Baseline, {**plain, **accepted}, lax=True), file=path)
+    has_keys = plain["schema_version"] == _WITH_KEYS
+    check_hash(path, plain if has_keys else _without_entries(plain), "baseline")
+    if has_keys:
+        return replace(_baseline(plain), file=path)
+    _check_entries(path, plain)
+    answers = {
+        label: [run.pop("answers", {}) for run in entry["runs"]]
+        for label, entry in plain["entries"].items()
+    }
+    found = _baseline(plain)
+    entries = {
+        label: _answered(path, label, entry, answers[label])
+        for label, entry in found.entries.items()
+    }
+    return replace(found, entries=entries, file=path)
+
+
+def read_head(path: Path) -> Head:
+    """Read what a baseline's file says of itself; its numbers are neither read nor checked.
+
+    Raises:
+        InputError: as `read`, as far as what is read goes.
+    """
+    found = _head(path)
+    if found is not None:
+        return found
+    # Something is wrong, or the file is an older one: reading it in full tells.
+    return head_of(read(path))
+
+
+def head_of(baseline: Baseline) -> Head:
+    """What the file of `baseline` would say of itself."""
+    told = {name: getattr(baseline, name) for name in _OF_HEAD}
+    return Head(**told, labels=frozenset(baseline.entries), file=baseline.file or Path())
+
+
+_OF_HEAD = (
+    "scenario",
+    "hardware",
+    "engine",
+    "accepted_by",
+    "accepted_at",
+    "change",
+    "retired",
+    "synthetic",
+)
+
+
+def _head(path: Path) -> Head | None:
+    """The head of a file of the newest form; None: it is another file, or something is wrong."""
+    try:
+        content = read_input(path, json_text.LARGEST_OWN)
+        parts = _PARTS.decode(content)
+        plain = {name: _PART.decode(part) for name, part in parts.items() if name != "entries"}
+        accepted, retired = plain["accepted"], plain.get("retired")
+        head = Head(
+            scenario=plain["scenario"],
+            hardware=plain["hardware"],
+            engine=msgspec.convert(plain["engine"], EngineBuild),
+            accepted_by=accepted["by"],
+            accepted_at=accepted["at"],
+            change=accepted["change"],
+            labels=frozenset(plain["probes"]),
+            file=path,
+            retired=retired and msgspec.convert(retired, Retired),
+            synthetic=plain.get("synthetic", False),
+        )
+        is_whole = plain["schema_version"] == SCHEMA_VERSION and plain["hash"] == own_hash(plain)
+        is_dated = _TIME.fullmatch(head.accepted_at) is not None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, InputError):
+        return None
+    said = (head.hardware, head.scenario, head.engine.commit)
+    in_place = said == (path.parent.parent.name, path.parent.name, path.stem)
+    return head if is_whole and is_dated and in_place else None
 
 
 def write(path: Path, baseline: Baseline) -> None:
-    """Write one baseline file, with its hash."""
-    plain = to_plain(replace(baseline, file=None), leave_out_none=True)
+    """Write one baseline file, with its hashes, and before it the files of questions it needs."""
+    store = _store_of(path)
+    plain = to_plain(replace(baseline, file=None, entries={}), leave_out_none=True)
     accepted = {name: plain.pop(field) for name, field in _ACCEPTED.items()}
     if not baseline.regression:
         del accepted["regression"]
@@ -64,16 +160,109 @@ def write(path: Path, baseline: Baseline) -> None:
         del plain["synthetic"]
     if baseline.source is not None:
         plain["source"] = {name: told for name, told in plain["source"].items() if told}
-    for entry in plain["entries"].values():
-        for run in entry["runs"]:
-            answers = run.pop("answers")
-            if answers:
-                run["answers"] = {
-                    metric: {key: int(right) for key, right in given.items()}
-                    for metric, given in answers.items()
-                }
-    plain = {**plain, "schema_version": SCHEMA_VERSION, "accepted": accepted}
-    write_json(path, with_hash(plain))
+    entries = {
+        label: {
+            "fingerprint": dict(entry.fingerprint),
+            "runs": [_plain_run(store, run) for run in entry.runs],
+        }
+        for label, entry in baseline.entries.items()
+    }
+    plain = {
+        **plain,
+        "schema_version": SCHEMA_VERSION,
+        "accepted": accepted,
+        "probes": {label: digest(entry) for label, entry in entries.items()},
+    }
+    write_json(path, {**with_hash(_without_entries(plain)), "entries": entries})
+
+
+def question_files(baseline: Baseline, store: Path) -> list[Path]:
+    """The files of questions that a baseline in the store of that folder needs beside it."""
+    runs = [run for entry in baseline.entries.values() for run in entry.runs]
+    asked = {
+        questions.questions_of(metric, given).file(store)
+        for run in runs
+        for metric, given in run.answers.items()
+    }
+    return sorted(asked)
+
+
+def _plain_run(store: Path, run: BaselineRun) -> dict[str, Any]:
+    """A run as the file has it; the files of its questions are written."""
+    plain: dict[str, Any] = to_plain(replace(run, answers={}), leave_out_none=True)
+    del plain["answers"]
+    told = {}
+    for metric, given in run.answers.items():
+        if not given:
+            continue
+        of_metric = questions.questions_of(metric, given)
+        questions.keep(store, of_metric)
+        told[metric] = {
+            "task": of_metric.task,
+            "questions": of_metric.digest,
+            "count": len(of_metric.keys),
+            "right": packed(given, of_metric.keys),
+        }
+    return {**plain, "answers": told} if told else plain
+
+
+def _answered(path: Path, label: str, entry: Entry, told: list[Any]) -> Entry:
+    """The entry with the answers of its runs."""
+    runs = []
+    for number, (run, of_run) in enumerate(zip(entry.runs, told, strict=True)):
+        answers = {}
+        for metric, one in of_run.items():
+            asked = questions.read(_store_of(path), one["task"], one["questions"])
+            try:
+                if one["count"] != len(asked.keys):
+                    told_of = f"{one['count']} answers, {len(asked.keys)} questions"
+                    raise InputError("not as many answers as questions", found=told_of)
+                answers[metric] = unpacked(one["right"], asked.keys)
+            except InputError as error:
+                raise InputError(
+                    error.problem,
+                    file=path,
+                    field=f"entries.{label}.runs[{number}].answers.{metric}",
+                    found=error.found,
+                    hint=_HINT,
+                ) from error
+        runs.append(replace(run, answers=answers) if answers else run)
+    return replace(entry, runs=tuple(runs))
+
+
+def _store_of(path: Path) -> Path:
+    return path.parent.resolve().parents[1]
+
+
+def _baseline(plain: Mapping[str, Any]) -> Baseline:
+    accepted = {_ACCEPTED[name]: value for name, value in plain["accepted"].items()}
+    return from_plain(Baseline, {**plain, **accepted}, lax=True)
+
+
+def _without_entries(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in plain.items() if name != "entries"}
+
+
+def _check_place(path: Path, plain: Mapping[str, Any]) -> None:
+    commit = plain["engine"]["commit"]
+    said = {"hardware": plain["hardware"], "scenario": plain["scenario"], "engine.commit": commit}
+    check_place(path, said)
+
+
+def _check_entries(path: Path, plain: Mapping[str, Any]) -> None:
+    """Refuse numbers that are not those of the head's hashes."""
+    said, found = plain["probes"], plain["entries"]
+    for label in sorted({*said, *found}):
+        right = digest(found[label]) if label in found else ""
+        if said.get(label) != right:
+            raise InputError(
+                "the baseline was edited by hand",
+                file=path,
+                field=f"entries.{label}",
+                found=f"{right[:12]}…, where probes has {said.get(label, 'none')[:12]}…",
+                expected=MEASURED,
+                hint=f"git checkout -- {path}",
+            )
 
 
 def _check_values(path: Path, entries: dict[str, Any]) -> None:

@@ -73,5 +73,7 @@ def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
             if was and len(now) == len(new.runs):
                 found[metric] = judge_paired(metric, was, now, margin=band).verdict
         elif min(*before, *after, 1.0) > 0:
-            found[metric] = judge_performance(metric, before, after).verdict
+            sessions = old.sessions(metric)
+            judged = judge_performance(metric, before, after, sessions=sessions)
+            found[metric] = judged.verdict
     return found

@@ -20,12 +20,16 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
+from perfgate.baselines.baseline import few_sessions
+from perfgate.baselines.candidates import unlike_machines
 from perfgate.baselines.choice import newest_build, newest_release
 from perfgate.baselines.difference import ProbeChanges, compare
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import head_of
 from perfgate.baselines.levels import change_of, losses_of
-from perfgate.baselines.recording import record_candidates, unlike_machines
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
+from perfgate.gate.verdict import counted
 from perfgate.runs.records import now
 
 __all__ = ["Promotion", "pin_anchor", "promote", "record_candidates", "retire"]
@@ -134,7 +138,7 @@ def _promote(
         compare(label, before.entry(label) if before else None, entry)
         for label, entry in found.entries.items()
     )
-    notes = _notes(accepted, store, kept)
+    notes = _notes(accepted, store, kept, found.sessions)
     if not dry_run:
         store.save(accepted, merge=False)
     return Promotion(path, not dry_run, change, before, probes, notes)
@@ -198,7 +202,7 @@ def retire(file: Path, *, by: str, reason: str) -> Path:
 def _retire(store: Store, file: Path, by: str, reason: str) -> Path:
     baseline = _accepted(file)
     pinned = store.pinned(baseline.hardware, baseline.scenario)
-    family = store.of_scenario(baseline.hardware, baseline.scenario)
+    family = store.heads(baseline.hardware, baseline.scenario)
     if pinned is not None and pinned.commit == baseline.engine.commit:
         raise InputError(
             "the anchor cannot be retired",
@@ -267,18 +271,24 @@ def _accepted(file: Path) -> Baseline:
     return baseline
 
 
-def _notes(accepted: Baseline, store: Store, kept: Baseline | None) -> tuple[str, ...]:
+def _notes(
+    accepted: Baseline, store: Store, kept: Baseline | None, sessions: int
+) -> tuple[str, ...]:
     notes = []
+    if few := few_sessions(sessions):
+        notes.append(f"{few}: more losses stay unseen (docs/how-to/baselines.md)")
     if kept is not None:
         was = "retired " if kept.retired else ""
-        notes.append(f"replaces the {was}baseline of this commit, accepted by {kept.accepted_by}")
-    family = store.of_scenario(accepted.hardware, accepted.scenario)
+        notes.append(
+            f"replaces the {was}baseline of this commit, accepted by {kept.accepted_by}, "
+            f"{counted(kept.sessions, 'session')}"
+        )
+    family = store.heads(accepted.hardware, accepted.scenario)
     others = [one for one in family if one.engine.commit != accepted.engine.commit]
     anchor = store.anchor(accepted.hardware, accepted.scenario, accepted.engine)
-    becomes_it = (
-        store.pinned(accepted.hardware, accepted.scenario) is None
-        and newest_release([*others, accepted], accepted.engine) == accepted
-    )
+    becomes_it = store.pinned(accepted.hardware, accepted.scenario) is None and newest_release(
+        [*others, head_of(accepted)], accepted.engine
+    ) == head_of(accepted)
     if accepted.change == "regression" and anchor is not None and not becomes_it:
         notes.append(
             f"the anchor is still {anchor.baseline.engine.version} ({anchor.why}): this loss "

@@ -1,7 +1,8 @@
 """Recording: candidates for baselines, from the records of runs that passed in full."""
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from perfgate.baselines import (
     candidate_store,
     rehearsal_candidate_store,
 )
+from perfgate.baselines.candidates import keep, recorded_from, unlike_machines
+from perfgate.baselines.hardware_noise import known_noise
+from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
 from perfgate.engines.base import EngineBuild
@@ -31,7 +35,10 @@ _CARRIED = {
     Verdict.NO_BASELINE,
     Verdict.NOT_COMPARABLE,
 }
-_MACHINE_FACTS = ("cpu", "cores", "gpus", "driver")  # as in `Machine.fingerprint`
+_SHIFTED = (
+    "the machine was slower than in the baseline's sessions (HOST_SHIFT): its numbers tell the "
+    "noise, and no level"
+)
 
 
 class _Taken(NamedTuple):
@@ -68,17 +75,19 @@ class _Found:
 
 
 def record_candidates(
-    runs: Sequence[Path], *, rehearsal: bool = False
+    runs: Sequence[Path], *, rehearsal: bool = False, anew: bool = False
 ) -> tuple[list[Path], list[str]]:
     """Write a candidate for every scenario that passed in full, pooling the runs' fresh starts.
 
     A scenario is taken whole or not at all: every probe of it that was selected must have been
     measured, and none may have failed or stayed undecided, in any of the runs. A regression is
-    taken along as such; only a person can accept it.
+    taken along as such; only a person can accept it. What was recorded before of the same build,
+    content and machine facts stays in the candidate.
 
     Args:
         runs: folders of finished runs, of the same engine commit.
         rehearsal: take what stand-ins made, and only that; it stays among rehearsals.
+        anew: leave out what was recorded before.
 
     Returns:
         The candidates' files, and what was left out, and why.
@@ -89,28 +98,12 @@ def record_candidates(
             rehearsal), or runs of unlike
             machines or engine commits.
     """
-    found: dict[str, _Found] = defaultdict(_Found)
-    for folder in _folders(runs):
-        _collect(folder, found, synthetic=rehearsal)
-    left_out: set[str] = set()
-    candidates = []
+    found = _found(_folders(runs), synthetic=rehearsal)
+    candidates, left_out = [], set[str]()
     for scenario, one in found.items():
-        faults = _faults(one)
-        left_out |= {f"{scenario}: {fault}" for fault in faults}
-        if faults:
-            continue
-        left_out |= {
-            f"{scenario}-{label}: compared with the machine itself, so its numbers stay here"
-            for label in one.own
-        }
-        left_out |= {
-            f"{scenario}-{label}: a start is not used, {why}"
-            for label, whys in one.unused.items()
-            for why in whys
-        }
-        entries = _entries(scenario, one)
-        if entries:
-            made = _candidate(scenario, one, entries, runs)
+        made, why = _candidate(scenario, one, _CARRIED)
+        left_out |= why
+        if made is not None:
             candidates.append(replace(made, synthetic=rehearsal))
     if not candidates:
         raise InputError(
@@ -121,24 +114,87 @@ def record_candidates(
             found="; ".join(sorted(left_out)) or "no measurements",
             expected="a run whose probes were measured in full, without injections",
         )
-    # Written only when all of them are known to be right.
     store = rehearsal_candidate_store() if rehearsal else candidate_store()
-    return [store.save(one, merge=False) for one in candidates], sorted(left_out)
+    paths, uncounted = keep(store, candidates, anew=anew)
+    return paths, sorted({*left_out, *uncounted})
 
 
-def unlike_machines(entries: Mapping[str, Entry]) -> tuple[str, ...]:
-    """The facts of the machine in which the probes of one scenario differ; empty: none."""
-    seen: dict[str, tuple[str, str]] = {}
-    differing = []
-    for label, entry in entries.items():
-        for name in _MACHINE_FACTS:
-            value = entry.fingerprint.get(name)
-            if value is None:
-                continue
-            first, known = seen.setdefault(name, (label, value))
-            if known != value:
-                differing.append(f"{name}: {known} ({first}), {value} ({label})")
-    return tuple(differing)
+def record_session(run: Path) -> tuple[list[Path], list[str]]:
+    """The same at the end of a session that measured what later ones are compared with.
+
+    A scenario that cannot be recorded is told and keeps no other from it. A regression is left to
+    a person: it would spoil what other sessions recorded.
+
+    Args:
+        run: the session's run folder.
+
+    Raises:
+        InputError: the run or an earlier candidate is unusable.
+    """
+    candidates, left_out = [], set[str]()
+    for scenario, one in _found([RunFolder(run)], synthetic=False).items():
+        try:
+            made, why = _candidate(scenario, one, _CARRIED - {Verdict.REGRESSION})
+        except InputError as error:
+            made, why = None, {f"{scenario}: {error.problem}: {error.found}"}
+        left_out |= why
+        candidates += [] if made is None else [made]
+    paths, uncounted = keep(candidate_store(), candidates, anew=False)
+    return paths, sorted({*left_out, *uncounted})
+
+
+def _found(folders: Sequence[RunFolder], *, synthetic: bool) -> Mapping[str, _Found]:
+    """What the runs hold, scenario by scenario."""
+    found: dict[str, _Found] = defaultdict(_Found)
+    names: set[str] = set()
+    for folder in folders:
+        facts = folder.facts()
+        name = str(facts["id"])
+        if name in names:  # of another run, in a folder of the same name elsewhere
+            name = f"{name}-{re.sub('[^0-9]', '', str(facts.get('started')))[:14]}"
+        names.add(name)
+        _collect(folder, name, found, synthetic=synthetic)
+    for one in found.values():
+        _leave_out_far_nodes(one)
+    return found
+
+
+def _leave_out_far_nodes(found: _Found) -> None:
+    """Leave out starts on nodes that lie apart from the others (statistics §1)."""
+    nodes = {node_of(one.line.get("facts", {})) for taken in found.usable.values() for one in taken}
+    if nodes <= {""}:
+        return
+    far = known_noise(found.hardware, own=False).far_nodes()
+    for label, taken in list(found.usable.items()):
+        found.usable[label] = [
+            one for one in taken if node_of(one.line.get("facts", {})) not in far
+        ]
+        away = {node_of(one.line.get("facts", {})) for one in taken} & far.keys()
+        found.unused[label] |= {f"{far[node]}: it makes no baseline" for node in away}
+        if not found.usable[label]:
+            del found.usable[label]
+        if not found.unused[label]:
+            del found.unused[label]
+
+
+def _candidate(
+    scenario: str, found: _Found, carried: Collection[Verdict]
+) -> tuple[Baseline | None, set[str]]:
+    """The candidate of one scenario, if it can be one, and what was left out of it, and why."""
+    faults = _faults(found, carried)
+    if faults:
+        return None, {f"{scenario}: {fault}" for fault in faults}
+    left_out = {
+        f"{scenario}-{label}: compared with the machine itself, so its numbers stay here"
+        for label in found.own
+    }
+    left_out |= {
+        f"{scenario}-{label}: a start is not used, {why}"
+        for label, whys in found.unused.items()
+        for why in whys
+    }
+    entries = _entries(scenario, found)
+    return _baseline(scenario, found, entries) if entries else None, left_out
 
 
 def _folders(runs: Sequence[Path]) -> list[RunFolder]:
@@ -151,12 +207,18 @@ def _folders(runs: Sequence[Path]) -> list[RunFolder]:
     return folders
 
 
-def _collect(folder: RunFolder, found: dict[str, _Found], *, synthetic: bool) -> None:
-    """Sort the records of one run by scenario and probe."""
+def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic: bool) -> None:
+    """Sort the records of one run by scenario and probe.
+
+    Args:
+        folder: the run's.
+        run: the name that its starts are kept under.
+        found: what was found so far.
+        synthetic: whether it is to be a rehearsal's.
+    """
     folder.require_checksums()
     _require_real(folder)
     _require_one_build(folder)
-    run = str(folder.facts()["id"])
     measured: dict[str, set[str]] = defaultdict(set)
     for line in folder.records("measurement"):
         if line["role"] == "new":
@@ -172,10 +234,16 @@ def _collect(folder: RunFolder, found: dict[str, _Found], *, synthetic: bool) ->
             one.faults.add(f"{label} was skipped: {line['reason']}")
         else:
             one.verdicts[label].append(_unwaived(line))
+            one.faults |= {f"{label}: {_SHIFTED}"} if _is_shifted(line) else set()
     for scenario, labels in measured.items():
         found[scenario].faults |= {f"{label} has no verdict" for label in labels}
+    _note_unfinished(folder, found, {line["test"] for line in ended})
+
+
+def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[str]) -> None:
+    """Note the scenarios with a test that was selected and never ended."""
     selected = {test for line in folder.records("selected") for test in line["tests"]}
-    for test in selected - {line["test"] for line in ended}:
+    for test in selected - ended:
         for scenario, one in found.items():
             if f"[{scenario}-" in test:
                 one.faults.add(f"the run did not finish: no verdict for {test}")
@@ -225,6 +293,11 @@ def _unwaived(line: Line) -> Verdict:
     return Verdict.REGRESSION if waived else Verdict(line["verdict"])
 
 
+def _is_shifted(line: Line) -> bool:
+    """Whether a verdict rests on the machine having been slower than in the baseline's sessions."""
+    return any(one.get("mark") == "HOST_SHIFT" for one in line.get("judgements", []))
+
+
 def _is_claim(line: Line) -> bool:
     """Whether a verdict is that of a statement, whose probes have verdicts of their own."""
     return bool(line.get("name")) and line["name"] == line["probe"]
@@ -252,14 +325,14 @@ def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
             found.sources.append((str(line["started"]), told))
 
 
-def _faults(found: _Found) -> set[str]:
+def _faults(found: _Found, carried: Collection[Verdict]) -> set[str]:
     """Why one scenario did not pass in full; empty: it did.
 
     A verdict without any measurement is one on other probes' measurements: that of a sweep.
     """
     faults = set(found.faults)
     for label, verdicts in found.verdicts.items():
-        failed = [verdict for verdict in verdicts if verdict not in _CARRIED]
+        failed = [verdict for verdict in verdicts if verdict not in carried]
         if failed:
             faults.add(f"the verdict of {label} is {worst(failed).value}")
     for label in found.unused.keys() - found.usable.keys():
@@ -325,17 +398,14 @@ def _mixed(what: str, differing: tuple[str, ...]) -> InputError:
     )
 
 
-def _candidate(
-    scenario: str, found: _Found, entries: Mapping[str, Entry], runs: Sequence[Path]
-) -> Baseline:
-    names = ", ".join(dict.fromkeys(run.resolve().name for run in runs))
+def _baseline(scenario: str, found: _Found, entries: Mapping[str, Entry]) -> Baseline:
     return Baseline(
         scenario=scenario,
         hardware=found.hardware,
         engine=found.engines[0],
         accepted_by=NOBODY,
         accepted_at=now(),
-        reason=f"recorded from {'run' if len(runs) == 1 else 'runs'} {names}",
+        reason=recorded_from(entries),
         entries=entries,
         verdicts={label: worst(verdicts).value for label, verdicts in found.verdicts.items()},
         source=max(found.sources, key=lambda one: one[0])[1] if found.sources else None,

@@ -1,24 +1,31 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from perfgate.baselines import anchor as anchors
 from perfgate.baselines import choice as choosing
-from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline
+from perfgate.baselines import questions
+from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.file import read, write
+from perfgate.baselines.file import read, read_head, write
+from perfgate.baselines.noise_history import FOLDER as NOISE
 from perfgate.baselines.store_lock import alone_in, remove_drafts
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
 
+_OTHER_FOLDERS = frozenset({questions.FOLDER, NOISE})  # beside those of hardware
+
 
 class Store:
     """A folder of baselines: ``<folder>/<hardware>/<scenario>/<engine-commit>.json``.
+
+    The questions that their answers belong to are in ``<folder>/questions/<task>/<hash>.json``.
 
     Args:
         folder: the folder.
@@ -63,22 +70,38 @@ class Store:
                 found=repr(commit),
                 expected="a commit; this name is reserved for the anchor's file",
             )
+        if hardware in _OTHER_FOLDERS:
+            raise InputError(
+                "cannot be a hardware's label",
+                found=repr(hardware),
+                expected="a label; a folder of this name holds something else",
+            )
         return self.folder / hardware / scenario / f"{commit}.json"
 
     def list(self) -> list[Path]:
         """All baseline files, sorted."""
-        return sorted(filter(_is_baseline, self.folder.glob("*/*/*.json")))
+        found = filter(_is_baseline, self.folder.glob("*/*/*.json"))
+        return sorted(path for path in found if path.parts[-3] not in _OTHER_FOLDERS)
 
     def of_scenario(self, hardware: str, scenario: str) -> Sequence[Baseline]:
         """All baselines of one scenario on one hardware, by name of their commits.
 
         Raises:
-            InputError: one of them is unusable, was put there without a person's acceptance, is a
-                rehearsal's, or could be another user's work.
+            InputError: as of `heads`, or one is unusable otherwise.
+        """
+        return [_read(head.file) for head in self.heads(hardware, scenario)]
+
+    def heads(self, hardware: str, scenario: str) -> Sequence[Head]:
+        """What the files of `of_scenario` say of themselves: enough to choose among them.
+
+        Raises:
+            InputError: what one says cannot be used, it was put there without a person's
+                acceptance, is a rehearsal's, or could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
         require_own(folder, all_of_it=True)
-        found = [_unchanged(path) for path in sorted(filter(_is_baseline, folder.glob("*.json")))]
+        paths = sorted(filter(_is_baseline, folder.glob("*.json")), key=lambda path: path.name)
+        found = [_once(_head_once, read_head, path) for path in paths]
         for one in found:
             self._require_kind(one)
             if one.accepted_by == NOBODY:
@@ -103,7 +126,11 @@ class Store:
         Raises:
             InputError: a baseline is unusable, or the clone does not know the build's commit.
         """
-        return choosing.choose(self.of_scenario(hardware, scenario), build, repo)
+        chosen = choosing.choose(self.heads(hardware, scenario), build, repo)
+        if chosen is None:
+            return None
+        window = Window(chosen.window, _read)
+        return ChosenBaseline(window[0], chosen.why, window, chosen.is_newer)
 
     def anchor(self, hardware: str, scenario: str, build: EngineBuild) -> ChosenBaseline | None:
         """What small losses add up against; None if there is nothing.
@@ -115,7 +142,7 @@ class Store:
         Raises:
             InputError: a baseline or the anchor's file is unusable, or it names none of them.
         """
-        found = self.of_scenario(hardware, scenario)
+        found = self.heads(hardware, scenario)
         pinned = self.pinned(hardware, scenario)
         lapsed = ""
         if pinned is not None:
@@ -124,13 +151,13 @@ class Store:
                 raise anchors.missing(pinned, self.path(hardware, scenario, "any").parent)
             if baseline.retired is None and not choosing.is_newer(baseline, build):
                 why = f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}"
-                return ChosenBaseline(baseline, why, (baseline,))
+                return _alone(baseline, why)
             why_not = "was retired" if baseline.retired else "is newer than the build"
             lapsed = f"; the pinned one, {pinned.commit}, {why_not}"
         release = choosing.newest_release(found, build)
         if release is None:
             return None
-        return ChosenBaseline(release, f"newest final release{lapsed}", (release,))
+        return _alone(release, f"newest final release{lapsed}")
 
     def pinned(self, hardware: str, scenario: str) -> anchors.Anchor | None:
         """The anchor that a person pinned.
@@ -166,7 +193,7 @@ class Store:
             write(path, baseline)
         return path
 
-    def _require_kind(self, baseline: Baseline) -> None:
+    def _require_kind(self, baseline: Baseline | Head) -> None:
         """Rule: numbers that stand-ins made are never compared with measured ones."""
         if baseline.synthetic != self.synthetic:
             raise InputError(
@@ -181,21 +208,37 @@ class Store:
             )
 
 
-def _unchanged(path: Path) -> Baseline:
-    """Read a file, or know it from before: every probe of a scenario asks for the same ones.
+def _alone(head: Head, why: str) -> ChosenBaseline:
+    window = Window((head,), _read)
+    return ChosenBaseline(window[0], why, window)
 
-    Thirty files with the answers of a long evaluation take seconds to check.
-    """
+
+def _read(path: Path) -> Baseline:
+    """Read a file, or know it from before: every probe of a scenario asks for the same ones."""
+    return _once(_read_once, read, path)
+
+
+Read = TypeVar("Read")
+
+
+def _once(known: Callable[..., Read], read_now: Callable[[Path], Read], path: Path) -> Read:
+    """What `known` remembers of a file, which is read anew once anything about it has changed."""
     try:
         seen = path.stat()
     except OSError:  # gone meanwhile: reading says so
-        return read(path)
-    return _read_once(path.absolute(), seen.st_mtime_ns, seen.st_size, seen.st_ino)
+        return read_now(path)
+    times = (seen.st_mtime_ns, seen.st_ctime_ns)
+    return known(path.absolute(), *times, seen.st_size, seen.st_ino)
 
 
 @lru_cache(maxsize=256)
-def _read_once(path: Path, _mtime_ns: int, _size: int, _inode: int) -> Baseline:
+def _read_once(path: Path, *_unchanged: int) -> Baseline:
     return read(path)
+
+
+@lru_cache(maxsize=4096)
+def _head_once(path: Path, *_unchanged: int) -> Head:
+    return read_head(path)
 
 
 def _is_baseline(path: Path) -> bool:

@@ -17,12 +17,14 @@ from perfgate.core.errors import InputError
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
 
+MEASURED = "numbers that come from `perfgate baseline record` and `promote` alone"
+
 
 def read_stored(
     path: Path,
     *,
     what: str,
-    schema: str,
+    schema: str | Mapping[int, str],
     versions: Collection[int],
     hint: str,
     dropped: Mapping[int, str] | None = None,
@@ -32,7 +34,7 @@ def read_stored(
     Args:
         path: the file.
         what: what it is, for messages.
-        schema: name of its schema, a file beside this one.
+        schema: name of its schema, a file beside this one; or schema version → that name.
         versions: the schema versions that can be read.
         hint: how to mend a damaged one.
         dropped: schema version that is not read any more → what to do with such a file.
@@ -43,7 +45,7 @@ def read_stored(
     """
     plain = _finite_json(path, what, hint)
     version = plain.get("schema_version") if isinstance(plain, dict) else None
-    if version not in versions:
+    if version is None or version not in versions:
         number = version if type(version) is int else 0
         was_read = (dropped or {}).get(number)
         kind = "a schema version that is not read any more"
@@ -55,15 +57,25 @@ def read_stored(
             expected=" or ".join(map(str, versions)),
             hint=was_read or ("update perfgate" if number > max(versions) else hint),
         )
-    read_schema(Path(__file__).with_name(schema)).require(path, plain, hint)
+    name = schema if isinstance(schema, str) else schema[int(version)]
+    read_schema(Path(__file__).with_name(name)).require(path, plain, hint)
     return dict(plain)
 
 
 def with_hash(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The same with `hash`: that of everything else."""
-    rest = {name: value for name, value in plain.items() if name != "hash"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return {**rest, "hash": hashlib.sha256(text.encode()).hexdigest()}
+    return {**plain, "hash": own_hash(plain)}
+
+
+def own_hash(plain: Mapping[str, Any]) -> str:
+    """The right `hash` of a file's content."""
+    return digest({name: value for name, value in plain.items() if name != "hash"})
+
+
+def digest(plain: object) -> str:
+    """SHA-256 of a plain value as JSON: keys sorted, without spaces, as ASCII."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_hash(path: Path, plain: Mapping[str, Any], what: str) -> None:
@@ -72,14 +84,14 @@ def check_hash(path: Path, plain: Mapping[str, Any], what: str) -> None:
     Raises:
         InputError: the hash is not that of the rest.
     """
-    right = with_hash(plain)["hash"]
+    right = own_hash(plain)
     if plain["hash"] != right:
         raise InputError(
             f"the {what} was edited by hand",
             file=path,
             field="hash",
             found=f"{plain['hash'][:12]}…, where the content has {right[:12]}…",
-            expected="numbers that come from `perfgate baseline record` and `promote` alone",
+            expected=MEASURED,
             hint=f"git checkout -- {path}",
         )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from perfgate.baselines import Baseline
+from perfgate.baselines import SELF, Baseline
 from perfgate.campaign.other_build import OtherBuild, other_build, same_build
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
@@ -42,6 +42,8 @@ def _recorded(
     source = baseline.source
     if session.synthetic:
         source = source or BuildSource()  # stand-ins play it
+    if source is None and baseline.accepted_by == SELF:
+        source = BuildSource()  # this machine's own programs, with nothing injected
     if source is None:
         raise CannotDo(f"the {against} does not say how its build was started")
     return _found(scenario, session, source, baseline, f"the build that the {against} recorded")

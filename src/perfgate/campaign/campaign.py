@@ -33,6 +33,7 @@ from perfgate.campaign.schedule import (
     around_own_reference,
     controlled_by,
     role_of,
+    taking_turns,
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_allowance import StartAllowance
@@ -178,7 +179,10 @@ class Campaign:
     def _schedule(self) -> Schedule:
         """The order of the starts, those of the machine's own reference where they are due."""
         if any(self._references.are_due(probe) for probe in self._found.states):
-            return around_own_reference(self.scenario.gate.reference_starts)
+            starts = self.scenario.gate.reference_starts
+            if self._found.takes_turns:
+                return taking_turns(starts, self._found.rule.max_runs)
+            return around_own_reference(starts)
         return Schedule()
 
     def _judge(self) -> None:

@@ -20,7 +20,7 @@ from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
-from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
+from perfgate.gate.interleaved import FEWEST_REFERENCES
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
@@ -28,10 +28,10 @@ from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.control_starts import ControlStarts
-from perfgate.verdicts.judgement import judge, with_waivers
+from perfgate.verdicts.judgement import judge, takes_turns, with_waivers
 from perfgate.verdicts.measured import MeasuredControl, measured_metrics
 from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.references import References, measures_itself
+from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, curve_measurements, judge_curve
 
 
@@ -76,8 +76,17 @@ class CampaignState:
     @property
     def rule(self) -> Rule:
         """The session's rule, with the most fresh starts that the scenario allows."""
-        most = min(self._scenario.gate.max_starts, self._session.rule.max_runs)
+        most = self._scenario.gate.max_starts
+        if not self.takes_turns:
+            most = min(most, self._session.rule.max_runs)
         return replace(self._session.rule, max_runs=most)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether this session's references take turns with the build under test."""
+        return any(
+            takes_turns(self._scenario) and self._references.are_due(probe) for probe in self.states
+        )
 
     def waiting_for(self, role: StartRole) -> list[Probe]:
         """The probes that a start of this role would serve: of a control, those that want one."""
@@ -270,14 +279,14 @@ class CampaignState:
             self.fail([probe], error, self._folder)
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
-        """The controls of a probe; None where the machine is its own reference."""
-        if measures_itself(probe):
+        """The controls of a probe; None where references of this session stand beside it."""
+        if self._references.are_due(probe):
             return None
         return self._controls.starts(self.states[probe].controls)
 
     def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
         due = self._references.are_due(probe) and bool(state.disturbed)
-        return due and len(state.own_reference) < FEWEST_TO_MEASURE_NOISE
+        return due and len(state.own_reference) < FEWEST_REFERENCES
 
     def _waived(self, label: str, judged: ProbeJudgement) -> ProbeJudgement:
         return with_waivers(

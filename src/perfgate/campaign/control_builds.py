@@ -41,7 +41,9 @@ def startable(
         PerfgateError: there is none, or it cannot be started or be compared with.
     """
     known = {probe: references.baseline(probe, against) for probe in probes}
-    baseline = next((one for one in known.values() if one is not None), None)
+    # Speeds alone have controls, and may have another store than answers.
+    ordered = sorted(known, key=lambda probe: not probe.is_load)
+    baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
     if baseline is None:
         raise CannotDo(f"there is no {against} whose build could be started")
     other = find(against, baseline)

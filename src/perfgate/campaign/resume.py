@@ -229,6 +229,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
         ("injected", "the list of --inject"),
+        ("control", "the build of --control"),
         ("ab", "the builds of --ab"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),

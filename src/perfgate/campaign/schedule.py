@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+from perfgate.gate.interleaved import FIRST_LOOK
 from perfgate.gate.verdict import Against
 
 # Which build a start is of: the machine's own reference, the build under test, a control: the
@@ -75,5 +76,27 @@ def around_own_reference(starts: int) -> Schedule:
         starts: fresh starts of the reference, around the first of the build under test, so that a
             drifting machine touches both alike.
     """
-    reference: tuple[StartRole, ...] = ("reference",)
-    return Schedule((*reference * (starts // 2), "new", *reference * (starts - starts // 2)))
+    first, rest = _starts("reference", starts // 2), _starts("reference", starts - starts // 2)
+    return Schedule((*first, "new", *rest))
+
+
+def taking_turns(references: int, most: int) -> Schedule:
+    """The schedule of a scenario whose references show the noise: R R N N R R N N R R | N N.
+
+    The opening reads the same backwards, so that a drift of the machine cancels out; what is still
+    open then gets new starts, as far apart as the rule looks (statistics §9).
+
+    Args:
+        references: fresh starts of the reference.
+        most: those of the build under test, at most.
+    """
+    first = min(FIRST_LOOK, most)
+    outer = round(references / 3)
+    outside, middle = _starts("reference", outer), _starts("reference", references - 2 * outer)
+    pair, odd = _starts("new", first // 2), _starts("new", first % 2)
+    together = 2 if (most - first) % 2 == 0 else 1
+    return Schedule((*outside, *pair, *middle, *odd, *pair, *outside), _starts("new", together))
+
+
+def _starts(role: StartRole, count: int) -> tuple[StartRole, ...]:
+    return (role,) * count

@@ -56,7 +56,7 @@ def _efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort, .
             continue
         known = noise_of(metric, scenario, {})
         noise = AbNoise.own()
-        if not known.measured:
+        if not known.widen:
             own = lookup(metric).family.sigma if known.sigma is None else known.sigma
             noise = AbNoise(own, known.between)
         margin = scale.margin(lookup(metric), band)

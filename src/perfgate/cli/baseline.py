@@ -21,7 +21,9 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import question_files
 from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history
@@ -29,6 +31,7 @@ from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
+from perfgate.gate.verdict import counted
 from perfgate.reports.outcome_text import number
 
 
@@ -54,6 +57,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("folder", type=Path, nargs="+", help=several)
     rehearsed = "what stand-ins made, for rehearsals alone: never read by another session"
     add("--rehearsal", action="store_true", help=rehearsed)
+    add("--anew", action="store_true", help="without what was recorded before of the build")
 
     add = add_verb("promote", _promote, "accept a candidate as baseline")
     add("file", type=Path, help="the candidate's file, as `record` printed it")
@@ -175,28 +179,33 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     try:
-        paths, left_out = record_candidates(arguments.folder, rehearsal=arguments.rehearsal)
+        paths, left_out = record_candidates(
+            arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
+        )
     except InputError:
         # Starts of a run that proves nothing are as noisy as any.
-        for path in _kept_noise(arguments, needed=False):
-            print(f"noise: {path}")
+        for file in _kept_noise(arguments, needed=False):
+            print(f"noise: {file}")
         raise
     noise = _kept_noise(arguments, needed=True)
+    sessions = {str(path): read(path).sessions for path in paths}
     if arguments.format == "json":
         print_json(
             {
-                "candidates": [str(path) for path in paths],
+                "candidates": [*sessions],
                 "left_out": left_out,
-                "noise": [str(path) for path in noise],
+                "sessions": sessions,
+                "noise": [str(file) for file in noise],
             }
         )
     else:
         for probe in left_out:
             print(f"left out: {probe}")
-        for path in noise:
-            print(f"noise: {path}")
-        for path in paths:
+        for file in noise:
+            print(f"noise: {file}")
+        for path, held in sessions.items():
             print(f"candidate: {path}")
+            print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")
         print(
             "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
             + (" --rehearsal`" if arguments.rehearsal else "`")
@@ -240,7 +249,11 @@ def _promote(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(f"would write: {proposed.file}")
         return 0
-    _print_written(arguments, "baseline", promoted(dry_run=False).file)
+    file = promoted(dry_run=False).file
+    beside = question_files(read(file), file.parents[2])
+    for path in beside:
+        print(f"questions: {path}")
+    _print_written(arguments, "baseline", file, are_several=bool(beside))
     return 0
 
 
@@ -256,10 +269,13 @@ def _anchor(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
+def _print_written(
+    arguments: argparse.Namespace, what: str, path: Path, *, are_several: bool = False
+) -> None:
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
         print(f"{what}: {path}")
         if not read(arguments.file).synthetic:
-            print("commit this file so that it is used elsewhere too")
+            these = "these files so that they are" if are_several else "this file so that it is"
+            print(f"commit {these} used elsewhere too")

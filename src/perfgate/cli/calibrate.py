@@ -37,7 +37,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.paths import repository
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.gate.noise import WEAK_SIGMA
+from perfgate.gate.noise import OWN_SIGMA
 from perfgate.gate.noise_components import NoiseComponents
 from perfgate.gate.verdict import counted
 from perfgate.launchers.site import load_site
@@ -239,7 +239,7 @@ def learnt(probes: Sequence[Probe], machine: Machine) -> list[FamilyNoise]:
     found = []
     for metric in first.values():
         family = lookup(metric).family.on(scenario.hardware.nodes)
-        prior = WEAK_SIGMA if itself else family.sigma
+        prior = OWN_SIGMA if itself else family.sigma
         found.append(FamilyNoise(metric, *_components(known, metric, prior)))
     return found
 

@@ -17,6 +17,7 @@ from perfgate.gate.verdict import (
     Judgement,
     Verdict,
     counted,
+    no_worse,
     points,
     unjudged,
     with_interval,
@@ -209,7 +210,8 @@ def _reason(verdict: Verdict, table: _Table, margin: float, left: int) -> str:
         f"{table.base_runs} of the baseline"
     )
     if verdict == Verdict.PASS:
-        return f"{seen}, within {band}; {counts}"
+        equal = 2 * table.drop - high > -margin
+        return f"{seen}, {no_worse(f'{points(-margin)} points', equal=equal)}; {counts}"
     if verdict == Verdict.IMPROVEMENT:
         gain = f"beyond the {50 * margin:+.1f} points that count as a gain"
         return f"{seen}, {gain}; each of the first two evaluations agrees; {counts}"

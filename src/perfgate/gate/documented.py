@@ -138,11 +138,11 @@ def _reason(verdict: Verdict, seen: str, band: str, after: str, left: int) -> st
     if verdict == Verdict.REGRESSION:
         return f"misses the document by more than {band.lstrip('+-')}: {seen}; {after}"
     if verdict == Verdict.PASS:
-        return f"{seen}, within the {band} tolerance of the document; {after}"
+        return f"{seen}, no worse than the document by the {band} tolerance; {after}"
     ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return (
-        f"{seen}: neither within the {band} tolerance of the document nor proved to miss it by "
-        f"more; {after}, {ahead}"
+        f"{seen}: the {band} tolerance is not excluded, and that the document is missed by more is "
+        f"not proved; {after}, {ahead}"
     )
 
 

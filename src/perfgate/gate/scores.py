@@ -13,7 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import MOST_EVALUATIONS, PASS_Z, Answers, check
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, counted, points, with_interval
+from perfgate.gate.verdict import Judgement, Verdict, counted, no_worse, points, with_interval
 
 # Normal quantile of the error rate of calling a drop real: 0.5 % (statistics §7).
 LOSS_Z = 2.576
@@ -113,6 +113,7 @@ def judge_unpaired(
     max_runs: int = MOST_EVALUATIONS,
     alpha: float | None = None,
     beta: float | None = None,
+    than: str = "the baseline",
 ) -> Judgement:
     """Judge a score against another, or against a documented one.
 
@@ -131,6 +132,7 @@ def judge_unpaired(
         max_runs: evaluations of the new build, at most; more than three count as three.
         alpha: error rate of calling a drop real; None: 0.5 %, the constant of the policy.
         beta: of excluding a drop of the margin; None: 5 %, likewise.
+        than: what the reference is, for the reason.
 
     Raises:
         InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
@@ -171,7 +173,7 @@ def judge_unpaired(
         band=margin,
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=f"{_seen(drop, low, high)}{_why(verdict, drop, low, margin)}; {questions:g} "
+        reason=f"{_seen(drop, low, high)}{_why(verdict, drop, low, margin, than)}; {questions:g} "
         f"questions whose answers cannot be paired, in {counted(runs, 'evaluation')}"
         f"{_ahead(left) if verdict == Verdict.INCONCLUSIVE else ''}",
         notes=tuple(notes),
@@ -213,10 +215,10 @@ def _seen(drop: float, low: float, high: float) -> str:
     return with_interval(change, worst, best)
 
 
-def _why(verdict: Verdict, drop: float, low: float, margin: float) -> str:
+def _why(verdict: Verdict, drop: float, low: float, margin: float, than: str) -> str:
     band = f"the {points(-margin)} points band"
     if verdict == Verdict.PASS:
-        return f", within {band}"
+        return f", {no_worse(f'{points(-margin)} points', than=than)}"
     if verdict == Verdict.REGRESSION:
         size = "beyond" if drop >= margin else "a real loss that may reach"
         return f", {size} {band}"

@@ -13,9 +13,11 @@ from perfgate.gate.controlled_test import Decision, Need, decide
 from perfgate.gate.controls import Controls
 from perfgate.gate.noise import median
 from perfgate.gate.verdict import (
+    HOST_SHIFT_MEANING,
     Judgement,
     Verdict,
     counted,
+    no_worse,
     percent,
     with_interval,
 )
@@ -157,11 +159,12 @@ def _reason(
         )
     if decided.mark == "HOST_SHIFT":
         return (
-            f"{seen}: the machine, not the build: no worse by the {band} band than the baseline's "
-            f"build in this session; {after}"
+            f"{seen}: the machine, not the build: {HOST_SHIFT_MEANING}, by the {band} band; {after}"
         )
     if verdict == Verdict.PASS:
-        return f"{seen}, within the {band} band; {after}"
+        # d - t(1-β) SE > -δ: a gain of the band is excluded too.
+        equal = 2 * look.loss - look.high > -margin
+        return f"{seen}, {no_worse(band, equal=equal)}; {after}"
     if verdict == Verdict.REGRESSION:
         size = "beyond" if look.loss >= margin else "a real loss that may reach"
         proof = (

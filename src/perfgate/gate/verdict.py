@@ -1,6 +1,6 @@
 """Verdict and Judgement: what the gate says of one metric, and the worst of several verdicts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -20,6 +20,7 @@ class Verdict(StrEnum):
 
     PASS and REGRESSION are claims that the numbers prove; INCONCLUSIVE means that they prove
     neither. NO_BASELINE and NOT_COMPARABLE: there was nothing to compare with. ERROR: no numbers.
+    `MEANINGS` has each in the words that every text uses.
     """
 
     PASS = "PASS"
@@ -30,6 +31,18 @@ class Verdict(StrEnum):
     NOT_COMPARABLE = "NOT_COMPARABLE"
     ERROR = "ERROR"
 
+
+# What each verdict claims, in the words of every text that tells it (statistics §8).
+MEANINGS: Mapping[Verdict, str] = {
+    Verdict.PASS: "no worse than the baseline by the band",
+    Verdict.IMPROVEMENT: "better by at least half a band, and each of two fresh starts agrees",
+    Verdict.REGRESSION: "a loss is real, may be as large as the band, and later starts confirm it",
+    Verdict.INCONCLUSIVE: "the allowed fresh starts decided neither",
+    Verdict.NO_BASELINE: "measured, but there is nothing to compare with",
+    Verdict.NOT_COMPARABLE: "measured, but a fact differs that must be equal; it says which",
+    Verdict.ERROR: "there is no number: the engine, a client, an evaluator or the machine failed",
+}
+HOST_SHIFT_MEANING = "no worse than the baseline's build on this machine in this session"
 
 # A proved loss must not hide behind a failed sibling; an improvement shows only if all is well.
 _FROM_WORST = (
@@ -134,6 +147,17 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
         if verdict in given:
             return verdict
     raise ValueError("no verdict given: an empty group has no worst verdict")
+
+
+def no_worse(band: str, *, than: str = "the baseline", equal: bool = False) -> str:
+    """What PASS claims, with its band: ``no worse than the baseline by the -2.0 % band``.
+
+    Args:
+        band: with its sign and unit.
+        than: what was compared with.
+        equal: whether a gain of the band is excluded too: only then are both equal within it.
+    """
+    return f"no worse than {than} by the {band} band{', nor better: equal within it' * equal}"
 
 
 def counted(number: int, noun: str) -> str:

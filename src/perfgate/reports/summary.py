@@ -6,13 +6,15 @@ from typing import Any
 
 from perfgate.campaign.resume import (
     build_of,
+    controls_of,
     judgements_of,
     measured_of,
     observed_of,
     resuming_call,
 )
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import MEANINGS, Verdict
+from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     MEANING,
     MEASURED,
@@ -29,6 +31,7 @@ from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
     WORSE,
     group_rows,
+    marked,
     not_for_time,
     probably_worse,
     resumptions,
@@ -55,9 +58,11 @@ def summary(
     lines = [
         *_head(facts, records, status),
         *_paragraphs(resumptions(records), starts(records), suspicion(records)),
+        *_listed("Marked verdicts", [f"{mark}: {text}" for mark, text in marked(records)]),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
         *_worse(records),
+        *_listed("Recorded for a baseline", [*candidate_lines(records)]),
     ]
     for record in verdicts:
         lines += _verdict(record)
@@ -90,6 +95,7 @@ def _head(
     return [
         *lines,
         "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
+        *([f"PASS: {MEANINGS[Verdict.PASS]}."] if counts[Verdict.PASS] else []),
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
         + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
@@ -165,6 +171,7 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     """The build under test, what it was compared with, and after how many starts."""
     build = build_of(record)
     told = [] if build is None else [f"- build: {build.in_words}"]
+    told += [f"- control: {one.in_words}" for one in controls_of(record)]
     if record.get("extra_options"):
         told.append(f"- extra options: `{record['extra_options']}`")
     if record["compared_with"]:

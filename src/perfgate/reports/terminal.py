@@ -6,10 +6,12 @@ from typing import Any
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
+from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
 from perfgate.reports.outcome_text import brief, resolution, resumed
 from perfgate.reports.whole_run import (
     WORSE,
+    marked,
     probably_worse,
     starts,
     suspicion,
@@ -18,6 +20,8 @@ from perfgate.reports.whole_run import (
 )
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
+
+_FEW = 5  # a longer list is in summary.md
 
 
 def terminal_lines(
@@ -36,6 +40,7 @@ def terminal_lines(
         yield _shown(text), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
+    rest += candidate_lines(records)
     if status is not None:
         ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
         rest.append(f"exit status {status.value}: {meaning(status, ends)}")
@@ -62,6 +67,7 @@ def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     verdicts = [line for line in records if line["record"] == "verdict"]
     if smallest := resolution([one for line in verdicts for one in judgements_of(line)]):
         yield f"smallest regression detectable on this machine now: {smallest}"
+    yield from (f"{mark:14} {text}" for mark, text in marked(records, _FEW))
     yield from (f"{'waived':14} {text}" for text in waived(records))
     yield from (f"{'waiver':14} {text}" for text in waiver_faults(records))
     if worse := probably_worse(records):

@@ -35,7 +35,7 @@ def _is_kept(line: Line, resumed: Line) -> bool:
         return True
     if kind in _ENDS:
         return bool(line.get("test") in resumed["keeps"])
-    if kind == "waiver_fault":
+    if kind in ("waiver_fault", "candidate", "not_recorded", "noise_kept"):
         return False  # told again at the end
     return line.get("scenario") not in resumed["repeats"]
 

@@ -100,7 +100,7 @@ def level_of(text: str) -> int:
 _HELP = {
     "--gate": "for a release: a selected scenario without a verdict fails the run",
     "--record": "a run that records what later ones are compared with: a test that was measured "
-    "and cannot be judged yet is fine",
+    "and cannot be judged yet is fine; at the end candidates for baselines are recorded",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
     "--resume": "continue a run that was killed or interrupted: its folder, or its name under "
     "runs/; scenarios that were finished are not measured again",

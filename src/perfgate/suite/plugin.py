@@ -21,6 +21,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress import ProgressView
 from perfgate.runs.records import RunFolder
+from perfgate.suite.candidate_recording import record_candidates_of
 from perfgate.suite.folders import settle_folders
 from perfgate.suite.opt_in import OptIn
 from perfgate.suite.own_errors import is_ours
@@ -355,7 +356,7 @@ class SuiteSession:
             session.exitstatus = self._status = worst([self._status, ExitStatus.UNWRITABLE])
 
     def _end(self, run: RunFolder) -> None:
-        """Sum the run up, and write down which waivers do not hold."""
+        """Sum the run up, write down which waivers do not hold, and record what it is to record."""
         end = conclude(
             run.records(),
             self._failed,
@@ -370,6 +371,9 @@ class SuiteSession:
         self._status = end.status
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
+        if self.config.getoption("--record"):
+            words = [str(word) for word in self.config.invocation_params.args]
+            record_candidates_of(run, words)
 
     def pytest_terminal_summary(
         self,

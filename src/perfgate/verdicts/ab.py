@@ -87,7 +87,7 @@ def _speed(
         band=band_of(metric, probe.scenario),
         sigma=known.sigma,
         between=known.between,
-        measured_noise=known.measured,
+        measured_noise=known.widen,
     )
     return replace(judged, notes=(*judged.notes, known.note)) if known.note else judged
 

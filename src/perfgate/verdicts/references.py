@@ -7,9 +7,11 @@ from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
+from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.probe import RunNoise
 from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
@@ -18,10 +20,14 @@ from perfgate.runs.records import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
-from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.judgement import Reference, takes_turns
 from perfgate.verdicts.learnt_noise import read_noise, run_noises
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
+
+# Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
+# the fifteen degrees of freedom that count (statistics §9).
+_EARLIER_SESSIONS = 2
 
 
 @dataclass(frozen=True)
@@ -31,10 +37,12 @@ class ProbeReference(Reference):
     Attributes:
         description: the baseline or document, and why that one.
         anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
     """
 
     description: str = ""
     anchored: str = ""
+    source: BuildSource | None = None
 
     @property
     def in_words(self) -> str:
@@ -121,7 +129,9 @@ class References:
     def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
         """Keep the reference that this machine measured of itself in its own store."""
         entries = {
-            probe.label: Entry(dict(self.fingerprint(probe)), tuple(of_probe))
+            probe.label: Entry(
+                dict(self.fingerprint(probe)), (*of_probe, *_newest_sessions(self._earlier(probe)))
+            )
             for probe, of_probe in runs.items()
         }
         scenario = self._tools.scenario
@@ -154,6 +164,8 @@ class References:
                 noise=self._noise(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
+                takes_turns=takes_turns(probe.scenario),
+                earlier=self._earlier(probe),
             )
         chosen = self._chosen(probe)
         entry = chosen.entry(probe.label) if chosen else None
@@ -171,9 +183,11 @@ class References:
             documented,
             of_anchor,
             noise,
+            _notes(chosen, entry),
             {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            source=chosen.baseline.source,
         )
 
     def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
@@ -189,6 +203,14 @@ class References:
 
     def _read_noise(self, machine: Machine) -> HardwareNoise:
         return read_noise(self._tools.scenario, machine)
+
+    def _earlier(self, probe: Probe) -> Entry | None:
+        """The references of this machine's earlier sessions, where they are comparable."""
+        if not measures_itself(probe):
+            return None
+        chosen = self._chosen(probe)  # as it was when it was first asked for: without this session
+        entry = chosen.entry(probe.label) if chosen else None
+        return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
 
     def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
         """The last release, where that is not what the probe is compared with anyway."""
@@ -234,6 +256,21 @@ class References:
 def measures_itself(probe: Probe) -> bool:
     """Whether the machine that measures `probe` is its own reference."""
     return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
+    """That a person's baseline has few sessions; a machine's own reference is made in one."""
+    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+        return ()
+    few = few_sessions(len({run.run for run in entry.runs}))
+    return (few,) if few else ()
+
+
+def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
+    """The runs of the newest earlier sessions that are kept beside a new one."""
+    runs = earlier.runs if earlier else ()
+    kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
+    return tuple(run for run in runs if run.run in kept)
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:

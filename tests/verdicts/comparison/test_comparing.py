@@ -13,7 +13,9 @@ from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, thro
 from perfgate.baselines import Retired, Store
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.performance import judge_performance
+from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
 from perfgate.verdicts.comparison.comparability import Fact, differences, told_facts
 from perfgate.verdicts.comparison.comparison import Comparison, compare
@@ -197,9 +199,12 @@ class TestBaselines:
         own = baseline(accepted_by="self", entries={"c1": entry(*values)})
         path = Store(tmp_path / "store").save(own)
         fingerprint = {"content": "0123456789abcdef", "cpu": "Grace"}
-        b = throughputs(tmp_path / "b", 93.0, fingerprint=fingerprint)
+        b = throughputs(tmp_path / "b", 98.0, fingerprint=fingerprint)
         (judged,) = only(compared(path, b)).judgements
-        expected = judge_performance("output_throughput", values, [93.0], measured_noise=True)
+        own = Rule(prior_dof=OWN_DOF)
+        expected = judge_performance(
+            "output_throughput", values, [98.0], sigma=OWN_SIGMA, rule=own, widen=True
+        )
         assert judged == expected
         assert judged.verdict == Verdict.PASS
         assert judged.band is not None
@@ -339,7 +344,9 @@ class TestMetrics:
 
 
 class TestAccuracy:
-    def side(self, path: Path, right: int, *, answers: bool, **changes: object) -> Path:
+    def side(
+        self, path: Path, right: int, *, answers: bool, evaluations: int = 1, **changes: object
+    ) -> Path:
         given = {f"q{number}": number < right for number in range(400)}
         line = measurement(
             {SUMS: right / 400},
@@ -347,16 +354,19 @@ class TestAccuracy:
             facts={"evaluator": "lm_eval", "questions": 400},
             answers={SUMS: given} if answers else {},
         )
-        return run(path, [{**line, **changes}])
+        return run(path, [{**line, **changes, "start": n + 1} for n in range(evaluations)])
 
     @pytest.mark.parametrize(("answers", "words"), [(True, "answers lost"), (False, "be paired")])
     def test_is_paired_where_both_have_the_answers(
         self, tmp_path: Path, answers: bool, words: str
     ) -> None:
         a = self.side(tmp_path / "a", 380, answers=True)
-        b = self.side(tmp_path / "b", 340, answers=answers)
+        once = self.side(tmp_path / "once", 340, answers=answers)
+        (judged,) = only(compared(a, once)).judgements
+        assert judged.verdict == Verdict.INCONCLUSIVE  # a second evaluation would have to agree
+        b = self.side(tmp_path / "b", 340, answers=answers, evaluations=2)
         (judged,) = only(compared(a, b)).judgements
-        assert judged.verdict == Verdict.REGRESSION
+        assert (judged.verdict, judged.runs_used) == (Verdict.REGRESSION, 2)
         assert words in judged.reason
 
     def test_tells_a_broken_format_from_a_loss(self, tmp_path: Path) -> None:
@@ -386,7 +396,8 @@ class TestAccuracy:
         for name, score in (("a", "0.9500|±|0.0060"), ("b", "0.9000|±|0.0083")):
             (tmp_path / name).write_text(head + f"|gsm8k|3|strict-match|5|exact_match|↑|{score}|\n")
         (judged,) = only(compared(tmp_path / "a", tmp_path / "b")).judgements
-        assert judged.verdict == Verdict.REGRESSION
+        assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+        assert "a loss is likely but not confirmed" in judged.reason
         assert "; 13" in judged.reason  # GSM8K has 1,319 questions
 
     def test_of_other_questions_is_not_comparable(self, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import noise as noises
+from perfgate.gate.interleaved import FEWEST_REFERENCES
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.performance import Change
 from perfgate.gate.probe import AccuracyTest, MetricTest, PerformanceTest, RunNoise, judge_tests
@@ -158,17 +159,17 @@ def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
     """Where the noise of one run comes from, and a warning where little is known of it.
 
     A machine that is its own reference is noisier than the priors of the metrics' families, which
-    are those of GPU servers: its own spread decides, or where A has too few starts to show it, the
-    weak prior that such machines get.
+    are those of GPU servers: it gets a weak prior, and its own spread decides.
     """
     if not (a.machine_bound or b.machine_bound):
         return RunNoise(), []
-    if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
-        return RunNoise(measured=True), []
+    noise = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
+    if len(a.runs) >= FEWEST_REFERENCES:
+        return noise, []
     few = counted(len(a.runs), "fresh start")
-    return RunNoise(noises.WEAK_SIGMA), [
+    return noise, [
         f"A has {few} on a machine that is its own reference: too few to measure its noise, so "
-        f"that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes are decided"
+        "that only large changes are decided"
     ]
 
 

@@ -1,0 +1,110 @@
+"""Questions: what a task asked, once for each version of it, in a file named by its content.
+
+A baseline names such a file and keeps a bit an answer. Two branches that add the same version of a
+task add the same file.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from perfgate.baselines.stored_json import digest, read_stored
+from perfgate.core.durable_files import write_json
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy
+
+FOLDER = "questions"  # in a store, beside the folders of hardware; no hardware is called so
+SCHEMA_VERSION = 1
+_SCHEMA = "questions.schema.json"
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of one version of a task.
+
+    Attributes:
+        task: the task's name, fit for a folder.
+        keys: the questions' keys, sorted.
+    """
+
+    task: str
+    keys: tuple[str, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of task and keys."""
+        return digest({"questions": self.keys, "task": self.task})
+
+    def file(self, store: Path) -> Path:
+        """Where they belong in the store in that folder."""
+        return _file(store, self.task, self.digest)
+
+
+def questions_of(metric: str, keys: Iterable[str]) -> Questions:
+    """The questions behind a metric."""
+    task = metric.split(":")[1] if is_accuracy(metric) else metric
+    return Questions(re.sub(r"[^\w+-]", "_", task, flags=re.ASCII) or "_", tuple(sorted(keys)))
+
+
+def keep(store: Path, asked: Questions) -> Path:
+    """Write the questions' file, unless it is there and right."""
+    path = asked.file(store)
+    try:
+        known = read(store, asked.task, asked.digest)
+    except InputError:  # missing or damaged
+        known = None
+    if known is None:
+        plain = {"schema_version": SCHEMA_VERSION, "task": asked.task, "questions": asked.keys}
+        write_json(path, plain)
+    return path
+
+
+def read(store: Path, task: str, digest: str) -> Questions:
+    """The questions that a baseline of the store names.
+
+    Args:
+        store: the store's folder.
+        task: the task's name, as in `Questions`.
+        digest: what the baseline says is the file's content.
+
+    Raises:
+        InputError: the file is missing, damaged, or of another content.
+    """
+    path = _file(store, task, digest)
+    try:
+        seen = path.stat()
+    except OSError as error:
+        raise InputError(
+            "the questions that a baseline's answers belong to are missing",
+            file=path,
+            found=error.strerror,
+            expected="the file that was written with the baseline",
+            hint=f"git checkout -- {path}, or take it from where the baseline was promoted: it "
+            "is committed together with the baseline",
+        ) from error
+    known = (path.absolute(), seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)
+    return _read_once(*known)
+
+
+@lru_cache(maxsize=64)
+def _read_once(path: Path, *_unchanged: int) -> Questions:
+    hint = f"git checkout -- {path}"
+    plain = read_stored(
+        path, what="list of questions", schema=_SCHEMA, versions=[SCHEMA_VERSION], hint=hint
+    )
+    found = Questions(plain["task"], tuple(plain["questions"]))
+    if found.digest != path.stem or found.task != path.parent.name:
+        raise InputError(
+            "the list of questions was edited by hand",
+            file=path,
+            found=f"{found.task}/{found.digest[:12]}…",
+            expected=f"{path.parent.name}/{path.stem[:12]}…, as its name says",
+            hint=hint,
+        )
+    return found
+
+
+def _file(store: Path, task: str, digest: str) -> Path:
+    return store / FOLDER / task / f"{digest}.json"

@@ -1,0 +1,46 @@
+"""Candidates in words: how many sessions a first baseline lacks, and the next command. Pure."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from perfgate.gate.verdict import counted
+
+_NUMBERS = {1: "one", 2: "two"}
+WHERE = "on another night or node"
+
+
+def candidate_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each candidate that the run recorded, what it did not record and why, and which
+    files of the noise history it wrote.
+    """
+    latest = {line["file"]: line for line in records if line["record"] == "candidate"}
+    for line in latest.values():
+        yield f"{line['scenario']}: {progress(line)}"
+    left_out = [line["reasons"] for line in records if line["record"] == "not_recorded"]
+    for reason in left_out[-1] if left_out else ():
+        yield f"not recorded: {reason}"
+    kept = [line["files"] for line in records if line["record"] == "noise_kept"]
+    for file in kept[-1] if kept else ():
+        yield f"noise: {file}"
+
+
+def progress(candidate: Mapping[str, Any]) -> str:
+    """How far a candidate is and what comes next.
+
+    Args:
+        candidate: its `file`, how many `sessions` it has and how many are `wanted`; `again`: the
+            command that makes another.
+    """
+    sessions, wanted = candidate["sessions"], candidate["wanted"]
+    missing = wanted - sessions
+    if missing > 0:
+        return (
+            f"{sessions} of {counted(wanted, 'session')}; {_NUMBERS.get(missing, missing)} more: "
+            f"{candidate['again']}, {WHERE}"
+        )
+    file = shlex.quote(str(candidate["file"]))
+    return (
+        f"{counted(sessions, 'session')}, enough for a baseline: "
+        f"perfgate baseline promote {file} --by NAME --reason WHY"
+    )

@@ -1,0 +1,56 @@
+"""Candidate recording: what a session with --record leaves for a baseline, told by its records."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfgate.baselines import ENOUGH_SESSIONS, read
+from perfgate.baselines.noise_observation import keep_noise
+from perfgate.baselines.recording import record_session
+from perfgate.core.redaction import mask_arguments
+from perfgate.runs.records import RunFolder
+from perfgate.suite.options import joined
+
+_OF_ONE_RUN = ("--run-dir=", "--resume=")
+
+
+def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
+    """Record the candidates of a finished session, and write down how far each is.
+
+    What its starts showed of the noise is kept, whatever became of them.
+
+    Args:
+        run: its run folder.
+        arguments: those of pytest, for the line that makes another such session.
+
+    Raises:
+        InputError: an earlier candidate is unusable, or another process holds the store.
+        RunError: a candidate, or what the session shows of the noise, cannot be written.
+    """
+    noise = keep_noise([run.path])  # undecided starts are as noisy as any
+    if noise:
+        run.record("noise_kept", {"files": [str(path) for path in noise]})
+    paths, left_out = record_session(run.path)
+    keep_noise([run.path])
+    for path in paths:
+        run.record("candidate", {**_how_far(path), "again": another_session(arguments)})
+    if left_out:
+        run.record("not_recorded", {"reasons": left_out})
+
+
+def another_session(arguments: Sequence[str]) -> str:
+    """The command line that makes another session like this one, in a run folder of its own."""
+    words = [one for one in joined(arguments) if not one.startswith(_OF_ONE_RUN)]
+    return shlex.join(["pytest", *mask_arguments(words)])
+
+
+def _how_far(path: Path) -> dict[str, object]:
+    found = read(path)
+    return {
+        "scenario": found.scenario,
+        "hardware": found.hardware,
+        "commit": found.engine.commit,
+        "file": str(path),
+        "sessions": found.sessions,
+        "wanted": ENOUGH_SESSIONS,
+    }

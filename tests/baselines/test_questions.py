@@ -1,0 +1,221 @@
+"""Questions once, answers as bits; what is missing or altered is told, and old files are read."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from building import SUMS, baseline, of_commit, with_answers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.baselines import Baseline, BaselineRun, Entry, Store, read, suite_store
+from perfgate.baselines.answers import Answers, packed, unpacked
+from perfgate.baselines.promotion import promote
+from perfgate.baselines.questions import Questions, questions_of
+from perfgate.core.errors import InputError
+from perfgate.core.plain import to_plain
+
+OLD_STORE = Path(__file__).parents[1] / "data" / "baselines_2"  # as a release before wrote it
+GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
+
+
+def sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def evaluations(number: int = 3, seed: int = 1) -> Entry:
+    """Evaluations of GSM8K: its questions by the hashes that lm_eval gives them."""
+    random = Random(seed)
+    keys = [f"{sha(f'question {one}')}:{sha(f'answer {one}')}" for one in range(1319)]
+    random.shuffle(keys)
+    runs = []
+    for night in range(1, number + 1):
+        answers = {metric: {key: random.random() < 0.95 for key in keys} for metric in GSM8K}
+        scores = {metric: sum(given.values()) / len(keys) for metric, given in answers.items()}
+        started = f"2026-11-{night:02d}T02:00:00+00:00"
+        runs.append(BaselineRun(f"nightly-{night}", started, scores, answers, 812.4, 1))
+    facts = {"content": "0123456789abcdef", "evaluator": "lm_eval 0.4.13", "model": "b179c952"}
+    return Entry(facts, tuple(runs))
+
+
+@pytest.fixture
+def store(suite_root: Path) -> Store:
+    return suite_store()
+
+
+def question_file(store: Store) -> Path:
+    (path,) = (store.folder / "questions").glob("*/*.json")
+    return path
+
+
+class TestAnswers:
+    @given(st.dictionaries(st.text(), st.booleans(), min_size=1, max_size=40))
+    def test_come_back_as_they_were(self, answers: dict[str, bool]) -> None:
+        keys = tuple(sorted(answers))
+        back = unpacked(packed(answers, keys), keys)
+        assert back == answers
+        assert dict(back) == answers
+        assert list(back) == sorted(answers)
+        assert to_plain(back) == answers
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [("gA==", "one bit for each"), ("gAA=", "one bit for each"), ("/w==", "one bit for each")]
+        + [("g", "not base64"), ("gÄ==", "not base64"), ("", "one bit for each")],
+    )
+    def test_what_is_not_a_bit_a_question_is_refused(self, text: str, problem: str) -> None:
+        keys = tuple("abcdefghi") if text == "gA==" else ("a", "b", "c")
+        with pytest.raises(InputError, match=problem):
+            unpacked(text, keys)
+
+    def test_are_truth_values(self) -> None:
+        assert Answers(("a", "b"), bytes([0b01000000]))["b"] is True
+
+
+class TestOneFileATask:
+    def test_three_evaluations_of_gsm8k_take_little(self, store: Store) -> None:
+        path = store.save(baseline(entries={"gsm8k": evaluations()}))
+        assert path.stat().st_size <= 10_000
+        assert read(path).entries == {"gsm8k": evaluations()}
+
+    def test_all_commits_share_it(self, store: Store) -> None:
+        for seed, commit in enumerate(("a", "b", "c")):
+            store.save(of_commit(commit, entries={"gsm8k": evaluations(seed=seed)}))
+        path = question_file(store)
+        assert path.parent.name == "gsm8k"
+        plain = json.loads(path.read_text())
+        assert plain["questions"] == sorted(evaluations().runs[0].answers[GSM8K[0]])
+        canonical = {"questions": plain["questions"], "task": "gsm8k"}
+        text = json.dumps(canonical, sort_keys=True, separators=(",", ":"))
+        assert path.stem == sha(text)
+
+    def test_another_version_of_the_task_is_another_file(self, store: Store) -> None:
+        for commit, last in (("a", "q2"), ("b", "q3")):
+            store.save(of_commit(commit, entries={"sums": with_answers({"q1": True, last: False})}))
+        assert len(list((store.folder / "questions" / "sums").iterdir())) == 2
+        chosen = store.of_scenario("cpu", "small-serve")
+        assert [sorted(one.entries["sums"].runs[0].answers[SUMS]) for one in chosen] == [
+            ["q1", "q2"],
+            ["q1", "q3"],
+        ]
+
+    def test_is_none_of_the_baselines(self, store: Store) -> None:
+        path = store.save(baseline(entries={"sums": with_answers({"q": True})}))
+        assert store.list() == [path]
+        with pytest.raises(InputError, match="cannot be a hardware's label"):
+            store.save(baseline(hardware="questions"))
+
+    def test_promotion_takes_it_along(self, suite_root: Path, store: Store) -> None:
+        candidates = Store(suite_root / "elsewhere")
+        entries = {"sums": with_answers({"q1": True, "q2": False})}
+        candidate = candidates.save(baseline(accepted_by="nobody yet", entries=entries))
+        done = promote(candidate, by="Ada", reason="x")
+        assert question_file(store).read_bytes() == question_file(candidates).read_bytes()
+        assert read(done.file).entries == entries
+
+    def test_a_damaged_one_is_written_anew_with_the_next_baseline(self, store: Store) -> None:
+        entries = {"sums": with_answers({"q1": True, "q2": False})}
+        store.save(of_commit("a", entries=entries))
+        question_file(store).write_text("{}")
+        path = store.save(of_commit("b", entries=entries))
+        assert read(path).entries == entries
+
+    @pytest.mark.parametrize("metric", ["x", "../../etc", "accuracy:a/b:c:d", ".", "", "é"])
+    def test_any_metric_has_a_folder_of_its_own_below_the_store(self, metric: str) -> None:
+        file = questions_of(metric, ["q"]).file(Path("/store"))
+        assert file.parent.parent == Path("/store/questions")
+        assert file.parent.name.strip(".")
+
+
+class TestMissingOrAltered:
+    @pytest.fixture
+    def path(self, store: Store) -> Path:
+        return store.save(baseline(entries={"sums": with_answers({"q1": True, "q2": False})}))
+
+    def test_missing(self, path: Path, store: Store) -> None:
+        gone = question_file(store)
+        gone.unlink()
+        with pytest.raises(InputError, match="answers belong to are missing") as caught:
+            read(path)
+        assert caught.value.file == gone
+        assert f"git checkout -- {gone}" in str(caught.value.hint)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda plain: plain["questions"].append("q3"),
+            lambda plain: plain["questions"].reverse(),
+            lambda plain: plain.update(task="other"),
+        ],
+    )
+    def test_altered(
+        self, path: Path, store: Store, change: Callable[[dict[str, object]], object]
+    ) -> None:
+        read(path)  # what was read before is not believed
+        file = question_file(store)
+        plain = json.loads(file.read_text())
+        change(plain)
+        file.write_text(json.dumps(plain))
+        with pytest.raises(InputError, match="list of questions was edited by hand") as caught:
+            read(path)
+        assert (caught.value.file, caught.value.hint) == (file, f"git checkout -- {file}")
+
+    def test_another_list_under_its_name(self, path: Path, store: Store) -> None:
+        other = Questions("sums", ("q1", "q2", "q3"))
+        question_file(store).write_text(
+            json.dumps({"schema_version": 1, "task": "sums", "questions": list(other.keys)})
+        )
+        with pytest.raises(InputError, match="edited by hand"):
+            read(path)
+
+    def test_not_json(self, path: Path, store: Store) -> None:
+        question_file(store).write_text("{")
+        with pytest.raises(InputError, match="list of questions"):
+            read(path)
+
+
+class TestOlderFiles:
+    """Schema version 2 named every question in every run."""
+
+    OLD = OLD_STORE / "cpu" / "local-smollm2-serve" / "2026.10.11549.json"
+
+    def test_a_real_one_is_read_and_chosen(self) -> None:
+        assert json.loads(self.OLD.read_text())["schema_version"] == 2
+        store = Store(OLD_STORE)
+        (found,) = store.of_scenario("cpu", "local-smollm2-serve")
+        (entry,) = found.entries.values()
+        answers = entry.runs[0].answers
+        assert all(len(told) > 50 for told in answers.values())
+        for metric, told in answers.items():
+            share = sum(told.values()) / len(told)
+            assert entry.runs[0].metrics[metric] == pytest.approx(share)
+        chosen = store.choose("cpu", "local-smollm2-serve", found.engine)
+        assert chosen is not None
+        assert chosen.entry("perfgate_arithmetic") == entry
+
+    def test_it_is_rewritten_only_when_promoted_anew(self, store: Store) -> None:
+        old = store.folder / self.OLD.relative_to(OLD_STORE)
+        old.parent.mkdir(parents=True)
+        old.write_bytes(self.OLD.read_bytes())
+        before = read(old)
+        assert store.choose("cpu", "local-smollm2-serve", before.engine) is not None
+        assert old.read_bytes() == self.OLD.read_bytes()
+        candidate = Store(store.folder.parent / "candidates").save(
+            Baseline(**{**vars(before), "accepted_by": "nobody yet"})
+        )
+        done = promote(candidate, by="Ada", reason="the same numbers")
+        assert done.file == old
+        assert json.loads(old.read_text())["schema_version"] == 3
+        assert read(old).entries == before.entries
+        assert old.stat().st_size * 5 < self.OLD.stat().st_size
+
+    def test_one_that_was_edited_is_refused(self, store: Store) -> None:
+        old = store.folder / self.OLD.relative_to(OLD_STORE)
+        old.parent.mkdir(parents=True)
+        old.write_text(self.OLD.read_text().replace(": 1,", ": 0,", 1))
+        for reads in (lambda: read(old), lambda: store.heads("cpu", "local-smollm2-serve")):
+            with pytest.raises(InputError, match="edited by hand"):
+                reads()
