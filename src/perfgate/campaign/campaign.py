@@ -144,7 +144,7 @@ class Campaign:
         roles = [
             one
             for one in Schedule().after(new=not controls, controls=self._possible(controls))
-            if self._allows(one)
+            if self._allows_again(one, states)
         ]
         if any(state.error for state in states) or not roles:
             return False
@@ -152,6 +152,15 @@ class Campaign:
             self._make_start(role, probes)
         self._judge()
         return not any(state.error for state in states)
+
+    def _allows_again(self, role: StartRole, states: Sequence[ProbeState]) -> bool:
+        """Whether probes may be measured once more: what other probes took does not count."""
+        if role != "new":
+            return self._allows(role)
+        if self._allowance.out_of_time or self._allowance.beyond_budget():
+            return False
+        most = self._found.rule.max_runs
+        return any(len(one.measured) + len(one.disturbed) < most for one in states)
 
     def _run_once(self) -> None:
         if self._ran:
