@@ -74,8 +74,8 @@ local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on
 	@echo "== measuring this machine against itself, and the model's accuracy against the baseline"
 	@$(PYTEST) -m local --self-reference fresh; status=$$?; \
 	if [ $$status -eq 10 ]; then \
-	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell"; \
-	  echo "the unchanged build from a slower one. Run again when it is idle."; exit 0; \
+	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell the"; \
+	  echo "unchanged build from a slower one. Run again when it is idle: nothing was passed."; exit 0; \
 	fi; exit $$status
 
 local-slow: $(VENV)/.stamp-local ## the same with the server really slowed: must end in REGRESSION

@@ -17,23 +17,25 @@ from benchmarks.detection import (
     error_rates,
     labelled,
     page,
-    pipelines,
     plots,
     real_series,
+    release_run,
     results,
     rivals,
 )
 
 _FOLDER = Path("docs", "explanation")
-_CHECKED_PER_CELL = 40
+_CHECKED_PER_CELL = 100
 _CURVE_TRIALS = 20_000
+_RIVAL_TRIALS = 20_000
 _OTAVA_TRIALS = 1_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.detection", description=__doc__)
-    parser.add_argument("--trials", type=int, default=20_000, help="per cell (default 20,000)")
-    parser.add_argument("--headline", type=int, default=100_000, help="per cell of the aims")
+    parser.add_argument("--trials", type=int, default=100_000, help="per cell (default 100,000)")
+    parser.add_argument("--headline", type=int, default=1_000_000, help="per cell of the aims")
+    parser.add_argument("--releases", type=int, default=10_000, help="release runs a case")
     parser.add_argument("--series", type=Path, help="folder of the labelled series")
     parser.add_argument("--otava", type=Path, help="python of an environment with apache-otava")
     parser.add_argument("--out", type=Path, default=_FOLDER, help="where detection.md lies")
@@ -53,20 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _study(options: argparse.Namespace) -> None:
     trials = options.trials
     steps: list[tuple[str, Callable[[], Sequence[dict[str, object]]]]] = [
-        ("twin", _checked_twin),
-        ("headline", lambda: error_rates.headline(options.headline)),
-        ("close_call", lambda: error_rates.close_call(options.headline)),
-        (
-            "error_rates",
-            lambda: [
-                error_rates.row(c, error_rates.by_twin(c, trials)) for c in error_rates.grid()
-            ],
-        ),
-        ("curve", lambda: error_rates.operating_curve(_CURVE_TRIALS)),
-        ("pipelines", lambda: pipelines.of_many_tests(options.headline * 3)),
-        ("holm", lambda: pipelines.of_holm(trials)),
-        ("creep", lambda: creep.of_small_steps(max(trials // 100, 3))),
-        ("rivals", lambda: rivals.compared(trials)),
+        ("agreement", _checked_agreement),
+        ("aims", lambda: error_rates.aims(options.headline)),
+        ("scenarios", lambda: error_rates.of_scenarios(trials)),
+        ("shifts", lambda: error_rates.of_shifts(trials)),
+        ("release", lambda: release_run.of_releases(options.releases)),
+        ("sizes", lambda: error_rates.of_sizes(trials)),
+        ("priors", lambda: error_rates.of_priors(trials)),
+        ("curve", lambda: error_rates.operating_curve(min(trials, _CURVE_TRIALS))),
+        ("creep", lambda: creep.of_small_steps(max(trials // 2500, 3))),
+        ("rivals", lambda: rivals.compared(min(trials, _RIVAL_TRIALS))),
     ]
     if options.otava:
         steps.append(("otava", lambda: rivals.of_otava(options.otava, min(_OTAVA_TRIALS, trials))))
@@ -93,12 +91,12 @@ def _study(options: argparse.Namespace) -> None:
     _note_run(options, seconds)
 
 
-def _checked_twin() -> list[dict[str, object]]:
-    """Compare twin and gate in every cell of the grid; a single difference ends the study."""
-    cells = list(error_rates.grid())
+def _checked_agreement() -> list[dict[str, object]]:
+    """Hold the simulated rule against the gate in every cell; one difference ends the study."""
+    cells = error_rates.checked_cells()
     differing = error_rates.disagreements(cells, _CHECKED_PER_CELL)
     if differing:
-        raise SystemExit(f"the twin differs from the gate in {differing} cases")
+        raise SystemExit(f"the simulated rule differs from the gate in {differing} cases")
     return [{"cells": len(cells), "cases": len(cells) * _CHECKED_PER_CELL, "differing": differing}]
 
 
@@ -118,7 +116,9 @@ def _note_run(options: argparse.Namespace, seconds: dict[str, int]) -> None:
 
 
 def _noted(folder: Path) -> list[results.Row]:
-    return results.load("run", folder) if (folder / "run.json").exists() else []
+    """What is noted of earlier runs, of parts that there still are."""
+    rows = results.load("run", folder) if (folder / "run.json").exists() else []
+    return [row for row in rows if row["version"] or (folder / f"{row['part']}.json").exists()]
 
 
 if __name__ == "__main__":

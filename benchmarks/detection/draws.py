@@ -1,37 +1,75 @@
 """Draws: the seeded noise that every rule is given alike.
 
-One value is one fresh start, on the log scale on which a positive number is a loss. The noise of a
-draw depends on its key alone, so that rules, bands, priors and losses meet the very same numbers.
+One value is one fresh start, on the log scale on which a positive number is a loss, in sigma. The
+noise of a draw depends on its key alone, so that rules, bands, priors and losses meet the very same
+numbers.
 """
 
 import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-SEED = 20_261_121
-OUTLIER_SHARE = 0.04
-OUTLIER_SIGMAS = 6.0
+from perfgate.gate.noise_scenarios import SCENARIOS, starts
 
-Values = NDArray[np.float64]
+SEED = 20_261_122
+
+# Noise as it is first, Gaussian noise second.
+NOISES = (
+    "real",
+    "real-start",
+    "real-sess",
+    "heavy",
+    "heavy50",
+    "old4x6",
+    "gauss",
+    "session",
+    "session50",
+)
+IN_SESSION = 8  # starts of a new build's session: N1 N2 C1 C2 N3 N4 C3, and one more
+
+Values = NDArray[Any]
 
 
-def noise(key: str, kind: str, trials: int, runs: int) -> Values:
-    """Noise in units of sigma, shape (trials, runs).
+def source(key: str, part: int = 0) -> Generator:
+    """The random numbers of that name."""
+    return np.random.default_rng([SEED, zlib.crc32(key.encode()), part])
+
+
+def noise(key: str, kind: str, trials: int, counts: Sequence[int]) -> Values:
+    """Noise of one metric in sigma, shape (trials, sum of counts).
 
     Args:
         key: names the draw; equal keys give equal numbers.
-        kind: "gauss", or "outliers": 4 % of the starts are slower by 6 sigma besides.
+        kind: one of `NOISES`.
         trials: rows.
-        runs: fresh starts in a row.
+        counts: fresh starts of each session.
+
+    Raises:
+        ValueError: unknown noise.
     """
-    random = np.random.default_rng([SEED, zlib.crc32(key.encode())])
-    values = random.standard_normal((trials, runs))
-    if kind == "outliers":
-        values += OUTLIER_SIGMAS * (random.random((trials, runs)) < OUTLIER_SHARE)
-    elif kind != "gauss":
+    if kind not in SCENARIOS:
         raise ValueError(f"unknown noise {kind!r}")
-    return values
+    return starts(source(key), kind, trials, 1, counts)[:, 0].astype(np.float64)
+
+
+def session_counts(n_base: int, sessions: int) -> list[int]:
+    """How many of a baseline's starts are of each session, as even as can be."""
+    return [n_base // sessions + (one < n_base % sessions) for one in range(sessions)]
+
+
+@lru_cache(maxsize=2)
+def probes(
+    kind: str, n_base: int, sessions: int, metrics: int, trials: int, part: int = 0
+) -> tuple[Values, Values]:
+    """Baselines and sessions of a new build, in sigma: shape (trials, metrics, starts) each."""
+    rng = source(f"probes {kind} {n_base} {sessions} {metrics}", part)
+    base = starts(rng, kind, trials, metrics, session_counts(n_base, sessions))
+    return base, starts(rng, kind, trials, metrics, [IN_SESSION])
 
 
 def throughputs(losses: Values, level: float = 1000.0) -> Values:

@@ -1,7 +1,8 @@
 """Online: the gate, and the rules of today, walking along a series one point at a time.
 
 A point is taken for one fresh start of one commit's build. A decision at a point may use what came
-before it, and up to four later points in place of confirming starts.
+before it, and up to four later points in place of confirming starts. A series holds no control, so
+the gate is the one without.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +45,7 @@ class Settings:
     band: float = 4.0
     window: int = 30
     first: int = 10
-    alpha: float = 0.025
+    alpha: float = Rule().alpha
     gains: str = "band"
     recalibrate: bool = True
     anchor: int = 10
@@ -123,10 +124,14 @@ def _judged(
     judged = []
     for name in (LOWER, HIGHER) if settings.gains == "band" else (LOWER,):
         band = _band(lookup(name), settings.band * sigma)
-        judged.append(judge_performance(name, baseline, new, band=band, sigma=sigma, rule=rule))
+        held: list[tuple[Sequence[float], float]] = [(baseline, band)]
         if settings.anchor:
-            wide = anchor_band(name, band)
-            judged.append(judge_performance(name, anchor, new, band=wide, sigma=sigma, rule=rule))
+            held.append((anchor, anchor_band(name, band)))
+        # Every point is of a session of its own, so that none share a session's luck.
+        judged += [
+            judge_performance(name, values, new, band=one, sigma=sigma, between=0.0, rule=rule)
+            for values, one in held
+        ]
     return judged
 
 

@@ -24,7 +24,7 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-_LINES = {1: ":", 3: (0, (1, 1)), 5: "--", 10: "-", 30: "-."}
+_LINES = {1: ":", 3: "--", 10: "-"}
 
 
 def draw(folder: Path, out: Path) -> None:
@@ -52,7 +52,7 @@ def _operating(figure: Figure, rows: list[results.Row]) -> None:
     for n_base, style in _LINES.items():
         mine = [row for row in rows if row["n_base"] == n_base]
         losses = [row["loss"] for row in mine]
-        label = f"{n_base} baseline run{'s' if n_base > 1 else ''}"
+        label = f"{n_base} baseline start{'s' if n_base > 1 else ''}"
         axes.plot(
             losses,
             [100 * row["regression"] for row in mine],
@@ -64,7 +64,7 @@ def _operating(figure: Figure, rows: list[results.Row]) -> None:
     axes.axvline(1, color="0.8", linewidth=0.8, zorder=0)
     axes.text(0.03, 62, "PASS", color="0.4")
     axes.text(1.05, 88, "REGRESSION")
-    axes.set(xlabel="true loss, in bands of 4 sigma", ylabel="% of builds", xlim=(0, 2))
+    axes.set(xlabel="true loss, in bands of 4.04 sigma", ylabel="% of builds", xlim=(0, 2))
     axes.legend(frameon=False, loc="center right")
 
 
@@ -79,11 +79,11 @@ def _rules(figure: Figure, rows: list[results.Row]) -> None:
             if row["noise"] == noise and row["loss"] == loss
         }
 
-    _dots(false, names, at("gauss", 0.0), "o", "white", "Gaussian noise")
-    _dots(false, names, at("outliers", 0.0), "o", "black", "4 % slow outliers")
-    _dots(found, names, at("gauss", 0.02), "o", "white", "loss of 2 %")
-    _dots(found, names, at("gauss", 0.05), "s", "0.6", "5 %")
-    _dots(found, names, at("gauss", 0.10), "^", "black", "10 %")
+    _dots(false, names, at("real", 0.0), "o", "black", "noise as it is (real)")
+    _dots(false, names, at("gauss", 0.0), "o", "white", "Gaussian")
+    _dots(found, names, at("real", 0.02), "o", "white", "loss of 2 %")
+    _dots(found, names, at("real", 0.05), "s", "0.6", "5 %")
+    _dots(found, names, at("real", 0.10), "^", "black", "10 %")
     false.set(yticks=range(len(names)))
     false.set_yticklabels(names)
     false.set_title("false alarms, % of unchanged builds", fontsize=9)

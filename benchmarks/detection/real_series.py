@@ -17,7 +17,7 @@ SENSITIVITY = (
     Settings(),
     *(Settings(band=band) for band in (2.0, 3.0)),
     *(Settings(window=window) for window in (5, 10, 20, 60)),
-    *(Settings(alpha=alpha) for alpha in (0.005, 0.001)),
+    *(Settings(alpha=alpha) for alpha in (0.025, 0.001)),
     *(Settings(first=first) for first in (5, 20)),
     *(Settings(first=first, recalibrate=False) for first in (5, 10, 20)),
     *(Settings(prior_dof=dof) for dof in (4.0, 30.0)),

@@ -1,52 +1,21 @@
-"""Tables of whole pipelines, of several metrics, of creeping losses, and of the rules of today."""
+"""Tables of creeping losses and of the rules of today."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.detection.creep import COMMITS
+from benchmarks.detection.draws import NOISES
 from benchmarks.detection.error_rates import standard_error
 from benchmarks.detection.markdown import percent, table
-from benchmarks.detection.results import load
-from benchmarks.detection.rows import LOSS, NOISE, rivals_of
-
-
-def _pipelines(folder: Path) -> str:
-    rows = [
-        [
-            NOISE[row["noise"]],
-            str(row["n_base"]),
-            f"{row['band']:g}",
-            f"{row['alpha']:g}",
-            percent(row["regression"], 4),
-            f"{percent(row['any_alarm'])} ± {percent(row['any_alarm_error'])}",
-            percent(row["all_pass"], 1),
-        ]
-        for row in load("pipelines", folder)
-    ]
-    heads = ["noise", "baseline runs", "band, sigma", "alpha", "one test: false alarm %"]
-    return table([*heads, "120 tests: any false alarm %", "120 tests: all PASS %"], rows)
-
-
-def _holm(folder: Path) -> str:
-    rows = [
-        [
-            row["shared"],
-            str(row["metrics"]),
-            LOSS[row["loss"]],
-            *(
-                percent(row[name])
-                for name in ("plain", "holm", "plain_undecided", "holm_undecided")
-            ),
-        ]
-        for row in load("holm", folder)
-    ]
-    heads = ["metrics' noise", "metrics", "first metric", "each at alpha: REGRESSION %"]
-    return table([*heads, "Holm: REGRESSION %", "plain: undecided %", "Holm: undecided %"], rows)
+from benchmarks.detection.results import Row, load
+from benchmarks.detection.rivals import LOSSY, OURS
+from benchmarks.detection.rows import rivals_of
 
 
 def _creep(folder: Path) -> str:
     rows = [
         [
+            row["noise"],
             f"{row['step']:g}",
             str(row["anchor"]) if row["anchor"] else "none",
             percent(row["alarmed"], 1),
@@ -54,34 +23,60 @@ def _creep(folder: Path) -> str:
         ]
         for row in load("creep", folder)
     ]
-    heads = ["loss a commit, in bands", "anchor, values", f"alarm within {COMMITS} commits, %"]
-    return table([*heads, "median loss at the alarm, in bands"], rows, left=0)
+    heads = ["noise", "loss a commit, in bands", "anchor, values"]
+    ends = [f"alarm within {COMMITS} commits, %", "median loss at the alarm, in bands"]
+    return table([*heads, *ends], rows)
 
 
-def _rivals(metric: str) -> Callable[[Path], str]:
+def _by_rule(metric: str, folder: Path) -> dict[str, dict[tuple[str, float], Row]]:
+    """Rule → (noise, loss) → row, in the order of the results."""
+    found: dict[str, dict[tuple[str, float], Row]] = {}
+    for row in rivals_of(metric, folder):
+        found.setdefault(row["rule"], {})[row["noise"], row["loss"]] = row
+    return found
+
+
+def _given(rule: str, row: Row) -> list[str]:
+    return [str(row["base"]), f"1 to {row['new']}" if rule in OURS.values() else str(row["new"])]
+
+
+def _false(metric: str) -> Callable[[Path], str]:
     def made(folder: Path) -> str:
-        found = rivals_of(metric, folder)
-        losses = sorted({row["loss"] for row in found})
-        rows = []
-        for rule in dict.fromkeys(row["rule"] for row in found):
-            mine = {(row["noise"], row["loss"]): row for row in found if row["rule"] == rule}
-            still = mine["gauss", 0.0]
+        rows = [
+            [
+                rule,
+                *_given(rule, mine["real", 0.0]),
+                *(
+                    percent(mine[kind, 0.0]["alarms"]) if (kind, 0.0) in mine else "–"
+                    for kind in NOISES
+                ),
+            ]
+            for rule, mine in _by_rule(metric, folder).items()
+        ]
+        return table(["rule: false alarms %", "accepted", "new", *NOISES], rows)
+
+    return made
+
+
+def _found(metric: str) -> Callable[[Path], str]:
+    def made(folder: Path) -> str:
+        rows, losses = [], [0.0]
+        for rule, mine in _by_rule(metric, folder).items():
+            losses = sorted({loss for _, loss in mine})
             rows.append(
                 [
                     rule,
-                    str(still["base"]),
-                    f"1 to {still['new']}" if rule == "perfgate" else str(still["new"]),
-                    percent(still["alarms"]),
-                    percent(mine["outliers", 0.0]["alarms"]),
-                    *(percent(mine["gauss", loss]["alarms"], 1) for loss in losses[1:]),
-                    f"{still['starts']:.2f}",
-                    f"{mine['gauss', losses[-1]]['starts']:.2f}",
+                    *(
+                        percent(mine[kind, loss]["alarms"], 1)
+                        for kind in LOSSY
+                        for loss in losses[1:]
+                    ),
+                    *(f"{mine['real', loss]['starts']:.2f}" for loss in (0.0, losses[-1])),
                 ]
             )
-        heads = ["rule", "accepted runs given", "new starts given", "false alarms %"]
-        found_at = [f"found at {loss:.0%} loss, %" for loss in losses[1:]]
-        ends = ["mean new starts, unchanged", f"at {losses[-1]:.0%} loss"]
-        return table([*heads, "the same with outliers %", *found_at, *ends], rows)
+        heads = [f"{kind}: {loss:.0%} loss" for kind in LOSSY for loss in losses[1:]]
+        ends = ["starts, unchanged", f"at {losses[-1]:.0%} loss"]
+        return table(["rule: found %", *heads, *ends], rows)
 
     return made
 
@@ -104,11 +99,11 @@ def _run(folder: Path) -> str:
 
 
 TABLES: Mapping[str, Callable[[Path], str]] = {
-    "pipelines": _pipelines,
-    "holm": _holm,
     "creep": _creep,
-    "rivals-throughput": _rivals("output_throughput"),
-    "rivals-ttft": _rivals("ttft_median_ms"),
+    "false-throughput": _false("output_throughput"),
+    "found-throughput": _found("output_throughput"),
+    "false-ttft": _false("ttft_median_ms"),
+    "found-ttft": _found("ttft_median_ms"),
     "rivals-trials": _rivals_trials,
     "run": _run,
 }

@@ -1,25 +1,30 @@
 """Our rule beside those in use today, on the very same simulated numbers."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.detection import apache_otava
-from benchmarks.detection.draws import Values, latencies, noise, throughputs
+from benchmarks.detection.draws import IN_SESSION, NOISES, Values, latencies, noise, throughputs
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Verdict
+from perfgate.gate import scale
+from perfgate.gate.simulated_verdicts import INCONCLUSIVE, REGRESSION, levels
+from perfgate.verdicts.power import Control, Design, simulated
 
 HISTORY = 90  # days, as TensorRT-LLM's rule wants; the others take the last of them
-NEW = 7
 OUR_BASELINE = 10
+OURS: dict[Control, str] = {
+    "controlled": "perfgate, with controls",
+    "alone": "perfgate, without",
+}
 OTAVA_BASELINE = 30
 OTAVA_NEW = (1, 2, 5)
-NOISES = ("gauss", "outliers")
+# Losses are looked for in noise as it is, and in the Gaussian noise that most rules are made for.
+LOSSY = ("real", "gauss")
+OTAVA_NOISES = ("real", "heavy", "gauss")
 
 
 @dataclass(frozen=True)
@@ -44,23 +49,40 @@ FAMILIES = (
 )
 
 
+def losses_of(family: Family, kind: str) -> tuple[float, ...]:
+    """The losses that are tried on that noise; of some, only an unchanged build."""
+    return family.losses if kind in LOSSY else family.losses[:1]
+
+
+def lost(family: Family, loss: float) -> float:
+    """A loss as it is on the log scale."""
+    return float(-np.log1p(-loss) if family.higher else np.log1p(loss))
+
+
+def draw_losses(family: Family, kind: str, loss: float, trials: int) -> tuple[Values, Values]:
+    """History, of one session each, and the new build's session; log scale, (trials, 90 and 8)."""
+    counts = [*[1] * HISTORY, IN_SESSION]
+    x = family.sigma * noise(f"rivals {family.metric} {kind}", kind, trials, counts)
+    x[:, HISTORY:] += lost(family, loss)
+    return x[:, :HISTORY], x[:, HISTORY:]
+
+
 def draw(family: Family, kind: str, loss: float, trials: int) -> tuple[Values, Values]:
-    """Values of history and new build, shapes (trials, 90) and (trials, 7)."""
-    x = family.sigma * noise(f"rivals {family.metric} {kind}", kind, trials, HISTORY + NEW)
-    x[:, HISTORY:] += -np.log1p(-loss) if family.higher else np.log1p(loss)
-    values = throughputs(x) if family.higher else latencies(x)
-    return values[:, :HISTORY], values[:, HISTORY:]
+    """The same as values of the metric."""
+    history, new = draw_losses(family, kind, loss, trials)
+    made = throughputs if family.higher else latencies
+    return made(history), made(new)
 
 
 def compared(trials: int) -> list[dict[str, object]]:
     """Share of alarms of every rule but Otava, for each family, noise and loss."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for family in FAMILIES:
         for kind in NOISES:
-            for loss in family.losses:
+            for loss in losses_of(family, kind):
                 history, new = draw(family, kind, loss, trials)
                 case = {"metric": family.metric, "noise": kind, "loss": loss, "trials": trials}
-                rows.append({**case, **_ours(family, history, new)})
+                rows += [{**case, **_ours(family, kind, loss, trials, how)} for how in OURS]
                 for rule in RULES:
                     alarms = rule.alarm(history[:, -rule.base :], new[:, : rule.new], family.higher)
                     rows.append(
@@ -77,21 +99,23 @@ def compared(trials: int) -> list[dict[str, object]]:
     return rows
 
 
-def _ours(family: Family, history: Values, new: Values) -> Mapping[str, object]:
-    judged = [
-        judge_performance(family.metric, before, after)
-        for before, after in zip(
-            history[:, -OUR_BASELINE:].tolist(), new[:, :MOST_RUNS].tolist(), strict=True
-        )
-    ]
-    verdicts = [one.verdict for one in judged]
+def _ours(
+    family: Family, kind: str, loss: float, trials: int, control: Control
+) -> dict[str, object]:
+    """The gate on the same numbers; its controls are starts of that session that lose nothing."""
+    known, sigma = lookup(family.metric), family.sigma
+    margin = scale.margin(known, known.family.band or 0.0)
+    history, session = draw_losses(family, kind, 0.0, trials)
+    base = history[:, -OUR_BASELINE:] / sigma
+    design = Design(OUR_BASELINE, OUR_BASELINE, margin / sigma, control, MOST_RUNS)
+    found = simulated(design, lost(family, loss) / margin, levels(base, 1.0), session / sigma)
     return {
-        "rule": "perfgate",
+        "rule": OURS[control],
         "base": OUR_BASELINE,
-        "new": MOST_RUNS,
-        "alarms": verdicts.count(Verdict.REGRESSION) / len(judged),
-        "undecided": verdicts.count(Verdict.INCONCLUSIVE) / len(judged),
-        "starts": float(np.mean([one.runs_used for one in judged])),
+        "new": found.looks[-1][0],
+        "alarms": found.share(REGRESSION),
+        "undecided": found.share(INCONCLUSIVE),
+        "starts": float((found.new + found.controls).mean()),
     }
 
 
@@ -103,8 +127,8 @@ def of_otava(python: Path, trials: int) -> list[dict[str, object]]:
     cases = [
         (family, kind, loss, count)
         for family in FAMILIES
-        for kind in NOISES
-        for loss in family.losses
+        for kind in OTAVA_NOISES
+        for loss in losses_of(family, kind)
         for count in OTAVA_NEW
     ]
     many: list[list[float]] = []

@@ -5,14 +5,30 @@ from pathlib import Path
 from benchmarks.detection.online import Settings
 from benchmarks.detection.results import Row, load
 
-NOISE = {"gauss": "Gaussian", "outliers": "4 % slow outliers"}
+NOISE = {
+    "real": "real",
+    "real-start": "real-start: events of starts only",
+    "real-sess": "real-sess: events of sessions only",
+    "heavy": "heavy: wider core",
+    "heavy50": "heavy50: half of it between sessions",
+    "old4x6": "old4x6: 4 % of starts slower by 6 sigma",
+    "gauss": "gauss",
+    "session": "session: 0.3 between sessions",
+    "session50": "session50: half between sessions",
+}
 LOSS = {0.0: "unchanged", 0.5: "0.5 bands", 1.0: "1 band", 1.5: "1.5 bands"}
+CONTROL = {"controlled": "yes", "alone": "no"}
 
 
 def rivals_of(metric: str, folder: Path) -> list[Row]:
     """All rules on one metric, Otava with its number of new values in the name, in order."""
     otava = [{**row, "rule": f"{row['rule']}, {row['new']} new"} for row in load("otava", folder)]
     return [row for row in [*load("rivals", folder), *otava] if row["metric"] == metric]
+
+
+def starts_of(row: Row) -> float:
+    """Mean starts of both builds."""
+    return float(row["new"]) + float(row["controls"])
 
 
 def series_rows(folder: Path) -> tuple[list[Row], list[Row]]:

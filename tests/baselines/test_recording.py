@@ -6,6 +6,8 @@ import pytest
 from building import SUMS, baseline, entry, judgement, outcome
 
 from perfgate.baselines import candidate_store, read, suite_store
+from perfgate.baselines.noise_history import NoiseRun, NoiseSeries
+from perfgate.baselines.noise_history import save as save_noise
 from perfgate.baselines.promotion import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
@@ -92,6 +94,28 @@ class TestRecord:
         judge(run)
         (path,), _ = record_candidates([run.path])
         assert read(path).source is None
+
+    def test_a_node_that_lies_apart_makes_no_baseline(self, run: RunFolder) -> None:
+        """Its three sessions before were 5 % slow; a start elsewhere in the same run counts."""
+        for number in range(3):
+            series = NoiseSeries(
+                *("small-serve", "c4", "a", COMMIT, {"output_throughput": (100.0,)}),
+                node="n7",
+                offsets={"output_throughput": 0.05},
+            )
+            at = "2026-11-20T08:00:00+00:00"
+            save_noise(NoiseRun("cpu", f"before-{number}", at, "run", (series,)), own=False)
+        facts = {"slurm": {"nodes": ["n7"]}}
+        measure(run, value=95.0, facts=facts)
+        judge(run)
+        told = "node n7 lies -2.1% off in output_throughput (3 sessions): it makes no baseline"
+        with pytest.raises(InputError) as caught:
+            record_candidates([run.path])
+        assert told in str(caught.value.found)
+        measure(run, value=100.0, start=2, facts={"slurm": {"nodes": ["n8"]}})
+        (path,), left_out = record_candidates([run.path])
+        assert left_out == [f"small-serve-c4: a start is not used, {told}"]
+        assert read(path).entries["c4"].values("output_throughput") == [100.0]
 
     def test_one_candidate_per_scenario(self, run: RunFolder) -> None:
         for scenario in ("one", "two"):

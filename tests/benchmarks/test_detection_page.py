@@ -81,13 +81,14 @@ def test_the_study_runs_as_one_command(tmp_path: Path, monkeypatch, capsys) -> N
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "detection.md").write_text(PAGE.read_text())
     where = ["--out", str(tmp_path / "docs"), "--results", str(stored)]
-    assert study.main(["--trials", "30", "--headline", "30", *where]) == 0
-    assert results.load("headline", stored)[0]["trials"] == 30
+    few = ["--trials", "30", "--headline", "150", "--releases", "3"]
+    assert study.main([*few, *where]) == 0
+    assert results.load("aims", stored)[0]["trials"] == 150
     assert results.load("otava", stored) == results.load("otava")
     text = (tmp_path / "docs" / "detection.md").read_text()
     assert "30 trials a cell" in text
     assert (tmp_path / "docs" / "detection" / "series.svg").exists()
-    assert "headline: " in capsys.readouterr().out
+    assert "scenarios: " in capsys.readouterr().out
 
 
 def test_the_series_are_judged_together_with_otava(capsys) -> None:

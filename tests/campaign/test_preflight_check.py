@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import building
 import pytest
 
 from perfgate.campaign import preflight_check as preflighting
-from perfgate.campaign.preflight_check import look_at, require_alike
+from perfgate.campaign.preflight_check import PlaceCheck, look_at, require_alike
+from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
+from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
@@ -24,6 +27,7 @@ from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.scenario import Launch
+from perfgate.verdicts.references import References
 
 WELL = Check("ports", "ok", "28,000 free")
 FULL = Check("run folder", "failed", "0.1 GiB free", hint="choose another folder with --run-dir")
@@ -150,3 +154,42 @@ class TestRanks:
         monkeypatch.setattr(preflighting, "check_ranks", lambda *_: pytest.fail("started"))
         with pytest.raises(RunError, match="not fit"):
             look_at(Nodes(WELL, FULL), tools, session, Lease(), FOLDER)
+
+
+# The places of one campaign
+
+
+def build_of(role: StartRole, session: Session) -> StartedBuild:
+    return StartedBuild(role, building.SCENARIO, TOOLS, session)
+
+
+def checked() -> tuple[PlaceCheck, list[Machine]]:
+    """A check, and the machines that references were told of."""
+    told: list[Machine] = []
+    references = SimpleNamespace(measured_on=told.append)
+    return PlaceCheck(cast(References, references)), told
+
+
+def test_a_place_here_is_looked_at_once_for_each_build(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[Toolchain] = []
+    result = preflighting.PreflightResult(H200, PreflightReport((WELL,), {}))
+    monkeypatch.setattr(
+        preflighting, "look_at", lambda _place, tools, *_: looks.append(tools) or result
+    )
+    check, told = checked()
+    roles: tuple[StartRole, ...] = ("new", "reference", "baseline_control", "new")
+    for role in (*roles, "baseline_control", "anchor_control"):
+        check.look(build_of(role, session), Lease(), FOLDER, Nodes(WELL))
+    assert len(looks) == 3
+    assert told == [H200]
+
+
+def test_a_control_on_another_kind_of_machine_is_refused(session: Session) -> None:
+    check, _ = checked()
+    check.look(build_of("new", session), Lease(), FOLDER, Nodes(WELL))
+    other = Nodes(WELL, machine=building.machine("NVIDIA B200", "NVIDIA B200"))
+    with pytest.raises(RunError, match="NVIDIA B200") as caught:
+        check.look(build_of("baseline_control", session), Lease(), FOLDER, other)
+    assert caught.value.failure == "unfit_machine"

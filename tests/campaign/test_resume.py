@@ -22,6 +22,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
 from perfgate.runs.active_records import standing
 from perfgate.scenarios.probe import load_probes
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 FACTS: dict[str, Any] = {
     "id": "one",
@@ -29,6 +30,7 @@ FACTS: dict[str, Any] = {
     "synthetic": False,
     "launcher": "local",
     "injected": [],
+    "control": ["auto"],
     "fingerprint": {"cpu": "Grace", "cores": "72"},
 }
 C1, C4 = (probe.label for probe in load_probes(SCENARIO))
@@ -129,6 +131,14 @@ def recorded(**changes: Any) -> dict[str, Any]:
         {"verdict": Verdict.NO_BASELINE, "judgements": (), "reason": "none yet", "folder": None},
         {"observed": (Change("ttft_p99_ms", 1.0, 2.0, 1.0, (0.5, 1.5), 1, 0.01),)},
         {"injected": ("a=1",), "synthetic": True},
+        {
+            "verdict": Verdict.PASS,
+            "judgements": (judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2),),
+            "controls": (
+                MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc"), 2),
+                MeasuredControl("anchor", None, 0, "its image is gone"),
+            ),
+        },
     ],
 )
 def test_an_outcome_comes_back_from_its_record(changes: dict[str, Any]) -> None:
@@ -224,6 +234,7 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
     ("change", "found", "expected"),
     [
         ({"injected": ["a=1"]}, "found: a=1", "expected: nothing"),
+        ({"control": ["/opt/old"]}, "found: /opt/old", "expected: auto"),
         ({"synthetic": True}, "found: True", "expected: False"),
         ({"launcher": "slurm"}, "found: slurm", "expected: local"),
         ({"fingerprint": {"cpu": "Xeon"}}, "found: cpu Xeon", "expected: cpu Grace, cores 72"),

@@ -6,6 +6,7 @@ import pytest
 from building import baseline, entry, of_commit, outcome, with_answers
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
+from perfgate.baselines.noise_history import read as read_noise
 from perfgate.cli.main import main
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
@@ -158,9 +159,11 @@ class TestRecordAndPromote:
         assert main(["baseline", "record", str(run)]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "left out: noisy-serve: the verdict of c4 is INCONCLUSIVE"
-        (candidate,) = (one.removeprefix("candidate: ") for one in lines if "candidate: " in one)
-        assert lines[-2] == "baseline of 1 session; 3 are asked for"
-        assert lines[-1].startswith("look at it with `perfgate baseline show`")
+        noise = Path(lines[1].removeprefix("noise: "))
+        assert {one.scenario for one in read_noise(noise).series} == {"small-serve", "noisy-serve"}
+        candidate = lines[2].removeprefix("candidate: ")
+        assert lines[3] == "baseline of 1 session; 3 are asked for"
+        assert lines[4].startswith("look at it with `perfgate baseline show`")
         assert read(Path(candidate)).accepted_by == "nobody yet"
 
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "faster kernels"]
@@ -183,6 +186,24 @@ class TestRecordAndPromote:
         assert asked == f"questions: {file}"
         assert written.startswith("baseline: ")
         assert advice == "commit these files so that they are used elsewhere too"
+
+    def test_of_a_run_that_proves_nothing_the_noise_is_kept(
+        self, run: Path, capsys: Capture
+    ) -> None:
+        facts = json.loads((run / "run.json").read_text())
+        undecided = RunFolder.create(run.parent / "undecided", {**facts, "id": "undecided"})
+        for line in RunFolder(run).records():
+            kind, told = line["record"], {**line}
+            if kind == "verdict":
+                told["verdict"] = "INCONCLUSIVE"
+            del told["record"], told["at"], told["schema_version"]
+            undecided.record(kind, told)
+        undecided.close()
+        assert main(["baseline", "record", str(undecided.path)]) == 2
+        told = capsys.readouterr()
+        assert "nothing in this run can become a baseline" in told.err
+        (line,) = told.out.splitlines()
+        assert read_noise(Path(line.removeprefix("noise: "))).kind == "run"
 
     def test_as_json(self, run: Path, capsys: Capture) -> None:
         assert main(["baseline", "record", str(run), "--format", "json"]) == 0

@@ -111,9 +111,14 @@ class TestOptions:
 
     def test_an_accuracy_by_its_questions(self, capsys: Capture) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
-        assert main([*words, "--questions", "1319"]) == 1
+        assert main([*words, "--questions", "1319"]) == 10
         assert "-5.0 points" in capsys.readouterr().out
-        assert main([*words, "--questions", "20"]) == 10
+        again = [*words[:-1], "0.90,0.91"]
+        assert main([*again, "--questions", "1319"]) == 1
+        assert "2 evaluations" in capsys.readouterr().out
+        assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
+        assert main([*words, "--questions", "20"]) == 0
+        assert "margin raised from 2.0 to 24.1 points" in capsys.readouterr().out
         assert main(words) == 2
         assert "add the number of questions" in capsys.readouterr().err
 

@@ -58,7 +58,7 @@ def test_every_verdict_and_number_of_starts_is_the_oracle_s(counts: list[int]) -
         decisions = []
         for one in range(3):
             level, _ = baseline_level(
-                metric, base[probe, one].tolist(), SIGMA, Rule(), False, sessions=len(counts)
+                metric, base[probe, one].tolist(), SIGMA, Rule(), sessions=len(counts)
             )
             seen = new[probe, one].tolist(), controls[probe, one].tolist()
             decisions.append(
@@ -190,7 +190,7 @@ def test_a_worse_start_never_betters_the_verdict(
     new: list[float], controls: list[float], which: int
 ) -> None:
     rank = {REGRESSION: 0, INCONCLUSIVE: 1, PASS: 2}
-    level, _ = baseline_level(lookup(TPOT), [0.0, 0.004, -0.003], SIGMA, Rule(), False, sessions=3)
+    level, _ = baseline_level(lookup(TPOT), [0.0, 0.004, -0.003], SIGMA, Rule(), sessions=3)
     worse = [x + 0.02 * (index == which) for index, x in enumerate(new)]
     before = decide(level, new, controls, DELTA, ControlRule())
     after = decide(level, worse, controls, DELTA, ControlRule())
@@ -200,7 +200,7 @@ def test_a_worse_start_never_betters_the_verdict(
 @settings(deadline=None)
 @given(losses, st.lists(st.floats(-0.05, 0.2), min_size=3, max_size=3))
 def test_starts_are_asked_for_in_the_rule_s_order(new: list[float], controls: list[float]) -> None:
-    level, _ = baseline_level(lookup(TPOT), [0.0] * 3, SIGMA, Rule(), False, sessions=3)
+    level, _ = baseline_level(lookup(TPOT), [0.0] * 3, SIGMA, Rule(), sessions=3)
     order, n, j = [], 1, 0
     while (decided := decide(level, new[:n], controls[:j], DELTA, ControlRule())).need:
         order.append(decided.need)

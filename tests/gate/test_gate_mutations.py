@@ -109,14 +109,7 @@ def not_winsorised(patch: Patch) -> None:
 
 
 def _with_error(patch: Patch, factor: Callable[[int, int], float]) -> None:
-    def wrong(
-        known: noise.Noise,
-        n_base: int,
-        n_new: int,
-        *,
-        sessions: float = 1,
-        environment_sigma: float = 0,
-    ) -> float:
+    def wrong(known: noise.Noise, n_base: int, n_new: int, *, sessions: float = 1) -> float:
         return known.sigma * factor(n_base, n_new)
 
     patch.setattr(levels, "standard_error", wrong)
@@ -181,7 +174,7 @@ def budget_ignored(patch: Patch) -> None:
 
 
 def band_not_widened(patch: Patch) -> None:
-    patch.setattr(noise, "measured_margin", lambda known, *, n_base, max_runs, floor: floor)
+    patch.setattr(performance, "forced_margin", lambda level: 0.0)
 
 
 def units_not_checked(patch: Patch) -> None:
@@ -226,7 +219,7 @@ MUTANTS: list[tuple[Callable[[Patch], None], str]] = [
     (prior_ignored, "a little more lost"),
     (spread_of_the_baseline_ignored, "a scattered baseline"),
     (budget_ignored, "never decided"),
-    (band_not_widened, "measured noise is wide"),
+    (band_not_widened, "a widened band"),
     (units_not_checked, "another unit"),
     (broken_values_dropped, "a broken number"),
     (points_taken_as_independent, "points of one start are one value"),

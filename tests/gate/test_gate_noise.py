@@ -11,8 +11,6 @@ from scipy import stats
 from perfgate.core.errors import InputError
 from perfgate.gate.noise import (
     Noise,
-    check_band,
-    measured_margin,
     pooled,
     smallest_detectable,
     standard_error,
@@ -119,7 +117,6 @@ def test_infinite_degrees_of_freedom_are_the_normal_distribution() -> None:
 def test_standard_error_by_hand() -> None:
     noise = Noise(0.03, 10, "")
     assert standard_error(noise, 4, 2) == pytest.approx(0.03 * math.sqrt(0.75))
-    assert standard_error(noise, 1, 1, environment_sigma=0.04) == pytest.approx(math.sqrt(0.0034))
 
 
 # Smallest detectable loss in sigma at alpha 0.025, beta 0.05.
@@ -141,41 +138,3 @@ def test_smallest_detectable_table(n_base: int, n_new: int, sigmas: float) -> No
     assert smallest_detectable(noise, n_base, n_new, alpha=0.025) == pytest.approx(
         sigmas, abs=0.006
     )
-
-
-def test_a_band_above_the_noise_floor_is_accepted() -> None:
-    noise = pooled(0.005, 10, [[0.0, 0.005, -0.005]])
-    check_band("output_throughput", 0.02, n_base=3, max_runs=5, alpha=0.025, noise=noise)
-
-
-@pytest.mark.parametrize(
-    ("metric", "least"),
-    # 2.47 sigma of 1 %: 0.024704 on the log scale
-    [("output_throughput", "2.44%"), ("tpot_median_ms", "2.50%")],
-)
-def test_a_band_below_the_noise_floor_is_refused_with_the_least(metric: str, least: str) -> None:
-    noise = Noise(0.01, 14, "calibration")
-    with pytest.raises(InputError) as caught:
-        check_band(metric, 0.02, n_base=5, max_runs=5, alpha=0.025, noise=noise)
-    message = str(caught.value)
-    assert "below the noise floor" in message
-    assert "found: 2.00%, with noise of 1.00% a run (calibration)" in message
-    assert f"expected: at least {least} with 5 baseline runs and up to 5 new ones" in message
-    assert "fix: widen the band" in message
-
-
-def test_measured_margin_by_hand() -> None:
-    # (t(0.999, 8) + t(0.95, 8)) · 0.08 · sqrt(1/5 + 1/4) = (4.5008 + 1.8595) · 0.05367
-    noise = Noise(0.08, 8, "")
-    assert measured_margin(noise, n_base=5, max_runs=4, floor=0.02) == pytest.approx(
-        0.34133, abs=1e-5
-    )
-    assert measured_margin(noise, n_base=5, max_runs=4, floor=0.5) == 0.5
-
-
-@settings(deadline=None)
-@given(st.integers(3, 10), st.integers(1, 8), st.floats(0.01, 0.2))
-def test_measured_margin_narrows_with_more_runs(n_base: int, runs: int, sigma: float) -> None:
-    noise = Noise(sigma, n_base + 3, "")
-    wide = measured_margin(noise, n_base=n_base, max_runs=runs, floor=0.001)
-    assert measured_margin(noise, n_base=n_base, max_runs=runs + 1, floor=0.001) < wide

@@ -62,12 +62,12 @@ def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:
     before = {f"q{n}": True for n in range(200)}
     now = {f"q{n}": n >= 190 for n in range(200)}
     measured = ({SCORE: 1.0}, {SCORE: 0.05})
-    paired = AccuracyTest(SCORE, None, (before, [now]), None, measured).judge(Rule())
+    paired = AccuracyTest(SCORE, None, ([before], [now] * 2), None, measured).judge(Rule())
     assert (paired.verdict, paired.band) == (Verdict.REGRESSION, 0.02)
     assert "190 answers lost" in paired.reason
     assert "BROKEN_OUTPUT" in paired.notes
-    scores = (counted_score(200, 200), counted_score(10, 200))
-    test = AccuracyTest(SCORE, 0.03, ({}, ()), scores, measured, against="documented")
+    scores = (counted_score(200, 200), [counted_score(10, 200)] * 2)
+    test = AccuracyTest(SCORE, 0.03, ((), ()), scores, measured, against="documented")
     told = test.judge(Rule())
     assert (told.verdict, told.band, told.against) == (Verdict.REGRESSION, 0.03, "documented")
     assert told.reason.startswith("worse than the documented value: -95.0 points")

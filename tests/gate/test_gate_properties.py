@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.core.metrics import METRICS
-from perfgate.gate.performance import describe_change, judge_documented, judge_performance
+from perfgate.gate.documented import judge_documented
+from perfgate.gate.performance import describe_change, judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict
@@ -58,16 +59,15 @@ def test_a_worse_run_never_betters_the_verdict(
     new: list[float],
     data: st.DataObject,
     rule: Rule,
-    measured_noise: bool,
+    widen: bool,
 ) -> None:
     """Holds of every run on its own, with sequential stopping: PASS is asked first at every look,
     all bounds rise with every value, and the noise comes from the baseline alone."""
-    measured_noise = measured_noise and len(baseline) >= 3
     losses = data.draw(st.lists(st.floats(0, 1), min_size=len(new), max_size=len(new)))
     sign = -1 if metric == "output_throughput" else 1
     worse = [v * math.exp(sign * loss) for v, loss in zip(new, losses, strict=True)]
-    before = judge_performance(metric, baseline, new, rule=rule, measured_noise=measured_noise)
-    after = judge_performance(metric, baseline, worse, rule=rule, measured_noise=measured_noise)
+    before = judge_performance(metric, baseline, new, rule=rule, widen=widen)
+    after = judge_performance(metric, baseline, worse, rule=rule, widen=widen)
     assert ORDER.index(after.verdict) >= ORDER.index(before.verdict)
 
 

@@ -123,6 +123,6 @@ def test_an_accuracy_twice_as_bad_and_twice_as_good() -> None:
         return {str(number): number < right for number in range(1000)}
 
     def outcome(right: int) -> Verdict:
-        return judge_paired(SCORE, answers(400), [answers(right)] * 2, margin=0.02).verdict
+        return judge_paired(SCORE, [answers(400)], [answers(right)] * 2, margin=0.02).verdict
 
     assert (outcome(200), outcome(800), outcome(400)) == (REGRESSION, IMPROVEMENT, PASS)

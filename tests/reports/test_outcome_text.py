@@ -10,6 +10,7 @@ from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.outcome_text import COLUMNS, number, render, rows, table
 from perfgate.scenarios.probe import accuracy_probes
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 
 def cells(text: str) -> list[list[str]]:
@@ -168,3 +169,16 @@ def test_what_was_injected_or_made_up_is_said_first() -> None:
         "injected: engine.settings.cpu_threads=1, a=2",
         "SYNTHETIC: a stand-in made these numbers",
     ]
+
+
+def test_a_verdict_names_both_builds_and_its_mark() -> None:
+    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+    of_anchor = MeasuredControl("anchor", None, 0, "its image is gone")
+    told = render(
+        outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control, of_anchor))
+    )
+    assert "PASS, HOST_SHIFT" in told
+    assert "\nbuild: llama.cpp 1.3.0, commit def456\n" in told
+    assert "\ncontrol: llama.cpp 1.2.0, commit abc123, 2 starts\n" in told
+    assert "\ncontrol: of the anchor: none (its image is gone)\n" in told

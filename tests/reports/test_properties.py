@@ -5,7 +5,7 @@ from building import judgement, outcome, with_extra_options
 from perfgate.core.errors import RunError
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.properties import properties
-from perfgate.verdicts.measured import MeasuredBuild
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 
 def test_every_number_of_a_regression_is_there() -> None:
@@ -82,3 +82,24 @@ def test_the_anchor_does_not_hide_the_baseline() -> None:
     assert found["metric.output_throughput.change"] == "-12.3 %"
     assert found["metric.output_throughput.anchor.change"] == "-20.0 %"
     assert found["metric.output_throughput.anchor.waiver"] == "let through by Ada"
+
+
+def test_a_mark_and_the_controls_behind_it_are_there() -> None:
+    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+    found = dict(
+        properties(outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control,)))
+    )
+    assert found["verdict"] == "PASS"
+    assert found["mark"].startswith("HOST_SHIFT: machine, not build")
+    assert found["control"] == "llama.cpp 1.2.0, commit abc123, 2 starts"
+    assert found["metric.output_throughput.mark"] == "HOST_SHIFT"
+    assert found["metric.output_throughput.controls"] == "2"
+
+
+def test_a_loss_without_a_control_says_why() -> None:
+    lost = judgement(mark="NO_CONTROL")
+    none = MeasuredControl("baseline", None, 0, "its image is gone")
+    found = dict(properties(outcome(judgements=(lost,), controls=(none,))))
+    assert found["mark"] == "NO_CONTROL: no control: the machine is not excluded"
+    assert found["control"] == "none (its image is gone)"

@@ -22,6 +22,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.scenarios.probe import accuracy_probes
 from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 from perfgate.verdicts.outcome import Outcome
 
 FACTS: dict[str, Any] = {
@@ -303,3 +304,14 @@ def test_a_resumed_run_says_so() -> None:
     }
     text = summary(FACTS, [resumed], ExitStatus.PASSED)
     assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text
+
+
+def test_a_slow_machine_is_told_first_and_both_builds_are_named() -> None:
+    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+    passed = outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control,))
+    text = summary(FACTS, recorded(passed), ExitStatus.PASSED)
+    assert "## Marked verdicts\n\n- HOST_SHIFT: small-serve-c4: machine, not build" in text
+    assert "| PASS, HOST_SHIFT |" in text
+    assert "- control: llama.cpp 1.2.0, commit abc123, 2 starts\n" in text
+    assert text.index("Marked verdicts") < text.index("## PASS")

@@ -9,9 +9,17 @@ from building import SCENARIO, group_record, judgement, outcome
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.terminal import terminal_lines
-from perfgate.reports.whole_run import probably_worse, starts, suspicion, waived, waiver_faults
+from perfgate.reports.whole_run import (
+    marked,
+    probably_worse,
+    starts,
+    suspicion,
+    waived,
+    waiver_faults,
+)
 from perfgate.scenarios.probe import load_probes
 from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -99,3 +107,45 @@ def test_where_nothing_was_shared_nothing_is_said_of_time() -> None:
         seconds={"spent": 60.0, "starting": 30.0, "saved": 0.0},
     )
     assert starts([alone]) == "starts: 1 made, 1 planned, 1 without sharing: 0 saved"
+
+
+# Marks, and controls
+
+
+SHIFTED = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+CONTROL = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+
+
+def test_a_slow_machine_is_told_beside_a_pass() -> None:
+    passed = outcome(verdict=Verdict.PASS, judgements=(SHIFTED,), controls=(CONTROL,))
+    lines = dict(terminal_lines(recorded(passed), ExitStatus.PASSED))
+    first = next(iter(lines))
+    assert first.startswith("PASS")
+    assert first.endswith("output_throughput -12.3 % (HOST_SHIFT)")
+    assert any(
+        line.startswith("HOST_SHIFT     small-serve-c4: machine, not build") for line in lines
+    )
+    assert "control: llama.cpp 1.2.0, commit abc123, 2 starts" in lines
+    assert "exit status 0: every judged scenario passed" in lines
+
+
+def test_each_mark_is_one_line_that_names_few() -> None:
+    lost = judgement(mark="NO_CONTROL")
+    records = recorded(*(of(number, judgements=(lost, lost)) for number in range(7)))
+    ((mark, text),) = marked(records, 2)
+    assert (mark, text.partition(":")[0]) == (
+        "NO_CONTROL",
+        "scenario-0-c1, scenario-1-c1 and 5 more",
+    )
+    assert text.endswith("no control: the machine is not excluded")
+    ((_, whole),) = marked(records)
+    assert whole.count("scenario-") == 7
+    assert marked(recorded(outcome())) == []
+
+
+def test_controls_are_counted_among_the_starts() -> None:
+    group = group_record()
+    group["starts"]["controls"] = 2
+    told = starts([group])
+    assert "7 made, 1 of them again, 2 controls among them" in told
+    assert "control" not in starts([group_record()]), "a run of before there were any"

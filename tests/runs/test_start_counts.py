@@ -10,7 +10,7 @@ def test_a_start_that_serves_three_probes_saves_two() -> None:
         start.measured(offline=False)
     start.ready_s, start.spent_s = 100.0, 160.0
     assert account.plain() == {
-        "starts": {"planned": 1, "made": 1, "without_sharing": 3, "again": 0},
+        "starts": {"planned": 1, "made": 1, "without_sharing": 3, "again": 0, "controls": 0},
         "seconds": {"spent": 160.0, "starting": 100.0, "saved": 200.0},
     }
 

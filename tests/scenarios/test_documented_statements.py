@@ -77,7 +77,7 @@ def test_what_is_said_to_gate_turns_red(metric: str, scenario: str) -> None:
         right = {f"q{number}": number < 180 for number in range(198)}
         wrong = {key: was_right and int(key[1:]) % 2 == 0 for key, was_right in right.items()}
         verdicts = [
-            judge_paired(metric, right, [answers] * 2, margin=band or 0.02).verdict
+            judge_paired(metric, [right], [answers] * 2, margin=band or 0.02).verdict
             for answers in (wrong, right)
         ]
         assert verdicts[0] == Verdict.REGRESSION

@@ -342,6 +342,28 @@ BROKEN = {
         "scenarios[0].limits.total_s",
         "at least 120",
     ),
+    "too few turns of references": (
+        [
+            (
+                "    limits:",
+                "      reference: self\n      noise: measured\n"
+                "      reference_starts: 2 # HERE\n      max_starts: 4\n    limits:",
+            )
+        ],
+        "scenarios[0].gate.reference_starts",
+        "3 or more",
+    ),
+    "too few turns of the build": (
+        [
+            (
+                "    limits:",
+                "      reference: self\n      noise: measured\n"
+                "      max_starts: 3 # HERE\n    limits:",
+            )
+        ],
+        "scenarios[0].gate.max_starts",
+        "4 or more",
+    ),
     "marker of other hardware": (
         [("- serving", "- h200 # HERE")],
         "scenarios[0].markers[0]",

@@ -199,3 +199,29 @@ class TestOnTheCluster:
                 placed.__enter__()
         assert caught.value.failure == "pending_too_long"
         assert str(start_request.folder) in told[0]
+
+    @pytest.mark.parametrize("in_allocation", [False, True], ids=["login", "allocation"])
+    def test_a_control_is_on_the_node_of_the_start_that_it_tells_of(
+        self,
+        start_request: PlacementRequest,
+        slurm: Cluster,
+        monkeypatch: pytest.MonkeyPatch,
+        in_allocation: bool,
+    ) -> None:
+        launcher = SlurmLauncher()
+        control = launcher.with_image("own#old:1")
+
+        def place(number: int, by: SlurmLauncher, nodes: tuple[str, ...]) -> list[str]:
+            folder = start_request.folder.parent / str(number)
+            with by.placed(replace(start_request, folder=folder, nodes=nodes)) as placement:
+                return nodes_of(placement)
+
+        with ExitStack() as stack:
+            if in_allocation:
+                job = stack.enter_context(allocation(slurm, "-N3", "-wn1,n2,n3"))
+                monkeypatch.setenv("SLURM_JOB_ID", job)
+            order = (launcher, control, launcher)
+            found = [place(number, by, ("n3",)) for number, by in enumerate(order)]
+            assert found == [["n3"]] * 3
+            launcher._bad.add("n3")
+            assert place(9, control, ("n3",)) != ["n3"]

@@ -15,6 +15,7 @@ PROGRAM = Program("stand-in-engine", "stand-in-engine", "its image", of_engine=T
 @engine("stand-in-boxed")
 class BoxedEngine(StandinEngine):
     name = "stand-in-boxed"
+    programs = (PROGRAM,)
 
     def build(self, locations: Locations) -> EngineBuild:
         argv = (*locations.find(PROGRAM), "--version")

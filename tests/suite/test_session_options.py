@@ -15,6 +15,7 @@ DEFAULTS = {
     "--launcher": "local",
     "--self-reference": "auto",
     "--inject": [],
+    "--control": "auto",
     "--shape": [],
     "--share-cpu": False,
     "--lease-wait": 1.0,
@@ -149,3 +150,31 @@ def test_a_wrong_site_is_told_before_any_work(
     (suite_root / "site.yaml").write_text("schema_version: 1\nslurm: {partiton: x}\n")
     with pytest.raises(SeveralInputErrors, match="did you mean partition"):
         asked().require_possible()
+
+
+class TestControl:
+    def test_is_the_baselines_unless_it_is_named(self) -> None:
+        assert asked().control is None
+        named = asked(control="engine.settings.cpu_threads=2").control
+        assert named is not None
+        assert named.settings == ("engine.settings.cpu_threads=2",)
+
+    def test_that_names_no_build_is_told_before_any_work(self) -> None:
+        with pytest.raises(InputError, match=r"^--control: this names no build"):
+            asked(control="old").require_possible()
+
+    @pytest.mark.parametrize(
+        ("control", "told"),
+        [
+            ("/no/such", r"^--control: .*\n  found: no folder /no/such"),
+            ("nvcr.io/a/b:1", "--launcher local starts programs in no container"),
+            ("engine.settings.treads=2", r"^--control: no such setting"),
+        ],
+    )
+    def test_that_cannot_be_started_is_told_before_any_gpu_time(
+        self, two_scenarios: Path, control: str, told: str
+    ) -> None:
+        session = asked(scenarios=two_scenarios, control=control)
+        selected = session.named_by(["t.py::test_serving[h200-serve-c4]"])
+        with pytest.raises(InputError, match=told):
+            session.require_here(selected)

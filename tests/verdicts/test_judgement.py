@@ -96,9 +96,13 @@ def test_broken_output_is_named_beside_the_lost_points() -> None:
         (BaselineRun("r", "2026-01-01T00:00:00+00:00", {strict: 1.0, flexible: 1.0}, right),),
     )
     measured = [Measurement({strict: 0.1, flexible: 0.1}, {}, wrong)]
-    judged = judge(Probe(scenario, accuracy), Reference(reference), measured, FACTS, Rule())
+    once = judge(Probe(scenario, accuracy), Reference(reference), measured, FACTS, Rule())
+    assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    assert not once.controls_wanted
+    judged = judge(Probe(scenario, accuracy), Reference(reference), measured * 2, FACTS, Rule())
     assert judged.verdict == Verdict.REGRESSION
-    assert "BROKEN_OUTPUT" in judged.judgements[0].notes
+    for one in (once, judged):
+        assert "BROKEN_OUTPUT" in one.judgements[0].notes
 
 
 # Without a baseline: what is documented is judged.
@@ -122,7 +126,7 @@ def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None
     assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
     second = judge(PROBE, Reference(None, documented), new((80, 50), (80, 50)), FACTS, Rule())
     assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
-    assert second.judgements[0].reason.startswith("worse than the documented value: ")
+    assert second.judgements[0].reason.startswith("misses the document by more than 10.0 %: ")
 
 
 def test_the_worst_of_the_documented_metrics_decides() -> None:
@@ -165,19 +169,40 @@ def test_scores_without_answers_are_compared_as_scores() -> None:
     run = BaselineRun("r", "2026-01-01T00:00:00+00:00", {metric: 0.70})
     same = [Measurement({metric: 0.70}, {"questions": 198})]
     worse = [Measurement({metric: 0.40}, {"questions": 198})]
-    assert (
-        judge(probe, Reference(Entry(FACTS, (run,))), same, FACTS, Rule()).verdict
-        == Verdict.INCONCLUSIVE
-    )
-    assert (
-        judge(probe, Reference(Entry(FACTS, (run,))), worse, FACTS, Rule()).verdict
-        == Verdict.REGRESSION
-    )
+    judged = judge(probe, Reference(Entry(FACTS, (run,))), same, FACTS, Rule())
+    assert judged.verdict == Verdict.PASS
+    assert "margin raised" in judged.judgements[0].notes[0]  # to what 198 questions can show
+    once = judge(probe, Reference(Entry(FACTS, (run,))), worse, FACTS, Rule())
+    assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    twice = judge(probe, Reference(Entry(FACTS, (run,))), worse * 2, FACTS, Rule())
+    assert twice.verdict == Verdict.REGRESSION
     bare = replace(run, metrics={})
     assert (
         judge(probe, Reference(Entry(FACTS, (bare,))), same, FACTS, Rule()).verdict
         == Verdict.NO_BASELINE
     )
+
+
+def test_every_evaluation_of_the_baseline_counts() -> None:
+    """Ten questions that the first one missed by chance are no gain of the new build."""
+    metric = "accuracy:sums:exact_match:strict-match"
+    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
+    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="sums"))
+    runs = tuple(
+        BaselineRun(
+            f"r{right}", "2026-01-01T00:00:00+00:00", {metric: right / 200}, {metric: given}
+        )
+        for right in (180, 190, 185)
+        for given in [{f"q{n}": n < right for n in range(200)}]
+    )
+    now = [Measurement({metric: 0.925}, {}, {metric: {f"q{n}": n < 185 for n in range(200)}})]
+    judged = judge(probe, Reference(Entry(FACTS, runs)), now, FACTS, Rule()).judgements[0]
+    assert judged.baseline == pytest.approx(555 / 600)
+    assert judged.change == pytest.approx(0.0)
+    assert "1 evaluation against 3 of the baseline" in judged.reason
+    bare = replace(runs[1], answers={})
+    judged = judge(probe, Reference(Entry(FACTS, (bare, *runs))), now, FACTS, Rule()).judgements[0]
+    assert "against 3 of the baseline" in judged.reason
 
 
 # A gating metric that is missing is no pass.

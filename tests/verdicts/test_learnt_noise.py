@@ -11,7 +11,7 @@ from perfgate.baselines import BaselineRun, Entry, suite_store
 from perfgate.baselines.hardware_noise import NO_HISTORY
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.core.measurement import Measurement
-from perfgate.gate.noise import WEAK_SIGMA
+from perfgate.gate.noise import OWN_SIGMA
 from perfgate.gate.probe import RunNoise
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
@@ -77,7 +77,7 @@ def test_a_machine_that_measures_its_own_noise_has_its_own_history() -> None:
     keep("mine", 100.0, 150.0, hardware="cpu", own=True)
     found = learnt(own)[METRIC]
     assert found.sigma is not None
-    assert WEAK_SIGMA < found.sigma < 2 * WEAK_SIGMA
+    assert OWN_SIGMA < found.sigma < 2 * OWN_SIGMA
 
 
 def entry(*values: float) -> Entry:

@@ -40,6 +40,7 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
             "image": "",
             "digest": "",
         },
+        "controls": [],
         "extra_options": "",
     }
     assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")

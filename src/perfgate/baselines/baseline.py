@@ -55,6 +55,10 @@ class Entry:
         """The metric's values, one per fresh start that has it."""
         return [run.metrics[metric] for run in self.runs if metric in run.metrics]
 
+    def answers(self, metric: str) -> list[Mapping[str, bool]]:
+        """The accuracy's answers, question by question, of each fresh start that has them."""
+        return [run.answers[metric] for run in self.runs if run.answers.get(metric)]
+
     def sessions(self, metric: str) -> int:
         """The number of sessions behind the metric's values: one run each."""
         return len({run.run for run in self.runs if metric in run.metrics})

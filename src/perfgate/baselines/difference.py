@@ -78,7 +78,7 @@ def _accuracy(label: str, metric: str, before: Entry, after: Entry) -> MetricCha
     now = next((run.answers[metric] for run in after.runs if run.answers.get(metric)), None)
     if was is None or now is None or was.keys() != now.keys():
         return MetricChange(label, metric, old, new, new - old)
-    judged = judge_paired(metric, was, [now], margin=ACCURACY.band or 0.02)
+    judged = judge_paired(metric, [was], [now], margin=ACCURACY.band or 0.02)
     return MetricChange(
         label,
         metric,

@@ -69,10 +69,9 @@ def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
         if band is None or not before or not after:
             continue
         if is_accuracy(metric):
-            answers = [run.answers.get(metric, {}) for run in new.runs]
-            was = old.runs[0].answers.get(metric, {})
-            if was and all(answers):
-                found[metric] = judge_paired(metric, was, answers, margin=band).verdict
+            was, now = old.answers(metric), new.answers(metric)
+            if was and len(now) == len(new.runs):
+                found[metric] = judge_paired(metric, was, now, margin=band).verdict
         elif min(*before, *after, 1.0) > 0:
             sessions = old.sessions(metric)
             judged = judge_performance(metric, before, after, sessions=sessions)

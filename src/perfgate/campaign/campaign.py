@@ -1,41 +1,50 @@
 """Campaign: all fresh starts of one scenario's engine in one session, judged as they come in.
 
 One start serves every probe that needs it (the sweep and the accuracy tasks); another is made only
-for probes that the gate could not decide. A scenario that measures its own reference has those
-starts interleaved with the build under test, so that a drifting machine touches both alike.
+for probes that the gate could not decide, and before it a control where a loss is suspected. The
+order is that of `perfgate.campaign.schedule`.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from perfgate.baselines import as_run
+from perfgate.campaign.build_behind import build_behind
 from perfgate.campaign.campaign_state import CampaignState
+from perfgate.campaign.control_builds import ControlBuilds, FindBuild, startable
 from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.gpu_lease import leased, watch_start
-from perfgate.campaign.injection import inject
-from perfgate.campaign.preflight_check import look_at, require_alike, try_ranks
+from perfgate.campaign.preflight_check import PlaceCheck
 from perfgate.campaign.probe_state import (
     ProbeState,
     ReadyStart,
     StartAttempt,
-    StartRole,
     ends_the_start,
     not_measured,
+    suspected,
+)
+from perfgate.campaign.schedule import (
+    Schedule,
+    StartRole,
+    around_own_reference,
+    controlled_by,
+    role_of,
+    taking_turns,
 )
 from perfgate.campaign.session import Session
+from perfgate.campaign.start_allowance import StartAllowance
+from perfgate.campaign.started_build import StartedBuild, measurement_facts, started_build
 from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
-from perfgate.launchers.base import Placement
-from perfgate.machine.hardware import Machine
+from perfgate.gate.verdict import Against
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
@@ -43,22 +52,22 @@ from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.measured import measured_build
+from perfgate.verdicts.measured import MeasuredControl, measured_build
 from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.references import References, measures_itself
+from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import SweepProbe
-
-# Fresh starts made again because something disturbed them, of either role, at most.
-_MOST_REPEATS = 2
-# Fresh starts made again, elsewhere if possible, because the machine failed and not the build.
-_MOST_LOST = 1
 
 
 class Campaign:
     """The measurements of one scenario; made when the first outcome is asked for."""
 
     def __init__(
-        self, scenario: Scenario, probes: Sequence[Probe], tools: Toolchain, session: Session
+        self,
+        scenario: Scenario,
+        probes: Sequence[Probe],
+        tools: Toolchain,
+        session: Session,
+        find_build: FindBuild | None = None,
     ) -> None:
         self.scenario = scenario
         self.tools = tools
@@ -71,17 +80,22 @@ class Campaign:
             repo=session.repo,
             vboost=level_for(scenario, session),
         )
-        self._found = CampaignState(scenario, probes, self._references, session)
+        self.controls = ControlBuilds(
+            session.control_policy or scenario.gate.control,
+            partial(
+                startable,
+                self._references,
+                probes,
+                find_build or partial(build_behind, scenario, session),
+            ),
+        )
+        self._found = CampaignState(scenario, probes, self._references, session, self.controls)
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id
-        self._starts: list[StartRole] = []
-        self._disturbed_starts = 0
-        self._lost_starts = 0
-        self._spent_s = 0.0
         self._ran = False
-        self._machine: Machine | None = None
-        self._ranks_were_tried = False
+        self._place = PlaceCheck(self._references)
         self.account = Account()
+        self._allowance = StartAllowance(scenario.gate.budget_s, session.budget, self.account)
 
     @property
     def has_run(self) -> bool:
@@ -103,21 +117,40 @@ class Campaign:
         """The whole sweep, judged on what has been measured so far."""
         self._run_once()
         judged = self._found.curve(sweep)
-        told = self._beyond_budget() if judged.needs_more_runs else None
+        if self.controls.look_up(suspected(judged)):
+            judged = self._found.curve(sweep)
+        told = self._allowance.beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, told)) if told else judged
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
         """The whole sweep, as measured so far: its means, one per complete fresh start."""
         return self._found.curve_measurements(sweep)
 
-    def measure_again(self, probes: Sequence[Probe]) -> bool:
-        """One more fresh start for `probes`, for a claim or a curve; False: none is left."""
+    def curve_controls(
+        self, sweep: SweepProbe, judged: ProbeJudgement
+    ) -> tuple[MeasuredControl, ...]:
+        """The other builds that the verdict of a curve rests on, or that it lacks."""
+        return self._found.curve_controls(sweep, judged)
+
+    def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
+        """The next starts for `probes`, for a claim or a curve; False: none is left.
+
+        Args:
+            probes: what is measured on each of them.
+            controls: the builds of which a control comes first; none: the build under test.
+        """
         self._run_once()
         states = [self._found.states[probe] for probe in probes]
-        if any(state.error for state in states) or not self._may_start():
+        roles = [
+            one
+            for one in Schedule().after(new=not controls, controls=self._possible(controls))
+            if self._allows(one)
+        ]
+        if any(state.error for state in states) or not roles:
             return False
-        self._make_start("new", probes)
-        self._found.judge()
+        for role in roles:
+            self._make_start(role, probes)
+        self._judge()
         return not any(state.error for state in states)
 
     def _run_once(self) -> None:
@@ -131,64 +164,60 @@ class Campaign:
 
     def _run(self) -> None:
         schedule = self._schedule()
-        self.account.planned = sum(self._engine_starts(role) for role in schedule)
-        repeated = 0
-        while schedule:
-            role = schedule.pop(0)
-            self._tell_plan([role, *schedule])
+        due = list(schedule.opening)
+        self.account.planned = sum(self._engine_starts(role) for role in due)
+        while due:
+            role = due.pop(0)
+            self._tell_plan([role, *due])
             disturbed = self._make_start(role)
-            if disturbed and role == "reference" and repeated < _MOST_REPEATS:
-                repeated += 1
-                schedule.append("reference")
-            if schedule:
-                continue
-            self._found.judge()
-            if self._found.any_open and self._may_start():
-                schedule.append("new")
+            if disturbed and role == "reference" and self._allowance.repeats(role):
+                due.append("reference")
+            if not due:
+                self._judge()
+                due += self._next(schedule)
 
-    def _schedule(self) -> list[StartRole]:
-        """Reference starts, where they are due, around the first start of the new build."""
-        if not any(self._references.are_due(probe) for probe in self._found.states):
-            return ["new"]
-        starts = self.scenario.gate.reference_starts
-        first: list[StartRole] = ["reference"] * (starts // 2)
-        rest: list[StartRole] = ["reference"] * (starts - starts // 2)
-        return [*first, "new", *rest]
+    def _schedule(self) -> Schedule:
+        """The order of the starts, those of the machine's own reference where they are due."""
+        if any(self._references.are_due(probe) for probe in self._found.states):
+            starts = self.scenario.gate.reference_starts
+            if self._found.takes_turns:
+                return taking_turns(starts, self._found.rule.max_runs)
+            return around_own_reference(starts)
+        return Schedule()
+
+    def _judge(self) -> None:
+        """Judge what is measured; again where a build turns out to be no control."""
+        self._found.judge()
+        if self.controls.look_up(self._found.suspected):
+            self._found.judge()
+
+    def _next(self, schedule: Schedule) -> list[StartRole]:
+        """The starts that the judgement asks for, as far as they are allowed."""
+        controls = self._possible(self._found.controls_wanted)
+        wanted = schedule.after(new=bool(self._found.waiting_for("new")), controls=controls)
+        return [role for role in wanted if self._allows(role)]
+
+    def _possible(self, controls: Collection[Against]) -> list[Against]:
+        """The builds of which another control can be started."""
+        return [
+            one for one in controls if self.controls.can_start(one) and self._allows(role_of(one))
+        ]
 
     def _engine_starts(self, role: StartRole) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
         offline = [self.tools.is_offline(probe) for probe in self._found.waiting_for(role)]
         return sum(offline) + (not all(offline))
 
-    def _may_start(self) -> bool:
-        """Whether another start of the build under test is allowed.
-
-        A disturbed start does not count, unless there were too many of them.
-        """
-        if self._out_of_time or self._beyond_budget():
-            return False
-        made_up_for = min(self._disturbed_starts, _MOST_REPEATS)
-        return self._starts.count("new") - made_up_for < self._found.rule.max_runs
-
-    def _beyond_budget(self) -> str | None:
-        """Why the session's time allows no further start; None: it does."""
-        budget = self.session.budget
-        return None if budget is None else budget.no_more(self.account.mean_s())
-
-    @property
-    def _out_of_time(self) -> bool:
-        budget = self.scenario.gate.budget_s
-        return budget is not None and self._spent_s >= budget
+    def _allows(self, role: StartRole) -> bool:
+        return self._allowance.allows(role, self._found.rule.max_runs)
 
     def _why_no_more(self, state: ProbeState) -> tuple[str, ...]:
         """What kept the campaign from deciding, beside the numbers."""
-        notes = []
-        if state.judged is not None and state.judged.needs_more_runs and self._out_of_time:
-            spent, budget = self._spent_s, self.scenario.gate.budget_s
-            notes.append(f"no more starts: {spent:.0f} s used of gate.budget_s {budget:g}")
-        if state.open and (told := self._beyond_budget()):
-            notes.append(told)
-        return tuple(notes)
+        undecided = state.judged is not None and state.judged.needs_more_runs
+        told = [*self._allowance.why_no_more(undecided=undecided, is_open=state.open)]
+        if not told:
+            told += self.controls.why_no_more(state.controls_wanted)
+        return tuple(told)
 
     def _tell_plan(self, roles: Sequence[StartRole]) -> None:
         steps = []
@@ -205,31 +234,34 @@ class Campaign:
         probes = self._found.waiting_for(role) if probes is None else probes
         if not probes:
             return False
-        self._starts.append(role)
-        number = len(self._starts)
-        attempt = StartAttempt(role, number, self._folder / f"start-{number}-{role}", probes)
+        number = self._allowance.begin(role)
+        attempt = StartAttempt(
+            self._build(role), number, self._folder / f"start-{number}-{role}", probes
+        )
         try:
             with disk_errors_named(attempt.folder), ExitStack() as stack:
-                scenario = self._as_started(role)
-                lease = self._lease(attempt, scenario, stack)
+                lease = self._lease(attempt, stack)
                 account = self._open_account(attempt, lease, stack)
-                ready = self._bring_up(attempt, scenario, lease, stack)
+                ready = self._bring_up(attempt, lease, stack)
                 account.ready_s = ready.seconds if account.serves else None
                 self._measure_each(attempt, ready, account)
         except PerfgateError as error:
-            attempt.disturbed |= self._met(probes, error, attempt.folder, number)
-        self._settle(attempt)
+            attempt.disturbed |= self._met(attempt, probes, error, attempt.folder)
+        self.account.ended(wasted=attempt.disturbed)
+        spent_s = time.monotonic() - attempt.began
+        self._allowance.ended(role, spent_s, disturbed=attempt.disturbed)
         return attempt.disturbed
 
-    def _as_started(self, role: StartRole) -> Scenario:
-        """The scenario, with what is injected into the build under test."""
-        if role == "new":
-            return inject(self.scenario, self.session.injections)
-        return self.scenario
+    def _build(self, role: StartRole) -> StartedBuild:
+        """What a start of a role is of."""
+        against = controlled_by(role)
+        other = None if against is None else self.controls.build(against)
+        return started_build(role, self.tools, self.session, other)
 
-    def _lease(self, attempt: StartAttempt, scenario: Scenario, stack: ExitStack) -> Lease:
+    def _lease(self, attempt: StartAttempt, stack: ExitStack) -> Lease:
         """The GPUs, or the CPU, of a start; waiting for others costs no budget."""
-        lease = stack.enter_context(leased(scenario, self.session, self._progress.note))
+        build = attempt.build
+        lease = stack.enter_context(leased(build.scenario, build.session, self._progress.note))
         attempt.began = time.monotonic()
         return lease
 
@@ -241,22 +273,25 @@ class Campaign:
         self.account.synthetic |= lease.synthetic
         return account
 
-    def _bring_up(
-        self, attempt: StartAttempt, scenario: Scenario, lease: Lease, stack: ExitStack
-    ) -> ReadyStart:
+    def _bring_up(self, attempt: StartAttempt, lease: Lease, stack: ExitStack) -> ReadyStart:
         """The engine, started and watched, when it is ready to be measured."""
+        build = attempt.build
         setup = StartSetup(
-            self.session.launcher,
+            build.session.launcher,
             attempt.folder,
             self.session.cache,
             attempt.number,
             self._progress.note,
             lease,
-            partial(self._look_at, lease, attempt.folder),
+            partial(self._place.look, build, lease, attempt.folder),
+            attempt.role,
+            self._place.nodes,
         )
-        watch = stack.enter_context(watch_start(scenario, self.session, lease))
+        watch = stack.enter_context(watch_start(build.scenario, build.session, lease))
         with self._progress.step("start", f"start {attempt.number} ({attempt.role})"):
-            start = stack.enter_context(fresh_start(scenario, self.tools, setup, attempt.probes))
+            start = stack.enter_context(
+                fresh_start(build.scenario, build.tools, setup, attempt.probes)
+            )
         seconds = time.monotonic() - attempt.began
         return ReadyStart(start, watch, seconds, seconds / len(attempt.probes))
 
@@ -267,8 +302,12 @@ class Campaign:
             state = states[probe]
             if state.is_dropped:
                 continue
-            account.measured(offline=self.tools.is_offline(probe))
-            attempt.disturbed |= self._measure(ready, probe, attempt.role)
+            account.measured(offline=attempt.build.tools.is_offline(probe))
+            met = self._measure(ready, probe, attempt)
+            if attempt.controls is not None:
+                if met is not None or ready.start.has_ended:
+                    return  # what is left gets another control
+                continue
             error = state.error
             if error is not None and (ready.start.has_ended or ends_the_start(probe, error)):
                 never = [one for one in probes[done:] if not states[one].measured]
@@ -279,100 +318,62 @@ class Campaign:
             if attempt.role == "new" and not probe.is_load:
                 self._found.stop_at_broken_answers(probe)
 
-    def _settle(self, attempt: StartAttempt) -> None:
-        """Count what the start took, and whether it must be made again."""
-        self.account.ended(wasted=attempt.disturbed)
-        if attempt.role == "new":
-            self._spent_s += time.monotonic() - attempt.began
-            self._disturbed_starts += attempt.disturbed
-
-    def _measure(self, ready: ReadyStart, probe: Probe, role: StartRole) -> bool:
-        """Measure one probe; tells whether it was disturbed, so that it is not used."""
-        state, start = self._found.states[probe], ready.start
-        number, folder = start.setup.number, start.setup.folder / probe.label
+    def _measure(
+        self, ready: ReadyStart, probe: Probe, attempt: StartAttempt
+    ) -> PerfgateError | None:
+        """Measure one probe; gives what it met. A disturbed measurement is not used."""
+        start, role = ready.start, attempt.role
+        folder = start.setup.folder / probe.label
         started, began = now(), time.monotonic()
         try:
-            with self._progress.step(probe.label, f"start {number} ({role}): {probe.label}"):
+            with self._progress.step(
+                probe.label, f"start {attempt.number} ({role}): {probe.label}"
+            ):
                 measured = measure_guarded(start, probe, ready.watch)
         except PerfgateError as error:
-            return self._met([probe], error, folder, number)
+            attempt.disturbed |= self._met(attempt, [probe], error, folder)
+            return error
         seconds = round(ready.share_s + time.monotonic() - began, 1)
-        if role == "new":
-            state.folder = folder
-        if measured.disturbed:
-            state.disturbed.append(f"fresh start {number}: {', '.join(measured.disturbed)}")
-        elif role == "new":
-            state.measured[number] = measured
-        else:
-            run = as_run(measured, self.session.run.id, started, seconds, number)
-            state.own_reference.append(run)
+        attempt.disturbed |= bool(measured.disturbed)
+        self._found.take(probe, measured, attempt, started, seconds)
+        synthetic = self.session.synthetic or start.setup.lease.synthetic
+        fingerprint = self._references.fingerprint(probe, attempt.build.tools)
         self.session.run.record(
             "measurement",
             {
-                **self._facts_of(probe),
-                "role": role,
-                "start": number,
-                "started": started,
-                "seconds": seconds,
-                "metrics": dict(measured.metrics),
-                "facts": dict(measured.facts),
-                "answers": {name: dict(given) for name, given in measured.answers.items()},
+                **attempt.build.facts(probe, fingerprint, measured, synthetic=synthetic),
+                **measurement_facts(measured, started, seconds),
+                "start": attempt.number,
                 "folder": str(folder),
-                "injected": [str(one) for one in self.session.injections] if role == "new" else [],
-                "synthetic": self.session.synthetic or start.setup.lease.synthetic,
                 "lease": start.setup.lease.plain(),
-                "disturbed": list(measured.disturbed),
             },
         )
-        return bool(measured.disturbed)
-
-    def _facts_of(self, probe: Probe) -> dict[str, object]:
-        """What the record of a measurement says of the probe itself."""
-        return {
-            "scenario": self.scenario.id,
-            "hardware": self.scenario.hardware.label,
-            "probe": probe.label,
-            "machine_bound": measures_itself(probe),
-            "engine": asdict(self.tools.build),
-            "fingerprint": dict(self._references.fingerprint(probe)),
-        }
-
-    def _look_at(self, lease: Lease, folder: Path, placement: Placement) -> None:
-        """Look at the place of a start: here once, on other nodes each time.
-
-        Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once.
-
-        Raises:
-            RunError: it is not fit, or not of the kind that this campaign was measured on so far.
-        """
-        if self.session.synthetic or lease.synthetic:
-            if not self._ranks_were_tried:
-                self._ranks_were_tried = True
-                try_ranks(placement, self.tools, folder)
-            return
-        if self._machine is not None and self.session.launcher.here:
-            return
-        machine = look_at(placement, self.tools, self.session, lease, folder).machine
-        if self._machine is None:
-            self._references.measured_on(machine)
-        else:
-            require_alike(machine, self._machine)
-        self._machine = machine
+        return None
 
     def _met(
-        self, probes: Sequence[Probe], error: PerfgateError, folder: Path, number: int
+        self,
+        attempt: StartAttempt,
+        probes: Sequence[Probe],
+        error: PerfgateError,
+        folder: Path,
     ) -> bool:
         """Give `probes` the error; if the machine failed, not the build, another start instead.
+
+        What a control meets is no fault of the build under test.
 
         Returns:
             whether there will be another start.
         """
         met = as_run_error(error)
-        if not FAILURES[met.failure].of_machine or self._lost_starts >= _MOST_LOST:
+        told = f"fresh start {attempt.number}: {met.failure}: {met.message}"
+        if attempt.controls is not None:
+            self.controls.failed(attempt.controls, told)
+            for probe in probes:
+                self._found.states[probe].unused_controls.append(told)
+            return True
+        if not FAILURES[met.failure].of_machine or not self._allowance.lose():
             self._found.fail(probes, error, folder)
             return False
-        self._lost_starts += 1
         for probe in probes:
-            told = f"fresh start {number}: {met.failure}: {met.message}"
             self._found.states[probe].disturbed.append(told)
         return True

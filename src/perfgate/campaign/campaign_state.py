@@ -4,28 +4,32 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from perfgate.baselines import as_run
 from perfgate.baselines.waivers import waive
+from perfgate.campaign.control_builds import ControlBuilds
 from perfgate.campaign.probe_state import (
     ProbeState,
-    StartRole,
+    StartAttempt,
     answered,
     not_reported,
     not_worth_measuring,
     of_broken_answers,
     why_not_used,
 )
+from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
-from perfgate.gate.noise import FEWEST_TO_MEASURE_NOISE
+from perfgate.gate.interleaved import FEWEST_REFERENCES
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.rule import Rule
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import judge, with_waivers
-from perfgate.verdicts.measured import measured_metrics
+from perfgate.verdicts.control_starts import ControlStarts
+from perfgate.verdicts.judgement import judge, takes_turns, with_waivers
+from perfgate.verdicts.measured import MeasuredControl, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
 from perfgate.verdicts.sweeps import Point, SweepProbe, curve_measurements, judge_curve
@@ -44,11 +48,13 @@ class CampaignState:
         probes: Sequence[Probe],
         references: References,
         session: Session,
+        controls: ControlBuilds,
     ) -> None:
         self.states = {probe: ProbeState() for probe in sorted(probes, key=order)}
         self._scenario = scenario
         self._references = references
         self._session = session
+        self._controls = controls
         self._folder = session.run.path / scenario.id
         self._reference_saved = False
 
@@ -58,20 +64,43 @@ class CampaignState:
         return any(state.measured for state in self.states.values())
 
     @property
-    def any_open(self) -> bool:
-        """Whether another start of the build under test would serve any probe."""
-        return any(state.open for state in self.states.values())
+    def controls_wanted(self) -> frozenset[Against]:
+        """The builds of which a probe wants a control before its next start."""
+        return frozenset().union(*(state.controls_wanted for state in self.states.values()))
+
+    @property
+    def suspected(self) -> frozenset[Against]:
+        """What a loss against it is not excluded yet, for any probe."""
+        return frozenset().union(*(state.suspected for state in self.states.values()))
 
     @property
     def rule(self) -> Rule:
         """The session's rule, with the most fresh starts that the scenario allows."""
-        most = min(self._scenario.gate.max_starts, self._session.rule.max_runs)
+        most = self._scenario.gate.max_starts
+        if not self.takes_turns:
+            most = min(most, self._session.rule.max_runs)
         return replace(self._session.rule, max_runs=most)
 
+    @property
+    def takes_turns(self) -> bool:
+        """Whether this session's references take turns with the build under test."""
+        return any(
+            takes_turns(self._scenario) and self._references.are_due(probe) for probe in self.states
+        )
+
     def waiting_for(self, role: StartRole) -> list[Probe]:
-        """The probes that a start of this role would serve."""
+        """The probes that a start of this role would serve: of a control, those that want one."""
+        against = controlled_by(role)
+        if against is not None:
+            return [
+                probe for probe, state in self.states.items() if against in state.controls_wanted
+            ]
         if role == "new":
-            return [probe for probe, state in self.states.items() if state.open]
+            return [
+                probe
+                for probe, state in self.states.items()
+                if state.open and not state.controls_wanted
+            ]
         return [
             probe
             for probe, state in self.states.items()
@@ -84,6 +113,36 @@ class CampaignState:
             state = self.states[probe]
             state.error = state.error or as_run_error(error)
             state.folder = folder
+
+    def take(
+        self,
+        probe: Probe,
+        measured: Measurement,
+        attempt: StartAttempt,
+        started: str,
+        seconds: float,
+    ) -> None:
+        """Keep what a start gave; a disturbed measurement is only told.
+
+        Args:
+            probe: what was measured.
+            measured: what it gave.
+            attempt: the start.
+            started: when the measurement began, ISO 8601.
+            seconds: how long it took, its share of the start included.
+        """
+        state, number, against = self.states[probe], attempt.number, attempt.controls
+        if attempt.role == "new":
+            state.folder = attempt.folder / probe.label
+        if measured.disturbed:
+            state.disturbed.append(f"fresh start {number}: {', '.join(measured.disturbed)}")
+        elif against is not None:
+            state.controls.setdefault(against, {})[number] = measured
+        elif attempt.role == "new":
+            state.measured[number] = measured
+        else:
+            run = as_run(measured, self._session.run.id, started, seconds, number)
+            state.own_reference.append(run)
 
     def judge(self) -> None:
         """Judge what has been measured; a reference of this session is kept first."""
@@ -124,6 +183,8 @@ class CampaignState:
             judged = of_broken_answers(judged, fault)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
+        if state.judged is not None and state.unused_controls:
+            notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
         notes = (*notes, *not_reported(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         if state.error:
@@ -144,14 +205,23 @@ class CampaignState:
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
+            controls=self._controls.behind(judged.judgements, state.controls),
         )
+
+    def curve_controls(
+        self, sweep: SweepProbe, judged: ProbeJudgement
+    ) -> tuple[MeasuredControl, ...]:
+        """The other builds that the verdict of a curve rests on, or that it lacks."""
+        return self._controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
         fault = self._broken_answers()
         if any(self.states[probe].is_dropped for probe in sweep.probes):
             return not_worth_measuring(fault)
-        judged = judge_curve(sweep, self._points(sweep), self.rule)
+        builds = self._controls
+        why_not = builds.why_not.get("baseline", "")
+        judged = judge_curve(sweep, self._points(sweep), self.rule, why_not, builds.policy)
         return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
@@ -164,14 +234,20 @@ class CampaignState:
             state = self.states[probe]
             entry = state.comparison.entry if state.comparison else None
             different = entry.differences(self._references.fingerprint(probe)) if entry else ()
-            points.append(Point(probe, entry, different, state.measured))
+            known = state.controls.get("baseline")
+            if known is None and self._controls.can_start("baseline"):
+                known = {}
+            points.append(Point(probe, entry, different, state.measured, known))
         return points
 
     def _broken_answers(self) -> str:
-        """Why the speed of this build says nothing: its answers are broken; empty: they are not."""
+        """Why the speed of this build says nothing: its answers are broken; empty: they are not.
+
+        A loss that a second evaluation is still to confirm is enough to spare the load on it.
+        """
         for probe, state in self.states.items():
             for one in state.judged.judgements if state.judged else ():
-                if one.verdict == Verdict.REGRESSION and not one.waiver:
+                if _has_lost(one) and not one.waiver:
                     for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
                         if fault in one.notes:
                             return f"{fault} in {probe.label}"
@@ -196,14 +272,21 @@ class CampaignState:
                 state.measurements,
                 self._references.fingerprint(probe),
                 self.rule,
+                self._control_starts(probe),
             )
             state.judged = self._waived(probe.label, judged)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
 
+    def _control_starts(self, probe: Probe) -> ControlStarts | None:
+        """The controls of a probe; None where references of this session stand beside it."""
+        if self._references.are_due(probe):
+            return None
+        return self._controls.starts(self.states[probe].controls)
+
     def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
         due = self._references.are_due(probe) and bool(state.disturbed)
-        return due and len(state.own_reference) < FEWEST_TO_MEASURE_NOISE
+        return due and len(state.own_reference) < FEWEST_REFERENCES
 
     def _waived(self, label: str, judged: ProbeJudgement) -> ProbeJudgement:
         return with_waivers(
@@ -217,6 +300,14 @@ class CampaignState:
                 today=self._session.today,
             ),
         )
+
+
+def _has_lost(judgement: Judgement) -> bool:
+    """Whether it is a loss, proved or to be confirmed by another start."""
+    if judgement.verdict == Verdict.REGRESSION:
+        return True
+    interval = judgement.interval
+    return judgement.needs_more_runs and interval is not None and interval[1] < 0
 
 
 def _undecided(state: ProbeState) -> ProbeJudgement:

@@ -3,20 +3,21 @@
 The plugin tells it what pytest found; nothing here knows pytest.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 
 from perfgate.campaign.budget import Estimate
+from perfgate.campaign.build_tools import tools_under_test
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.groups import Groups
 from perfgate.campaign.injection import inject
 from perfgate.campaign.session import Session
-from perfgate.core.errors import CannotDo, InputError, MissingProgram, PerfgateError
-from perfgate.core.locations import Locations
+from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
+from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
+from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.start_counts import Account
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -35,12 +36,10 @@ class Campaigns:
 
     Args:
         session: what the campaigns share.
-        override: what a person says of the engine's build.
     """
 
-    def __init__(self, session: Session, override: BuildOverride | None = None) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
-        self._override = override or BuildOverride()
         self._probes: dict[str, list[Probe]] = {}
         self._campaigns: dict[str, Campaign] = {}
         self._groups = Groups({})
@@ -154,8 +153,9 @@ class Campaigns:
                 one,
                 self._measured,
                 lambda: campaign.curve(one),
-                self._again,
+                lambda probes: self._again(probes, campaign.curve(one).controls_wanted),
                 lambda: campaign.curve_measurements(one),
+                lambda judged: campaign.curve_controls(one, judged),
             )
         return self._measured(one)
 
@@ -200,11 +200,11 @@ class Campaigns:
             return self.session.kept.measured(probe)
         return self._campaign(probe.scenario).outcome(probe)
 
-    def _again(self, probes: Sequence[Probe]) -> bool:
+    def _again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         scenario = probes[0].scenario
         if scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self._campaign(scenario).measure_again(probes)
+        return self._campaign(scenario).measure_again(probes, controls)
 
     def _campaign(self, scenario: Scenario) -> Campaign:
         if scenario.id not in self._campaigns:
@@ -251,24 +251,7 @@ class Campaigns:
         return tools
 
     def _tools(self, scenario: Scenario) -> Toolchain:
-        build = self._build_of(scenario)
-        where = self.session.launcher.locations(Locations.of_environment(), scenario, build.version)
-        if self.session.synthetic and where.inside is not None:
-            raise InputError(
-                "a rehearsal's stand-ins are not in a container",
-                field="--rehearse",
-                found=f"the launcher {self.session.launcher.name} with a container",
-                expected="a launcher without one",
-                hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
-                "--launcher local",
-            )
-        return toolchain_for(scenario, where, build)
-
-    def _build_of(self, scenario: Scenario) -> BuildOverride:
-        """What is said of the build; a rehearsal plays the document's release if nothing is."""
-        if self.session.synthetic and self._override.version is None:
-            return replace(self._override, version=scenario.source.engine_version)
-        return self._override
+        return tools_under_test(scenario, self.session)
 
 
 def probes_of(one: Selected) -> tuple[Probe, ...]:

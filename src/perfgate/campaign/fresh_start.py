@@ -55,6 +55,8 @@ class StartSetup:
         tell: says what is waited for, to whoever watches the run.
         lease: the GPUs, or the CPU, that it has for itself.
         check: looks at the place before anything is started there, and raises if it will not do.
+        role: what the start is of, as records tell it.
+        nodes: by name those that it must have; empty: any.
     """
 
     launcher: Launcher
@@ -64,6 +66,8 @@ class StartSetup:
     tell: Callable[[str], None] = _to_nobody
     lease: Lease = field(default_factory=Lease)
     check: Callable[[Placement], None] = _unchecked
+    role: str = "new"
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,8 +156,14 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
+        if of_engine:
+            command = self.of_build(command)
         marked = self.marked(command, probe.label)
         return self.placement.start_client(marked, folder, name, of_engine=of_engine)
+
+    def of_build(self, command: Command) -> Command:
+        """A command of the engine, whose programs find those of their own build."""
+        return replace(command, env={**self.tools.locations.engine_environment, **command.env})
 
     def marked(self, command: Command, probe: str) -> Command:
         """The command whose processes say in their environment what they were started for."""
@@ -161,6 +171,7 @@ class FreshStart:
             "PERFGATE_SCENARIO": self.scenario.id,
             "PERFGATE_PROBE": probe,
             "PERFGATE_START": str(self.setup.number),
+            "PERFGATE_ROLE": self.setup.role,
         }
         return replace(command, env={**command.env, **self.setup.lease.env, **marks})
 
@@ -206,7 +217,7 @@ class FreshStart:
         for step in steps[:-1]:
             self._prepare(step, probe, folder)
         command = self.placement.launched(steps[-1].command, self.scenario, self.tools.locations)
-        marked = self.marked(command, probe.label)
+        marked = self.marked(self.of_build(command), probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
@@ -260,7 +271,7 @@ def fresh_start(
     with write_errors_named(setup.folder):
         make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
-    request = PlacementRequest(scenario, setup.folder, seconds, setup.tell)
+    request = PlacementRequest(scenario, setup.folder, seconds, setup.tell, setup.nodes)
     with setup.launcher.placed(request) as placement, ExitStack() as running:
         setup.check(placement)
         start = FreshStart(scenario, tools, setup, placement)
@@ -300,7 +311,8 @@ def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
     launched = placement.launched(command, scenario, tools.locations)
-    return placement.start(start.marked(launched, ""), start.setup.folder, "server")
+    marked = start.marked(start.of_build(launched), "")
+    return placement.start(marked, start.setup.folder, "server")
 
 
 @contextmanager

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
+from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.launchers.base import Placement
@@ -15,6 +17,7 @@ from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
 from perfgate.plan.toolchain import Toolchain
+from perfgate.verdicts.references import References
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,52 @@ class PreflightResult:
             "checks": to_plain(self.report.checks),
             "observed": to_plain(self.report.observed),
         }
+
+
+class PlaceCheck:
+    """Looks at the places of one campaign's starts, and keeps them of one kind.
+
+    Args:
+        references: told of the machine that measures, where it is another than perfgate's own.
+
+    Attributes:
+        nodes: those of the latest start, which the next one must have: a control tells of the
+            machine that it was on. Empty: there are none but this machine.
+    """
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self._machine: Machine | None = None
+        self._looked: set[StartRole] = set()
+        self.nodes: tuple[str, ...] = ()
+
+    def look(self, build: StartedBuild, lease: Lease, folder: Path, placement: Placement) -> None:
+        """Look at the place of a start: here once a build, on other nodes each time.
+
+        Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once a build.
+
+        Raises:
+            RunError: it is not fit, or not of the kind that this campaign was measured on so far.
+        """
+        # The machine's own reference is the build under test.
+        self.nodes = placement.nodes
+        kind: StartRole = "new" if build.role == "reference" else build.role
+        is_new = kind not in self._looked
+        session = build.session
+        if session.synthetic or lease.synthetic:
+            self._looked.add(kind)
+            if is_new:
+                try_ranks(placement, build.tools, folder)
+            return
+        if not is_new and session.launcher.here:
+            return
+        machine = look_at(placement, build.tools, session, lease, folder).machine
+        if self._machine is None:
+            self._references.measured_on(machine)
+        else:
+            require_alike(machine, self._machine)
+        self._machine = machine
+        self._looked.add(kind)
 
 
 def look_at(

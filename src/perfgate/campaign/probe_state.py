@@ -4,10 +4,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines import BaselineRun
 from perfgate.campaign.fresh_start import FreshStart
+from perfgate.campaign.schedule import StartRole, controlled_by
+from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
@@ -19,17 +20,12 @@ from perfgate.verdicts.references import ProbeReference
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 
 
-# Which build a start is of: the machine's own reference, the build under test, or a control: the
-# baseline's build or the anchor's.
-StartRole = Literal["reference", "new", "baseline_control", "anchor_control"]
-
-
 @dataclass
 class StartAttempt:
     """One fresh start of a campaign while it is made.
 
     Attributes:
-        role: which build it starts.
+        build: what it starts.
         number: which start of the campaign it is, from 1.
         folder: where its files go.
         probes: what is to be measured on it.
@@ -37,12 +33,22 @@ class StartAttempt:
         disturbed: whether anything measured on it was disturbed, or the machine failed.
     """
 
-    role: StartRole
+    build: StartedBuild
     number: int
     folder: Path
     probes: Sequence[Probe]
     began: float = field(default_factory=time.monotonic)
     disturbed: bool = False
+
+    @property
+    def role(self) -> StartRole:
+        """Which build it is of."""
+        return self.build.role
+
+    @property
+    def controls(self) -> Against | None:
+        """Whose build it is a control of; None: it is no control."""
+        return controlled_by(self.role)
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class ProbeState:
         measured: number of the fresh start → what it gave, nothing disturbed.
         own_reference: what the reference's starts gave, nothing disturbed.
         controls: which other build → number of the start → what that build gave in this session.
+        unused_controls: which control starts are not used, and why, each in words.
         disturbed: what disturbed a start so that its numbers are not used, each in words.
         is_dropped: it is not measured, as other answers of the build were found to be broken.
     """
@@ -77,6 +84,7 @@ class ProbeState:
     measured: dict[int, Measurement] = field(default_factory=dict)
     own_reference: list[BaselineRun] = field(default_factory=list)
     controls: dict[Against, dict[int, Measurement]] = field(default_factory=dict)
+    unused_controls: list[str] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     judged: ProbeJudgement | None = None
     comparison: ProbeReference | None = None
@@ -94,6 +102,24 @@ class ProbeState:
         if self.error is not None:
             return False
         return self.judged is None or self.judged.needs_more_runs
+
+    @property
+    def controls_wanted(self) -> frozenset[Against]:
+        """The builds of which a control comes before the next start of the build under test."""
+        if not self.open or self.judged is None:
+            return frozenset()
+        return self.judged.controls_wanted
+
+    @property
+    def suspected(self) -> frozenset[Against]:
+        """What a loss against it is not excluded yet, while another start may decide it."""
+        return suspected(self.judged) if self.open and self.judged else frozenset()
+
+
+def suspected(judged: ProbeJudgement) -> frozenset[Against]:
+    """What a loss against it is neither proved nor excluded yet."""
+    open_ones = [one for one in judged.judgements if one.needs_more_runs]
+    return frozenset(one.against for one in open_ones) if judged.needs_more_runs else frozenset()
 
 
 def why_not_used(disturbed: Sequence[str]) -> str:

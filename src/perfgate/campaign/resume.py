@@ -18,7 +18,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.verdicts.outcome import Outcome, Subject
 
 Line = Mapping[str, Any]
@@ -116,6 +116,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         observed=_read(tuple[Change, ...], line, "observed"),
         measured=measured_of(line),
         build=build_of(line),
+        controls=controls_of(line),
         resumed_from=str(line.get("at", "")),
     )
 
@@ -147,6 +148,15 @@ def build_of(line: Line) -> MeasuredBuild | None:
     return None if line.get("build") is None else _read(MeasuredBuild, line, "build")
 
 
+def controls_of(line: Line) -> tuple[MeasuredControl, ...]:
+    """The controls behind a verdict's record; none in one of before there were any.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    return _read(tuple[MeasuredControl, ...], line, "controls") if "controls" in line else ()
+
+
 def judgements_of(line: Line) -> tuple[Judgement, ...]:
     """The judgements of a verdict's record.
 
@@ -173,7 +183,7 @@ def require_readable(kept: KeptResults) -> None:
     """
     for line in kept.ends.values():
         _ = (judgements_of(line), _read(tuple[Change, ...], line, "observed"))
-        _ = (measured_of(line), build_of(line))
+        _ = (measured_of(line), build_of(line), controls_of(line))
 
 
 # Whether this session may go on with that run.
@@ -219,6 +229,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("rehearse_fault", "the fault of a rehearsal"),
         ("launcher", "the launcher"),
         ("injected", "the list of --inject"),
+        ("control", "the build of --control"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):

@@ -15,10 +15,13 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
+from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
+from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
 from perfgate.verdicts.references import ReferencePolicy
 
@@ -46,6 +49,9 @@ class Session:
         budget: the time that the session may take; None: as long as it needs.
         kept: what was measured before this session resumed the run.
         vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
+        override: what a person says of the build under test.
+        control: the build that controls are started of; None: the one that the baseline recorded.
+        control_policy: whether controls are made, and needed; None: as each scenario says.
     """
 
     run: RunFolder
@@ -64,6 +70,9 @@ class Session:
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
     vboost: int | None = None
+    override: BuildOverride = field(default_factory=BuildOverride)
+    control: BuildSource | None = None
+    control_policy: ControlPolicy | None = None
 
 
 def open_session(

@@ -184,8 +184,8 @@ def _record(arguments: argparse.Namespace) -> int:
         )
     except InputError:
         # Starts of a run that proves nothing are as noisy as any.
-        for kept in _kept_noise(arguments, needed=False):
-            print(f"noise: {kept}")
+        for file in _kept_noise(arguments, needed=False):
+            print(f"noise: {file}")
         raise
     noise = _kept_noise(arguments, needed=True)
     sessions = {str(path): read(path).sessions for path in paths}
@@ -195,14 +195,14 @@ def _record(arguments: argparse.Namespace) -> int:
                 "candidates": [*sessions],
                 "left_out": left_out,
                 "sessions": sessions,
-                "noise": [str(path) for path in noise],
+                "noise": [str(file) for file in noise],
             }
         )
     else:
         for probe in left_out:
             print(f"left out: {probe}")
-        for kept in noise:
-            print(f"noise: {kept}")
+        for file in noise:
+            print(f"noise: {file}")
         for path, held in sessions.items():
             print(f"candidate: {path}")
             print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")

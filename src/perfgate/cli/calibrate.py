@@ -6,6 +6,7 @@ or nodes of their own, are a good calibration. A person commits the files. docs/
 """
 
 import argparse
+import dataclasses
 import os
 import signal
 import sys
@@ -36,7 +37,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.paths import repository
 from perfgate.core.programs import REHEARSAL_VARIABLE
-from perfgate.gate.noise import WEAK_SIGMA
+from perfgate.gate.noise import OWN_SIGMA
 from perfgate.gate.noise_components import NoiseComponents
 from perfgate.gate.verdict import counted
 from perfgate.launchers.site import load_site
@@ -147,9 +148,11 @@ def _prepare(probes: tuple[Probe, ...], arguments: argparse.Namespace) -> tuple[
     load_site()
     warn_of_release([probes[0].scenario], arguments.engine_version)
     run = RunFolder(run_path(arguments.run_dir, repository()))
-    session = open_session(run, detect(), arguments.launcher)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
-    campaigns = Campaigns(session, override)
+    session = dataclasses.replace(
+        open_session(run, detect(), arguments.launcher), override=override
+    )
+    campaigns = Campaigns(session)
     reason = campaigns.why_not(probes[0])
     if reason is not None:
         raise InputError(
@@ -236,7 +239,7 @@ def learnt(probes: Sequence[Probe], machine: Machine) -> list[FamilyNoise]:
     found = []
     for metric in first.values():
         family = lookup(metric).family.on(scenario.hardware.nodes)
-        prior = WEAK_SIGMA if itself else family.sigma
+        prior = OWN_SIGMA if itself else family.sigma
         found.append(FamilyNoise(metric, *_components(known, metric, prior)))
     return found
 

@@ -1,19 +1,31 @@
 """`perfgate plan`: what a gate of these scenarios could show, and what it would cost. Runs nothing.
 
-For each gating metric: what it would be compared with, its noise, its band, and the smallest loss
-that 1, 2, … fresh starts find; then the expected engine starts and hours. A band that the allowed
-starts cannot resolve is an error. docs/reference/plan.md
+For each gating metric: what it would be compared with, its noise, its band, the smallest loss that
+is found in 19 of 20 runs, how often one of 1 and 1.5 bands is, and how often an unchanged build
+ends red; then engine starts and hours, typical and at worst. What finds too little is an error.
+docs/reference/plan.md
 
-exit status: 0 done; 2 a band below the noise floor, or unusable input; 12 with --gate: something
-would get no verdict
+exit status: 0 done; 2 a metric that would find too little, or unusable input; 12 with --gate:
+something would get no verdict
 """
 
 import argparse
+import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.campaign.forecast import Cost, Plan, PlannedProbe, PlannedScenario, Planner, Seconds
+from perfgate.campaign.forecast import (
+    Case,
+    Cost,
+    Plan,
+    PlannedProbe,
+    PlannedScenario,
+    Planner,
+    Seconds,
+)
 from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_selection, load, selected, without_templates
@@ -24,8 +36,9 @@ from perfgate.gate.verdict import counted
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.verdicts.detectability import Prospect
 from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.power import TRIALS
+from perfgate.verdicts.prospect import Prospect
 
 _HELP = {
     "--engine-version": "release under test (default: ask the program, else that of the document)",
@@ -95,10 +108,14 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
 
 
 def _print(plan: Plan) -> None:
-    rule = plan.rule
     print(
-        f"{plan.tests} gating tests: at most {rule.alpha:.1%} false alarms, and "
-        f"{rule.beta:.1%} missed losses of one band, per look"
+        f"{plan.tests} gating tests, simulated on noise as published nightlies show it "
+        "(docs/reference/plan.md)"
+    )
+    print(
+        "baseline: its starts/sessions; finds: the smallest loss that is a REGRESSION in 19 of 20 "
+        "runs;\nof 1 band, of 1.5 bands: how often a loss of that size is; by accident: how often "
+        "an unchanged build is"
     )
     for one in plan.scenarios:
         print()
@@ -115,30 +132,57 @@ def _print_scenario(one: PlannedScenario) -> None:
     print(f"  build under test: {build.name} {build.version}{commit}, {one.under_test.source}")
     for words, labels in _grouped(one.probes).items():
         print(f"  {', '.join(labels)}: {words}")
-    rows = [
-        _row(found, one.longest)
-        for probe in one.probes
-        if probe.is_judged
-        for found in probe.prospects
-    ]
-    if rows:
-        starts = [
-            f"{number} start{'s' if number > 1 else ''}" for number in range(1, one.longest + 1)
-        ]
-        print("  smallest loss that is found in 19 of 20 runs with …")
-        print_table(("  probe", "metric", "band", "noise of a start", "runs", *starts), rows)
+    judged = [found for probe in one.probes if probe.is_judged for found in probe.prospects]
+    if judged:
+        print_table(_COLUMNS, [_row(found) for found in judged])
+        if controls := _of_controls(judged):
+            print(f"  {controls}")
     for note in _notes(one):
         print(f"  {note}")
     reference = counted(one.reference_starts, "start") + " of the reference, then "
     print(
         f"  engine starts: {reference if one.reference_starts else ''}"
-        f"{one.unchanged.starts:.2f} expected for an unchanged build, {one.slower.starts:.2f} for "
-        f"one slower by a band, {one.longest} at most"
+        f"{one.unchanged.mean:.2f} expected for an unchanged build, {one.slower.mean:.2f} for "
+        f"one slower by a band, {one.unchanged.starts.most} at most"
+        + (f" ({one.most_controls} of them controls)" if one.most_controls else "")
     )
     print(
-        f"  time: {_spent(one.cost(slower=False))} for an unchanged build, "
-        f"{_spent(one.cost(slower=True))} for a slower one"
+        f"  time: {_spent(one.cost('unchanged'))} typically, {_spent(one.cost('slower'))} for a "
+        f"slower build, {_spent(one.cost('worst'))} at worst"
     )
+    if any(found.odds for found in judged):
+        print(f"  red though nothing changed: in under {_rare(one.accident)} of runs")
+
+
+_COLUMNS = (
+    "  probe",
+    "metric",
+    "band",
+    "noise of a start",
+    "baseline",
+    "finds",
+    "of 1 band",
+    "of 1.5 bands",
+    "by accident",
+)
+
+
+def _of_controls(judged: Sequence[Prospect]) -> str:
+    """How a suspected loss is checked, in a sentence; empty: nothing has a stored baseline."""
+    found = {one.control for one in judged if one.against == "baseline"}
+    if "controlled" in found:
+        return "a suspected loss is checked against the baseline's build, started beside it"
+    if "unproved" in found:
+        return (
+            "gate.control requires a control, and the baseline does not say how its build is "
+            "started: no loss can be a REGRESSION"
+        )
+    if "alone" in found and any(one.noise_from != "measured" for one in judged):
+        return (
+            "no control, the machine is not excluded: the baseline does not say how its build is "
+            "started, or gate.control is none"
+        )
+    return ""
 
 
 def _spent(cost: Cost) -> str:
@@ -154,11 +198,25 @@ def _grouped(probes: tuple[PlannedProbe, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _row(one: Prospect, most: int) -> list[str]:
+def _row(one: Prospect) -> list[str]:
     noise = "-" if one.noise is None else f"{one.noise.sigma:.2%} {one.noise_from}"
-    shown = [_loss(one, loss) for loss in one.smallest] + ["-"] * most
     band = "-" if one.band is None else _loss(one, one.band)
-    return [f"  {one.probe.label}", one.metric, band, noise, str(one.n_base), *shown[:most]]
+    baseline = f"{one.n_base}/{one.sessions}" if one.n_base else "-"
+    at = {found.loss: found for found in one.odds}
+    shares = [f"{at[loss].regression:.0%}" if loss in at else "-" for loss in (1.0, 1.5)]
+    accident = _rare(at[0.0].regression + 1 / TRIALS) if at else "-"
+    least = "-" if one.smallest is None else _loss(one, one.smallest)
+    if at and one.smallest is None:
+        least = "nothing"
+    name = f"  {one.probe.label}"
+    return [name, one.metric, band, noise, baseline, least, *shares, f"< {accident}" if at else "-"]
+
+
+def _rare(share: float) -> str:
+    """A share that is a bound, rounded up."""
+    digits = 2 if share < 0.01 else 1
+    steps = 10 ** (digits + 2)
+    return f"{math.ceil(share * steps - 1e-9) / steps:.{digits}%}"
 
 
 def _loss(one: Prospect, loss: float) -> str:
@@ -173,6 +231,8 @@ def _notes(one: PlannedScenario) -> list[str]:
             name = f"{found.probe.label} {found.metric}"
             for note in found.notes:
                 about.setdefault(note, []).append(name)
+            for warning in found.warnings:
+                about.setdefault(f"warning: {warning}", []).append(name)
             if found.problem is not None:
                 about.setdefault("cannot gate so, see the error", []).append(name)
     return [*one.notes, *(f"{', '.join(names)}: {note}" for note, names in about.items())]
@@ -187,28 +247,28 @@ def _hours(seconds: Seconds) -> str:
 def _print_totals(plan: Plan) -> None:
     rows = [_total(one.scenario.id, one) for one in plan.scenarios]
     rows.append(_total("all, one after the other", plan))
-    columns = ("scenario", "starts", "if slower", "time", "if slower", "GPU hours", "if slower")
-    print_table(columns, rows)
+    columns = ("scenario", "starts", "if slower", "at worst", "time", "if slower", "at worst")
+    print_table((*columns, "GPU hours", "at worst"), rows)
+    if plan.accident:
+        print(f"red though nothing changed: in under {_rare(plan.accident)} of runs")
 
 
 def _total(name: str, one: Plan | PlannedScenario) -> tuple[str, ...]:
-    as_is, slower = one.cost(slower=False), one.cost(slower=True)
+    costs = [one.cost(case) for case in get_args(Case)]
+    unchanged, _, worst = costs
     return (
         name,
-        f"{as_is.starts:.1f}",
-        f"{slower.starts:.1f}",
-        _hours(as_is.duration),
-        _hours(slower.duration),
-        f"{as_is.gpu_hours:.1f}",
-        f"{slower.gpu_hours:.1f}",
+        *(f"{cost.starts:.1f}" for cost in costs),
+        *(_hours(cost.duration) for cost in costs),
+        f"{unchanged.gpu_hours:.1f}",
+        f"{worst.gpu_hours:.1f}",
     )
 
 
 def _plain(plan: Plan, problems: list[str], unjudged: list[str]) -> dict[str, Json]:
     return {
         "tests": plan.tests,
-        "alpha": plan.rule.alpha,
-        "beta": plan.rule.beta,
+        "accident": _short(plan.accident),
         "scenarios": [_plain_scenario(one) for one in plan.scenarios],
         "total": _plain_cost(plan),
         "problems": [*problems],
@@ -227,7 +287,9 @@ def _plain_scenario(one: PlannedScenario) -> dict[str, Json]:
         "commit": build.commit,
         "build_source": one.under_test.source,
         "max_starts": one.longest,
+        "max_controls": one.most_controls,
         "reference_starts": one.reference_starts,
+        "accident": _short(one.accident),
         "cost": _plain_cost(one),
         "notes": [*one.notes],
         "probes": [
@@ -249,17 +311,33 @@ def _plain_prospect(one: Prospect) -> dict[str, Json]:
         "metric": one.metric,
         "against": one.against,
         "baseline_runs": one.n_base,
+        "baseline_sessions": one.sessions,
         "sigma": None if one.noise is None else one.noise.sigma,
         "noise_from": one.noise_from,
         "noise": None if one.noise is None else one.noise.source,
         "band": one.band,
-        "smallest": [*one.smallest],
+        "smallest": one.smallest,
+        "control": one.control,
+        "odds": [
+            {
+                "loss": found.loss,
+                "regression": _short(found.regression),
+                "pass": _short(found.passed),
+                "inconclusive": _short(found.inconclusive),
+                "host_shift": _short(found.host_shift),
+                "starts": _short(found.new),
+                "controls": _short(found.controls),
+            }
+            for found in one.odds
+        ],
         "problem": None if one.problem is None else str(one.problem),
+        "warnings": [*one.warnings],
         "notes": [*one.notes],
     }
 
 
 def _plain_cost(one: Plan | PlannedScenario) -> dict[str, Json]:
+    costs: dict[Case, Cost] = {case: one.cost(case) for case in get_args(Case)}
     return {
         name: {
             "starts": round(cost.starts, 3),
@@ -267,8 +345,9 @@ def _plain_cost(one: Plan | PlannedScenario) -> dict[str, Json]:
             "hours_at_most": cost.duration.at_most,
             "gpu_hours": round(cost.gpu_hours, 4),
         }
-        for name, cost in (
-            ("unchanged", one.cost(slower=False)),
-            ("slower", one.cost(slower=True)),
-        )
+        for name, cost in costs.items()
     }
+
+
+def _short(share: float) -> float:
+    return round(share, 5)

@@ -89,6 +89,11 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable("PERFGATE_SCENARIO", "the scenario that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_PROBE", "the probe that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_START", "the number of the fresh start", "perfgate"),
+    EnvironmentVariable(
+        "PERFGATE_ROLE",
+        "what that start is of: new, reference, baseline_control or anchor_control",
+        "perfgate",
+    ),
     EnvironmentVariable("PERFGATE_PLACE", "the mark of a start's processes on a node", "perfgate"),
     EnvironmentVariable("PERFGATE_LAUNCH", "the mark of a launch's processes", "perfgate"),
     EnvironmentVariable("PERFGATE_REHEARSAL", "the file that stand-ins read", "perfgate"),

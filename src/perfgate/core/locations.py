@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError
+from perfgate.core.installation import Installation
 from perfgate.core.program_query import Answer, ContainerQuery, ask_here
 from perfgate.core.programs import Program
 
@@ -32,6 +33,8 @@ class Locations:
         source: a checkout of TensorRT-LLM, for the example programs that its wheel lacks.
         hosts: the nodes of a multi-node run, in order; empty: the scheduler knows.
         inside: the container that the engine's programs are in; None: they are here.
+        build: where the engine's programs are of a build that is not this environment's; None: as
+            the environment says.
     """
 
     on_paper: bool = False
@@ -40,6 +43,7 @@ class Locations:
     source: Path | None = None
     hosts: tuple[str, ...] = ()
     inside: ContainerQuery | None = None
+    build: Installation | None = None
 
     @classmethod
     def of_environment(cls) -> Self:
@@ -72,10 +76,13 @@ class Locations:
 
         Raises:
             MissingProgram: it is not here (never on paper or for a program in a container).
-            InputError: the environment variable that names it is wrong.
+            InputError: the environment variable, or the path, that names it is wrong.
         """
         if self.on_paper:
             return program.bare()
+        if self.build is not None and program.of_build:
+            is_inside = self.inside is not None and program.of_engine
+            return self.build.inside(program) if is_inside else self.build.find(program)
         if self.inside is not None and program.of_engine:
             return program.inside()
         return program.find()
@@ -93,7 +100,16 @@ class Locations:
         """
         if self.inside is not None and of_engine:
             return self.inside.ask(argv, seconds)
+        if self.build is not None and (of_engine or self.build.has(argv[0])):
+            return ask_here(argv, seconds, {**os.environ, **self.engine_environment})
         return ask_here(argv, seconds)
+
+    @property
+    def engine_environment(self) -> dict[str, str]:
+        """What the engine's programs have in their environment beside all that is set here."""
+        if self.build is None or self.inside is not None:
+            return {}
+        return self.build.environment(os.environ)
 
 
 def _folder(variable: str) -> Path | None:

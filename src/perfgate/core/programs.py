@@ -20,6 +20,7 @@ REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
 _variables: set[str] = set()
+_of_engines: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Program:
         provided_by: what provides it, for the person who lacks it.
         arguments: what it always gets.
         of_engine: whether it comes with the engine, so that it is in the engine's container.
+        is_engine_here: whether it is an engine that runs on this machine alone, in no container.
         runs: the program whose interpreter it is; None: it is found by its own name.
     """
 
@@ -40,15 +42,23 @@ class Program:
     provided_by: str
     arguments: tuple[str, ...] = ()
     of_engine: bool = False
+    is_engine_here: bool = False
     runs: "Program | None" = None
 
     def __post_init__(self) -> None:
         _variables.add(self.variable)
+        if self.of_build:
+            _of_engines.add(self.variable)
 
     @property
     def variable(self) -> str:
         """The environment variable that says where the program is."""
         return PROGRAM_PREFIX + self.name.upper().replace(".", "_").replace("-", "_")
+
+    @property
+    def of_build(self) -> bool:
+        """Whether another build of the engine has another one of it."""
+        return self.of_engine or self.is_engine_here
 
     def bare(self) -> tuple[str, ...]:
         """The argv prefix as a person would type it, wherever the program is."""
@@ -121,6 +131,11 @@ def known_program_variables() -> frozenset[str]:
     return frozenset(_variables)
 
 
+def engine_variables() -> frozenset[str]:
+    """Those of them that say where a program is that another build of the engine has, too."""
+    return frozenset(_of_engines)
+
+
 def _words(setting: str) -> list[str]:
     """The words of a setting, as a shell splits them; none where a quote is left open."""
     try:
@@ -158,7 +173,10 @@ def _absolute(path: str) -> str:
 AIPERF = Program("aiperf", "aiperf", "`make setup-local`")
 LM_EVAL = Program("lm_eval", "lm_eval", "`make setup-local`")
 LLAMA_CPP_PYTHON = Program(
-    "llama.cpp", "python", "an interpreter with xllamacpp (`make setup-local`)"
+    "llama.cpp",
+    "python",
+    "an interpreter with xllamacpp (`make setup-local`)",
+    is_engine_here=True,
 )
 
 _TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"

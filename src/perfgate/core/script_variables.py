@@ -14,7 +14,8 @@ from perfgate.core.redaction import holds_secret
 
 # What perfgate marks its own processes with, and settings of no family.
 _NAMES = {
-    *("PERFGATE_SCENARIO", "PERFGATE_PROBE", "PERFGATE_START", "PERFGATE_PLACE"),
+    *("PERFGATE_SCENARIO", "PERFGATE_PROBE", "PERFGATE_START", "PERFGATE_ROLE"),
+    "PERFGATE_PLACE",
     *("DO_NOT_TRACK", "HF_HOME", "HF_HUB_OFFLINE", "TOKENIZERS_PARALLELISM"),
     *("TRANSFORMERS_OFFLINE",),
     *("PYTHONHASHSEED", "PYTHONUNBUFFERED"),

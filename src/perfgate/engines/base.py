@@ -45,9 +45,11 @@ class Engine(ABC):
 
     Attributes:
         interpreter: the Python that its ranks run in; None: it has no ranks.
+        programs: all of its programs, the one that tells its build first.
     """
 
     name: str
+    programs: ClassVar[tuple[Program, ...]] = ()
     interpreter: ClassVar[Program | None] = None
     health_path = "/health"
     models_path = "/v1/models"

@@ -43,6 +43,7 @@ class LlamaCpp(Engine):
     """llama.cpp's HTTP server with one GGUF model, on the CPU."""
 
     name = "llama.cpp"
+    programs = (LLAMA_CPP_PYTHON,)
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:  # noqa: ARG002
         """See `Engine.check`."""

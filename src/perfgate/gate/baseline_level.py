@@ -47,7 +47,6 @@ class BaselineLevel:
         rule: error rates and effort.
         against: the baseline in words, for reasons.
         kind: what the baseline is.
-        environment_sigma: spread between environments that no further run averages out.
         sessions: sessions behind it: of one session, all starts share its luck.
     """
 
@@ -58,7 +57,6 @@ class BaselineLevel:
     rule: Rule
     against: str
     kind: Against = "baseline"
-    environment_sigma: float = 0.0
     sessions: float = 1
 
     def look(self, new: Sequence[float]) -> Look:
@@ -80,7 +78,6 @@ class BaselineLevel:
             runs,
             alpha=self.rule.alpha,
             sessions=self.sessions,
-            environment_sigma=self.environment_sigma,
         )
 
     def standard_error(self, runs: int) -> float:
@@ -90,7 +87,6 @@ class BaselineLevel:
             self.n_base,
             runs,
             sessions=self.sessions,
-            environment_sigma=self.environment_sigma,
         )
 
     def control_error(self, runs: int, controls: int) -> float:

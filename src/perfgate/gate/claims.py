@@ -155,14 +155,14 @@ def judge_accuracy_claim(
 
     Where both sides' answers are known, questions are paired (`judge_paired`), else the scores are
     compared (`judge_unpaired`). Of both it takes the bounds L and U of the drop, which fail with
-    0.01 and 0.05, and decides as for performance, on the scale of the score itself: a drop that is
-    real but may be smaller than the margin does not refute the claim.
+    0.002 (of scores 0.005) and 0.05, and decides as for performance, on the scale of the score
+    itself: a drop that is real but may be smaller than the margin does not refute the claim.
 
     Args:
         metric: canonical name of an accuracy metric.
         expect: as in `judge_claim`.
         new: question key → answered correctly, of each evaluation; empty ones are left out.
-        versus: the same of the other scenario, of which the first evaluation counts, or …
+        versus: the same of the other scenario, or …
         new_score: the score, where the answers are not known.
         versus_score: that of the other side, or …
         value: … the share, 0…1, that it is compared with, taken as exact.
@@ -180,16 +180,16 @@ def judge_accuracy_claim(
     _check_effect(lookup(metric), expect, minimum_effect, value)
     band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
     if ours and theirs:
-        paired = judge_paired(metric, theirs[0], ours, margin=band)
-        return _as_claim(paired, expect, minimum_effect)
+        paired = judge_paired(metric, theirs, ours, margin=band)
+        return _as_claim(paired, expect, minimum_effect, band)
     score = score_of(ours[0]) if ours else new_score
     reference = score_of(theirs[0]) if theirs else versus_score
     if value is not None:
         reference = documented_score(value)
     if reference is None or score is None:
         raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-    unpaired = judge_unpaired(metric, reference, score, margin=band)
-    return _as_claim(unpaired, expect, minimum_effect)
+    unpaired = judge_unpaired(metric, reference, [score], margin=band)
+    return _as_claim(unpaired, expect, minimum_effect, band)
 
 
 def _check_sides(metric: str, others: int, value: float | None) -> None:
@@ -247,13 +247,13 @@ def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
     return metric.family.band
 
 
-def _as_claim(judged: Judgement, expect: Expect, effect: float) -> Judgement:
-    """The verdict of a claim from the judgement of an accuracy."""
+def _as_claim(judged: Judgement, expect: Expect, effect: float, band: float) -> Judgement:
+    """The verdict of a claim from the judgement of an accuracy; `band`: the claim's own."""
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
     loss = _Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
-    margin = judged.band if expect == "not_worse" else None
+    margin = band if expect == "not_worse" else None
     verdict, why, notes = _decide(expect, loss, margin or -effect)
     return replace(
         judged,

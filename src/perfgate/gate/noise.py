@@ -12,7 +12,6 @@ from functools import lru_cache
 from statistics import fmean
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import lookup
 from perfgate.gate.distributions import (
     normal_quantile,
     normal_share,
@@ -20,8 +19,6 @@ from perfgate.gate.distributions import (
     student_share,
 )
 from perfgate.gate.scale import as_number
-from perfgate.gate.scale import band as band_of
-from perfgate.gate.scale import margin as margin_of
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
 MISSED = 0.05
@@ -36,15 +33,13 @@ _FEWEST_FOR_MAD = 5
 # wrong one costs little (statistics §1 and §2).
 BETWEEN = 0.3
 
-# Scenarios with `noise: measured` (docs/reference/verdicts.md, "A machine that measures itself").
-# Simulated for true sigmas of 2 to 13 %, 4-5 baseline values, 3-5 fresh starts and four metrics
-# judged together: an unchanged build passes in > 99 % and is called a regression in < 0.5 %; twice
-# the band is found in > 99 %, a loss of just the band in 73 to 100 %.
-WEAK_SIGMA = 0.08
-WEAK_DOF = 4
-MEASURED_ALPHA = 0.001
-MEASURED_BETA = 0.05
-FEWEST_TO_MEASURE_NOISE = 3
+# A machine that shows its own noise (`noise: measured`, statistics §9): what one of its starts is
+# taken to vary by before it has shown more, how many starts that is worth, and the forced band, as
+# a share, from which on a PASS would claim hardly anything.
+OWN_SIGMA = 0.03
+OWN_DOF = 2.0
+WIDEST_BAND = 0.25
+_FEWEST_WITHOUT_PRIOR = 3
 
 
 @dataclass(frozen=True)
@@ -115,11 +110,11 @@ def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float
     if prior_dof > 0:
         checked_sigma(prior_sigma)
     most = max((len(group) for group in groups), default=0)
-    if prior_dof == 0 and most < FEWEST_TO_MEASURE_NOISE:
+    if prior_dof == 0 and most < _FEWEST_WITHOUT_PRIOR:
         raise InputError(
             "too few runs to measure the noise without a prior",
             found=f"at most {most} runs of one build",
-            expected=f"{FEWEST_TO_MEASURE_NOISE} or more",
+            expected=f"{_FEWEST_WITHOUT_PRIOR} or more",
             hint="measure more fresh starts of the baseline, or give a prior",
         )
     dof = prior_dof
@@ -184,22 +179,20 @@ def standard_error(
     n_new: int,
     *,
     sessions: float = 1,
-    environment_sigma: float = 0.0,
 ) -> float:
     """Standard error of the mean of new starts of one session against a baseline's mean.
 
-    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2), and s_env beside it.
+    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2).
 
     Args:
         noise: of one start; its `between` is ρ.
         n_base: starts of the baseline; infinite for a number that is taken as exact.
         n_new: new starts, all of one session.
         sessions: D, those behind the baseline.
-        environment_sigma: s_env, a spread between environments that no further run averages out.
     """
     shared = noise.between * (1 + 1 / sessions)
     own = (1 - noise.between) * (1 / n_new + 1 / n_base)
-    return math.hypot(noise.sigma * math.sqrt(shared + own), environment_sigma)
+    return noise.sigma * math.sqrt(shared + own)
 
 
 def control_error(noise: Noise, n_new: int, controls: int) -> float:
@@ -215,7 +208,6 @@ def smallest_detectable(
     alpha: float,
     beta: float = MISSED,
     sessions: float = 1,
-    environment_sigma: float = 0.0,
 ) -> float:
     """The smallest true loss that `n_new` runs find but for a share `beta`, on the log scale.
 
@@ -223,53 +215,4 @@ def smallest_detectable(
     t test.
     """
     reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
-    return reach * standard_error(
-        noise, n_base, n_new, sessions=sessions, environment_sigma=environment_sigma
-    )
-
-
-def check_band(
-    metric: str,
-    band: float,
-    *,
-    n_base: float,
-    max_runs: int,
-    alpha: float,
-    noise: Noise,
-) -> None:
-    """Refuse a band that even `max_runs` runs of a new build could not resolve.
-
-    Meant for the time before any run: `noise` is then the prior, pooled with a stored baseline
-    where there is one.
-
-    Raises:
-        InputError: the band is below the noise floor; it names the smallest band that is not.
-    """
-    looked_up = lookup(metric)
-    least = smallest_detectable(noise, n_base, max_runs, alpha=alpha)
-    if margin_of(looked_up, band) < least:
-        raise InputError(
-            f"the band of {metric} is below the noise floor",
-            found=f"{band:.2%}, with noise of {noise.sigma:.2%} a run ({noise.source})",
-            expected=f"at least {band_of(looked_up, least):.2%} with {n_base} baseline runs "
-            f"and up to {max_runs} new ones",
-            hint="widen the band, accept more baseline runs, or allow more fresh starts",
-        )
-
-
-def measured_margin(noise: Noise, *, n_base: float, max_runs: int, floor: float) -> float:
-    """The margin of a machine that shows its own noise: what it can resolve, at least `floor`.
-
-    That is the smallest detectable loss at MEASURED_ALPHA and MEASURED_BETA: a build as it was
-    passes, and a loss of twice the margin is found, with the rates told at the constants.
-
-    Args:
-        noise: weak prior pooled with the baseline's spread.
-        n_base: values of the baseline.
-        max_runs: fresh starts of the new build, at most.
-        floor: the declared band on the log scale.
-    """
-    resolvable = smallest_detectable(
-        noise, n_base, max_runs, alpha=MEASURED_ALPHA, beta=MEASURED_BETA
-    )
-    return max(floor, resolvable)
+    return reach * standard_error(noise, n_base, n_new, sessions=sessions)

@@ -67,13 +67,17 @@ SCENARIOS = {
 
 
 def starts(
-    rng: Generator, scenario: str, trials: int, metrics: int, counts: Sequence[int]
+    rng: Generator,
+    scenario: str | NoiseScenario,
+    trials: int,
+    metrics: int,
+    counts: Sequence[int],
 ) -> Values:
     """Losses of unchanged starts against their true level, in prior sigmas: positive is worse.
 
     Args:
         rng: source of the random numbers.
-        scenario: a name in `SCENARIOS`.
+        scenario: a name in `SCENARIOS`, or one of its own.
         trials: how many probes are drawn, independently of each other.
         metrics: of each probe, 1 to 3, in the order of `CORRELATION`.
         counts: starts of each session, in order.
@@ -87,7 +91,8 @@ def starts(
     """
     if not 1 <= metrics <= len(CORRELATION):
         raise ValueError(f"{metrics} metrics: 1 to {len(CORRELATION)} are modelled")
-    kind, number = SCENARIOS[scenario], sum(counts)
+    kind = SCENARIOS[scenario] if isinstance(scenario, str) else scenario
+    number = sum(counts)
     own = kind.core * (1 - kind.between) ** 0.5
     shared = kind.core * kind.between**0.5
     found = np.asarray(own * _normal(rng, trials, metrics, number), np.float32)

@@ -1,12 +1,11 @@
-"""Performance: a few expensive runs against a measured baseline, or against a documented value.
+"""Performance: a few expensive runs against a measured baseline.
 
 One value is one fresh start of the engine; the sequential rule itself is in
-`perfgate.gate.sequential_test`.
+`perfgate.gate.sequential_test`. Against a document: `perfgate.gate.documented`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from statistics import fmean
 
 from perfgate.core.errors import InputError
@@ -15,18 +14,19 @@ from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy, Controls
-from perfgate.gate.noise import BETWEEN, Noise
+from perfgate.gate.noise import BETWEEN
 from perfgate.gate.rule import Rule
 from perfgate.gate.sequential_test import judge
 from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 
-# A documented value has no spread and perhaps comes from another machine: 3 % between machines is
-# what its comparison is granted, and less than 10 % cannot be told from that (3.29 standard errors
-# at 5 % on each side). More runs do not shrink it, so two are enough.
-ENVIRONMENT_SIGMA = 0.03
-LEAST_TOLERANCE = 0.10
-DOCUMENTED_RULE = Rule(alpha=0.05, beta=0.05, max_runs=2)
 _RULE = Rule()
+_NO_WORSE = (Verdict.PASS, Verdict.IMPROVEMENT)
+
+# Why a machine whose noise forces so wide a band proves no PASS.
+TOO_NOISY = (
+    f"machine too noisy: with a band beyond {percent(noises.WIDEST_BAND, 0, sign='')} a PASS would "
+    "claim hardly anything; measure again when it is idle"
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def judge_performance(
     policy: ControlPolicy = "auto",
     why_no_control: str = "",
     rule: Rule | None = None,
-    measured_noise: bool = False,
+    widen: bool = False,
 ) -> Judgement:
     """Judge new runs against a measured baseline, as far as they decide.
 
@@ -80,20 +80,17 @@ def judge_performance(
         policy: whether controls are asked for, and needed.
         why_no_control: why the other build cannot be started, in words; empty: nobody asked.
         band: the loss that counts, as a fraction; None: that of the metric's family.
-        sigma: prior noise of one run on the log scale; None: that of the family, or with
-            `measured_noise` the weak prior of `perfgate.gate.noise`.
+        sigma: prior noise of one run on the log scale; None: that of the family.
         rule: error rates and effort; None: `Rule()`.
-        measured_noise: this machine's own noise decides. Error rates and the prior's weight are
-            then those of `perfgate.gate.noise` (of `rule` only `max_runs` counts), and the band is
-            widened to what that noise lets the gate resolve.
+        widen: widen the band to what the noise lets `rule.max_runs` runs resolve. Where that is
+            wider than 25 %, nothing passes: the machine is too noisy (statistics §9).
 
     Returns:
         the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
 
     Raises:
         InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
-            one unit (`perfgate.gate.scale.UNIT_FACTOR`), or too few baseline values to measure the
-            noise.
+            one unit (`perfgate.gate.scale.UNIT_FACTOR`), or no baseline value.
     """
     found = performance_metric(metric)
     made = () if controls is None else controls
@@ -113,7 +110,7 @@ def judge_performance(
             why_no_control,
         ),
         rule=rule,
-        measured_noise=measured_noise,
+        widen=widen,
     )
 
 
@@ -132,7 +129,7 @@ def judge_on_scale(
     sessions: int | None = None,
     controls: Controls | None = None,
     rule: Rule | None,
-    measured_noise: bool = False,
+    widen: bool = False,
 ) -> Judgement:
     """`judge_performance` of values that are on the scale of `perfgate.gate.scale` already."""
     declared = declared_band(metric, band)
@@ -142,23 +139,48 @@ def judge_on_scale(
         baseline,
         sigma,
         rule or _RULE,
-        measured_noise,
         between=between,
         sessions=sessions,
     )
     scale.check_unit(metric, baseline, new)
-    if measured_noise:
-        wide = measured_margin(level, margin)
-        if wide > margin:
-            notes.append(
-                f"band widened from {_share(declared)} to {_share(scale.band(metric, wide))}, the "
-                f"smallest detectable with this machine's noise of {_share(level.noise.sigma)} "
-                "per start"
-            )
-        margin = wide
-    elif controls is None or not controls.can_be_started:
-        notes += _floor_note(level, margin)
-    return judge(level, new, margin, notes, controls)
+    if not widen:
+        if controls is None or not controls.can_be_started:
+            notes += _floor_note(level, margin)
+        return judge(level, new, margin, notes, controls)
+    forced = forced_margin(level)
+    if forced > margin:
+        margin = forced
+        notes.append(widened_note(declared, scale.band(metric, forced), level.noise.sigma))
+    judged = judge(level, new, margin, notes, controls)
+    if scale.band(metric, forced) > noises.WIDEST_BAND and judged.verdict in _NO_WORSE:
+        return _of_noisy_machine(judged)
+    return judged
+
+
+def forced_margin(level: BaselineLevel) -> float:
+    """The band that the noise forces: what `level.rule.max_runs` starts find, on the log scale."""
+    return level.smallest_detectable(level.rule.max_runs)
+
+
+def widened_note(declared: float, wide: float, sigma: float) -> str:
+    """That a band is wider than the scenario says, and why; all as fractions."""
+    return (
+        f"band widened from {_share(declared)} to {_share(wide)}, the smallest detectable with "
+        f"this machine's noise of {_share(sigma)} per start"
+    )
+
+
+def _of_noisy_machine(judged: Judgement) -> Judgement:
+    """What is left of a PASS whose band would exclude hardly any loss."""
+    seen = "" if judged.change is None else f"{percent(judged.change)}: "
+    return replace(
+        judged,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=f"{seen}{TOO_NOISY}",
+        needs_more_runs=False,
+        needs_control=False,
+        mark="MACHINE",
+    )
 
 
 def describe_change(
@@ -170,7 +192,6 @@ def describe_change(
     between: float = BETWEEN,
     sessions: int | None = None,
     rule: Rule | None = None,
-    measured_noise: bool = False,
 ) -> Change:
     """How far a metric moved over all new runs: for metrics that are reported and do not gate.
 
@@ -182,7 +203,7 @@ def describe_change(
     before = scale.badness(found, baseline, "baseline")
     values = scale.badness(found, new, "new")
     level, _ = baseline_level(
-        found, before, sigma, rule or _RULE, measured_noise, between=between, sessions=sessions
+        found, before, sigma, rule or _RULE, between=between, sessions=sessions
     )
     scale.check_unit(found, before, values)
     look = level.look(values)
@@ -194,74 +215,6 @@ def describe_change(
         level.interval(look),
         len(values),
         level.p_value(look),
-    )
-
-
-def judge_documented(
-    metric: str,
-    reference: float,
-    new: Sequence[float],
-    tolerance: float = LEAST_TOLERANCE,
-    *,
-    sigma: float | None = None,
-    max_runs: int = 2,
-) -> Judgement:
-    """Judge new runs against a documented value that comes without a spread.
-
-    SE² = s0² (1/n_new + 1) + s_env² with s_env = 3 %: both sigmas are stipulated, so the bounds are
-    normal ones, at 5 % error on each side. Two fresh starts at most. REGRESSION means "worse
-    than the documented value"; there is no IMPROVEMENT. Keep these verdicts out of measured
-    history.
-
-    Args:
-        metric: canonical name of a performance metric.
-        reference: the documented value, in the metric's unit.
-        new: values of the new build, one per fresh start.
-        tolerance: the loss that counts, as a fraction; less than 0.10 is raised to that.
-        sigma: noise of one run on the log scale; None: that of the metric's family.
-        max_runs: fresh starts, at most; more than two count as two.
-
-    Raises:
-        InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
-    """
-    found = performance_metric(metric)
-    margin = scale.margin(found, tolerance)
-    notes = ["against a documented number, perhaps of another machine"]
-    if tolerance < LEAST_TOLERANCE:
-        margin = scale.margin(found, LEAST_TOLERANCE)
-        notes.append(
-            f"tolerance raised from {_share(tolerance)} to {percent(LEAST_TOLERANCE, 0, sign='')}: "
-            "less cannot be told from the difference between machines"
-        )
-    level = documented_level(found, reference, sigma, max_runs)
-    values = scale.badness(found, new, "new")
-    scale.check_unit(found, [level.centre], values)
-    judged = judge(level, values, margin, [*notes, *_floor_note(level, margin)])
-    if judged.verdict == Verdict.REGRESSION:
-        return replace(judged, reason=f"worse than the documented value: {judged.reason}")
-    if judged.verdict == Verdict.IMPROVEMENT:
-        return replace(judged, verdict=Verdict.PASS)
-    return judged
-
-
-def documented_level(
-    metric: Metric, reference: float, sigma: float | None, max_runs: int
-) -> BaselineLevel:
-    """A documented value as what new runs are compared with; arguments as in `judge_documented`.
-
-    Raises:
-        InputError: a value or a noise that cannot be used.
-    """
-    prior = noises.checked_sigma(metric.family.sigma if sigma is None else sigma)
-    return BaselineLevel(
-        metric,
-        centre=scale.badness(metric, [reference], "documented")[0],
-        n_base=1,
-        noise=Noise(prior, inf, f"prior {prior:.2%}, stipulated"),
-        rule=replace(DOCUMENTED_RULE, max_runs=min(max_runs, DOCUMENTED_RULE.max_runs)),
-        against=f"the documented value of {reference:.10g} {metric.unit}",
-        kind="documented",
-        environment_sigma=ENVIRONMENT_SIGMA,
     )
 
 
@@ -300,7 +253,6 @@ def baseline_level(
     values: Sequence[float],
     sigma: float | None,
     rule: Rule,
-    measured_noise: bool,
     *,
     between: float = BETWEEN,
     sessions: int | None = None,
@@ -310,46 +262,22 @@ def baseline_level(
     Args:
         metric: a performance metric.
         values: accepted runs on the log scale, in any order.
-        sigma, rule, measured_noise, between, sessions: as in `judge_performance`.
+        sigma, rule, between, sessions: as in `judge_performance`.
 
     Raises:
         InputError: a noise that cannot be used, or too few values to measure it.
     """
     prior = metric.family.sigma if sigma is None else noises.checked_sigma(sigma)
-    if measured_noise:
-        if len(values) < noises.FEWEST_TO_MEASURE_NOISE:
-            raise InputError(
-                f"too few baseline runs to measure this machine's noise in {metric.name}",
-                found=len(values),
-                expected=f"{noises.FEWEST_TO_MEASURE_NOISE} or more",
-                hint="measure the reference again with 4 or 5 fresh starts (gate.reference_starts)",
-            )
-        prior = noises.WEAK_SIGMA if sigma is None else sigma
-        rule = measured_rule(rule)
     kept, pulled = noises.winsorise(values, prior)
     notes = [f"{counted(pulled, 'outlying baseline value')} winsorised"] if pulled else []
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
-    noise = noises.pooled(prior, rule.prior_dof, [kept])
-    if not measured_noise:
-        noise = replace(noise, between=between)
+    noise = replace(noises.pooled(prior, rule.prior_dof, [kept]), between=between)
     against = counted(len(kept), "baseline run")
     behind = len(kept) if sessions is None else sessions
     level = BaselineLevel(
         metric, fmean(kept), len(kept), noise, rule, against, sessions=max(1, behind)
     )
     return level, notes
-
-
-def measured_rule(rule: Rule) -> Rule:
-    """The rule of a machine that measures its own noise; of `rule` only `max_runs` counts."""
-    return Rule(noises.MEASURED_ALPHA, noises.MEASURED_BETA, rule.max_runs, noises.WEAK_DOF)
-
-
-def measured_margin(level: BaselineLevel, declared: float) -> float:
-    """The margin of such a machine: what its noise lets the gate resolve, at least `declared`."""
-    return noises.measured_margin(
-        level.noise, n_base=level.n_base, max_runs=level.rule.max_runs, floor=declared
-    )
 
 
 def _floor_note(level: BaselineLevel, margin: float) -> list[str]:

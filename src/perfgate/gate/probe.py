@@ -16,14 +16,14 @@ from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.baseline_level import BaselineLevel
 from perfgate.gate.controls import ControlPolicy
+from perfgate.gate.documented import judge_documented
+from perfgate.gate.interleaved import judge_interleaved, rule_for
 from perfgate.gate.noise import BETWEEN
 from perfgate.gate.performance import (
     Change,
     baseline_level,
     describe_change,
-    judge_documented,
     judge_performance,
-    measured_rule,
     performance_metric,
 )
 from perfgate.gate.rule import Rule
@@ -37,7 +37,6 @@ class _NoiseSettings(TypedDict):
     sigma: float | None
     between: float
     rule: Rule
-    measured_noise: bool
 
 
 @dataclass(frozen=True)
@@ -48,20 +47,22 @@ class RunNoise:
         sigma: noise of one start on the log scale, before this baseline's own spread; None: the
             default of the metric's family.
         between: the share of its variance that a whole session has in common.
-        measured: whether the machine's own noise decides.
+        dof: how many observations `sigma` is worth; None: what the rule says.
+        widen: whether the band is widened to what the noise lets the gate resolve.
         note: what a person should know of where it comes from; empty: nothing.
         differences: how many differences of unchanged starts `sigma` was learnt from.
     """
 
     sigma: float | None = None
     between: float = BETWEEN
-    measured: bool = False
+    dof: float | None = None
+    widen: bool = False
     note: str = ""
     differences: int = 0
 
     def rule(self, rule: Rule) -> Rule:
         """The rule that tests with this noise go by."""
-        return measured_rule(rule) if self.measured else rule
+        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
 
     def settings(self, rule: Rule) -> _NoiseSettings:
         """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
@@ -69,7 +70,6 @@ class RunNoise:
             "sigma": self.sigma,
             "between": self.between,
             "rule": self.rule(rule),
-            "measured_noise": self.measured,
         }
 
 
@@ -110,6 +110,7 @@ class PerformanceTest:
             controls=self.controls,
             policy=self.policy,
             why_no_control=self.why_no_control,
+            widen=self.noise.widen,
             **self.noise.settings(rule),
         )
         return (
@@ -129,6 +130,38 @@ class PerformanceTest:
         values = scale.badness(metric, self.baseline, "baseline")
         settings = self.noise.settings(rule)
         return baseline_level(metric, values, sessions=self.sessions, **settings)[0]
+
+
+@dataclass(frozen=True)
+class InterleavedTest:
+    """A performance metric against references that took turns with the new build in one session.
+
+    Attributes:
+        metric: canonical name.
+        band: the loss that counts, as a fraction; None: that of the metric's family.
+        references: values of the unchanged build, one per fresh start.
+        new: those of the new build, in the order measured.
+        earlier: references of this machine's earlier sessions, one group each.
+        most: fresh starts of the new build, at most.
+    """
+
+    metric: str
+    band: float | None
+    references: Sequence[float]
+    new: Sequence[float]
+    earlier: Sequence[Sequence[float]] = ()
+    most: int = 6
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are its own)
+        """The verdict; errors as of `judge_interleaved`."""
+        return judge_interleaved(
+            self.metric,
+            self.references,
+            self.new,
+            earlier=self.earlier,
+            band=self.band,
+            rule=rule_for(self.most),
+        )
 
 
 @dataclass(frozen=True)
@@ -189,8 +222,8 @@ class AccuracyTest:
     Attributes:
         metric: canonical name.
         band: the drop that counts, absolute; None: the default.
-        answers: those of the baseline, and of each evaluation of the new build.
-        scores: of the baseline and the new build; None: the answers decide.
+        answers: those of each evaluation of the baseline, and of the new build.
+        scores: of the baseline, and of each evaluation of the new build; None: the answers decide.
         measured: all scores of the baseline and of the new build, by metric; they tell a broken
             output or format from a small loss.
         against: what the baseline is.
@@ -198,18 +231,21 @@ class AccuracyTest:
 
     metric: str
     band: float | None
-    answers: tuple[Answers, Sequence[Answers]]
-    scores: tuple[Score, Score] | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
     measured: tuple[Mapping[str, float], Mapping[str, float]]
     against: Against = "baseline"
 
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are an accuracy's own)
-        """The verdict; errors as of `judge_paired` and `judge_unpaired`."""
-        margin = self.band or ACCURACY.band or 0.0
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`.
+
+        Of the rule only the most fresh starts count: the error rates are an accuracy's own.
+        """
+        margin, most = self.band or ACCURACY.band or 0.0, rule.max_runs
         if self.scores is None:
-            found = judge_paired(self.metric, *self.answers, margin=margin)
+            found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
         else:
-            found = judge_unpaired(self.metric, *self.scores, margin=margin)
+            found = judge_unpaired(self.metric, *self.scores, margin=margin, max_runs=most)
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
             reason = f"worse than the documented value: {reason}"
@@ -233,7 +269,7 @@ class NoTest:
         return replace(found, measured=self.measured, against=self.against)
 
 
-MetricTest = PerformanceTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
+MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,24 @@
-"""Scores: accuracies known only as numbers, compared by their binomial intervals.
+"""Scores: accuracies known only as numbers: documented ones, and those without answers.
 
-Where the answers of both builds are known, `perfgate.gate.accuracy` finds smaller drops.
+Where the answers of both builds are known, `perfgate.gate.accuracy` finds smaller drops. The rule
+and its error rates: statistics §7.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from perfgate.core.errors import InputError
-from perfgate.gate.accuracy import Answers, check
+from perfgate.gate.accuracy import MOST_EVALUATIONS, PASS_Z, Answers, check
 from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
-from perfgate.gate.verdict import Judgement, Verdict, points, with_interval
+from perfgate.gate.verdict import Judgement, Verdict, counted, points, with_interval
+
+# Normal quantile of the error rate of calling a drop real: 0.5 % (statistics §7).
+LOSS_Z = 2.576
+# A margin of less than so many standard errors of one evaluation could not be found.
+LEAST_MARGIN_ERRORS = 3.5
 
 
 @dataclass(frozen=True)
@@ -34,16 +42,9 @@ class Score:
                 "not a score", found=self, expected="a value of 0…1 of one question or more"
             )
 
-    def interval(self, low_z: float, high_z: float) -> tuple[float, float]:
-        """Score interval of Wilson (1927) with its own normal quantile on each side."""
-        if self.questions is None:
-            return self.value, self.value
-        return self._wilson(-low_z), self._wilson(high_z)
-
-    def _wilson(self, z: float) -> float:
-        p, n = self.value, self.questions or math.inf
-        spread = math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-        return (p + z * z / (2 * n) + z * spread) / (1 + z * z / n)
+    def variance(self) -> float:
+        """p (1 - p) / n, squared standard error of the score; 0 of an exact one."""
+        return 0.0 if self.questions is None else self.value * (1 - self.value) / self.questions
 
 
 def counted_score(right: int, questions: int) -> Score:
@@ -88,65 +89,123 @@ def documented_score(value: float, stderr: float | None = None) -> Score:
     return Score(value, value * (1 - value) / stderr**2)
 
 
+def pooled_score(scores: Sequence[Score]) -> Score:
+    """The mean of a baseline's evaluations, with all questions that were asked; of at least one.
+
+    Both builds answer the same questions, so that only what differs between evaluations is noise:
+    at most the binomial spread, and independent between evaluations.
+
+    Raises:
+        InputError: a score without its number of questions.
+    """
+    asked = [one.questions for one in scores if one.questions is not None]
+    if len(asked) < len(scores) or not asked:
+        raise InputError("a score of the baseline lacks its number of questions")
+    return Score(fmean(one.value for one in scores), sum(asked))
+
+
 def judge_unpaired(
     metric: str,
     reference: Score,
-    new: Score,
+    new: Sequence[Score],
     *,
     margin: float,
-    alpha: float = 0.01,
-    beta: float = 0.05,
+    max_runs: int = MOST_EVALUATIONS,
+    alpha: float | None = None,
+    beta: float | None = None,
 ) -> Judgement:
     """Judge a score against another, or against a documented one.
 
-    With drop = p_ref - p_new, the bounds are those of Newcombe (1998, method 10), which combines
-    the two Wilson intervals: L = drop - sqrt((p_ref - l_ref)² + (u_new - p_new)²), U likewise. For
-    an exact reference they are Wilson's own. PASS if U < margin; REGRESSION if L > 0; else
-    INCONCLUSIVE, and final: asking the same questions again does not narrow a binomial interval.
+    With p_ref and its standard error s_ref, and r evaluations of n questions each:
+    d = p_ref - mean(p_new), SE = sqrt(s_ref² + p_ref (1 - p_ref) / (n r)). After each, in this
+    order: d + 1.645 SE < m is PASS; r >= 2 and d - 2.576 SE > 0 is REGRESSION; else another is
+    needed, three at most. m is `margin`, raised to 3.5 SE of one evaluation where it is less
+    (statistics §7). The reference's share stands in the error of the new scores too, so that a
+    worse score never narrows it; of a share near 0 or 1 that of one question counts.
 
     Args:
         metric: canonical name of an accuracy metric.
-        reference: from `counted_score` or `documented_score`.
-        new: from `counted_score`.
+        reference: from `documented_score` or `pooled_score`.
+        new: of each evaluation, in order, from `counted_score`.
         margin: the drop that counts, absolute.
-        alpha: error rate of calling a drop real.
-        beta: error rate of excluding a drop of `margin`.
+        max_runs: evaluations of the new build, at most; more than three count as three.
+        alpha: error rate of calling a drop real; None: 0.5 %, the constant of the policy.
+        beta: of excluding a drop of the margin; None: 5 %, likewise.
 
     Raises:
-        InputError: no accuracy metric, a margin that is no fraction, or a new score without its
-            number of questions.
+        InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
+            its number of questions.
     """
     check(metric, margin)
-    if new.questions is None:
+    if not new:
+        raise InputError(f"no score of {metric}", expected="one of each evaluation")
+    asked = [one.questions for one in new if one.questions is not None]
+    if len(asked) < len(new):
         raise InputError(f"the new score of {metric} lacks its number of questions")
-    drop = reference.value - new.value
-    low, high = _bounds(reference, new, alpha, beta)
-    band = f"the {points(-margin)} points band"
-    verdict, why = Verdict.INCONCLUSIVE, f": no loss is proved, and {band} is not excluded"
-    if high < margin:
-        verdict, why = Verdict.PASS, f", within {band}"
-    elif low > 0:
-        size = "beyond" if drop >= margin else "a real loss that may reach"
-        verdict, why = Verdict.REGRESSION, f", {size} {band}"
-    notes = []
-    if reference.questions is None:
-        notes.append("against a documented number without a standard error, taken as exact")
-    if verdict == Verdict.PASS and low > 0:
-        notes.append("small drop within the band")
+    questions, most = min(asked), min(max_runs, MOST_EVALUATIONS)
+    wide = least_margin(reference, questions)
+    notes = _notes(reference, margin, wide)
+    margin = max(margin, wide)
+    loss_z = LOSS_Z if alpha is None else normal_quantile(1 - alpha)
+    pass_z = PASS_Z if beta is None else normal_quantile(1 - beta)
+    for runs in range(1, min(len(new), most) + 1):
+        drop = reference.value - fmean(one.value for one in new[:runs])
+        error = standard_error(reference, questions, runs)
+        low, high = max(drop - loss_z * error, -1.0), min(drop + pass_z * error, 1.0)
+        verdict = Verdict.INCONCLUSIVE
+        if high < margin:
+            verdict = Verdict.PASS
+            notes += ["small drop within the band"] if low > 0 else []
+            break
+        if runs >= 2 and low > 0:
+            verdict = Verdict.REGRESSION
+            break
+    left = most - runs
     return Judgement(
         metric=metric,
         verdict=verdict,
         baseline=reference.value,
-        measured=new.value,
+        measured=reference.value - drop,
         change=-drop,
         interval=(-high, -low),
         band=margin,
-        runs_used=1,
-        needs_more_runs=False,
-        reason=f"{_seen(drop, low, high)}{why}; {new.questions:g} questions whose answers cannot "
-        "be paired",
+        runs_used=runs,
+        needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
+        reason=f"{_seen(drop, low, high)}{_why(verdict, drop, low, margin)}; {questions:g} "
+        f"questions whose answers cannot be paired, in {counted(runs, 'evaluation')}"
+        f"{_ahead(left) if verdict == Verdict.INCONCLUSIVE else ''}",
         notes=tuple(notes),
     )
+
+
+def standard_error(reference: Score, questions: float, runs: int) -> float:
+    """SE of the mean drop of so many evaluations of so many questions each, as judged."""
+    share = reference.value
+    if questions > 1:  # a share of 0 or 1 would have no spread at all
+        share = min(max(share, 1 / questions), 1 - 1 / questions)
+    return math.sqrt(reference.variance() + share * (1 - share) / (questions * runs))
+
+
+def least_margin(reference: Score, questions: float) -> float:
+    """The smallest margin that counts against that score: 3.5 SE of one evaluation.
+
+    Args:
+        reference: what is compared with.
+        questions: those that are asked of the new build.
+    """
+    return min(LEAST_MARGIN_ERRORS * standard_error(reference, questions, 1), 0.999)
+
+
+def _notes(reference: Score, margin: float, wide: float) -> list[str]:
+    notes = []
+    if reference.questions is None:
+        notes.append("against a documented number without a standard error, taken as exact")
+    if wide > margin:
+        notes.append(
+            f"margin raised from {100 * margin:.1f} to {100 * wide:.1f} points, 3.5 standard "
+            "errors of one evaluation: a smaller drop would not be found"
+        )
+    return notes
 
 
 def _seen(drop: float, low: float, high: float) -> str:
@@ -154,16 +213,16 @@ def _seen(drop: float, low: float, high: float) -> str:
     return with_interval(change, worst, best)
 
 
-def _bounds(reference: Score, new: Score, alpha: float, beta: float) -> tuple[float, float]:
-    """Bounds of the true drop: the lower fails with alpha, the upper with beta."""
-    alpha_z, beta_z = normal_quantile(1 - alpha), normal_quantile(1 - beta)
-    drop = reference.value - new.value
-    low = drop - math.hypot(
-        reference.value - reference.interval(alpha_z, beta_z)[0],
-        new.interval(beta_z, alpha_z)[1] - new.value,
-    )
-    high = drop + math.hypot(
-        reference.interval(alpha_z, beta_z)[1] - reference.value,
-        new.value - new.interval(beta_z, alpha_z)[0],
-    )
-    return low, high
+def _why(verdict: Verdict, drop: float, low: float, margin: float) -> str:
+    band = f"the {points(-margin)} points band"
+    if verdict == Verdict.PASS:
+        return f", within {band}"
+    if verdict == Verdict.REGRESSION:
+        size = "beyond" if drop >= margin else "a real loss that may reach"
+        return f", {size} {band}"
+    proof = "a loss is likely but not confirmed" if low > 0 else "no loss is proved"
+    return f": {proof}, and {band} is not excluded"
+
+
+def _ahead(left: int) -> str:
+    return f"; up to {left} more may decide" if left > 0 else "; no more are allowed"

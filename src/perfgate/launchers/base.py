@@ -14,7 +14,7 @@ import psutil
 
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.errors import RunError
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
@@ -206,12 +206,15 @@ class PlacementRequest:
         folder: where the start's files go; every node must see it under this path.
         seconds: the longest that all of it may take by the scenario's limits.
         tell: says what is waited for, to whoever watches the run.
+        nodes: by name those that it must have, as earlier starts that it is compared with; where
+            one of them has failed, or there are none, any will do.
     """
 
     scenario: Scenario
     folder: Path
     seconds: float
     tell: Callable[[str], None]
+    nodes: tuple[str, ...] = ()
 
 
 class Placement(ABC):
@@ -220,10 +223,12 @@ class Placement(ABC):
     Attributes:
         host: name or address that the server listens at, and that clients reach it under.
         facts: what the record says of the place; empty for this machine.
+        nodes: names of the nodes, the server's first; empty for this machine.
     """
 
     host: str
     facts: Mapping[str, Json]
+    nodes: tuple[str, ...] = ()
 
     @property
     def binds(self) -> str:
@@ -330,6 +335,22 @@ class Launcher(ABC):
             version: the engine's release as a person says it; None: nobody does.
         """
         return here
+
+    def with_image(self, image: str) -> "Launcher":
+        """The same, with the engine's programs in another image; this one stays as it is.
+
+        Args:
+            image: as the launcher's container runtime takes it.
+
+        Raises:
+            InputError: it starts programs in no container.
+        """
+        raise InputError(
+            f"--launcher {self.name} starts programs in no container",
+            found=f"image {image}",
+            expected="the folder of an installation, or a launcher with containers",
+            hint="name a folder with bin/, or use --launcher docker or slurm",
+        )
 
     @abstractmethod
     def placed(self, request: PlacementRequest) -> AbstractContextManager[Placement]:

@@ -40,6 +40,8 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
             server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
+        on_control: what becomes of a control, a start of the other build: it goes well, the same
+            happens to it, or it dies at start.
         unit: of the value behind the colon: ``%``, ``pp`` (percentage points), ``factor`` (of
             single metrics); None: no value.
         says: what is said to every prompt; empty: the fault does not change it.
@@ -50,6 +52,7 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
     meaning: str
     place: Place
     failure: str | None = None
+    on_control: Literal["well", "same", "dies"] = "well"
     unit: Literal["%", "pp", "factor"] | None = None
     says: str = ""
     lines: tuple[FaultLines, ...] = ()
@@ -79,6 +82,7 @@ class _File(Struct):
     fault: tuple[FaultKind, ...]
 
 
+_DEADLY = "cuda_error"  # what a control dies of
 _EXAMPLES = {"%": "8%", "pp": "2pp", "factor": "SCENARIO:METRIC=0.5"}
 _FILE = Path(__file__).with_name("faults.toml")
 FAULTS = {kind.name: kind for kind in toml.decode(_FILE.read_bytes(), type=_File).fault}
@@ -123,6 +127,13 @@ class Fault:
     @property
     def kind(self) -> FaultKind:
         return FAULTS[self.name]
+
+    @property
+    def of_control(self) -> "Fault | None":
+        """What goes wrong with a control; None: nothing, as it is of another build."""
+        if self.kind.on_control == "same":
+            return self
+        return Fault(_DEADLY) if self.kind.on_control == "dies" else None
 
     def factor(self, scenario: str, probe: str, metric: str) -> float:
         """What a metric of a probe is multiplied with; 1: it stays."""

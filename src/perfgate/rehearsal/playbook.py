@@ -21,9 +21,11 @@ from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance,
 SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
+ROLE = "PERFGATE_ROLE"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
 FORMAT = 3
 
+_SLOWER = ("slow", "slow_host", "slow_no_control")
 _COMMON_SCORE = 0.9  # where no score is documented
 
 
@@ -67,7 +69,7 @@ class Playbook:
         version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
             first; else only that one. Of each: program → name of its recorded page.
-        fault: what is to go wrong.
+        fault: what is to go wrong with this start; None: nothing.
         seed: of all made-up numbers.
         scenario: id; empty when nobody said.
         scenario_part: what is known of that scenario.
@@ -112,7 +114,7 @@ class Playbook:
         """Values of all performance metrics of sweep point `label`, for what is really done."""
         documented = self.scenario_part.points.get(label, {})
         chance = dice(self.seed, self.scenario, label, self.start)
-        loss = self._lost("slow")
+        loss = max(map(self._lost, _SLOWER))
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
         return {name: value * self._factor(label, name) for name, value in values.items()}
 
@@ -163,12 +165,14 @@ def here() -> Playbook:
         versions = (plain["engine_version"] or known["engine_version"],)
     if not versions:
         end(f"{path} has no scenario")
-    fault = plain.get("fault")
+    fault = None if plain.get("fault") is None else convert(plain["fault"], Fault)
+    if fault is not None and os.environ.get(ROLE, "").endswith("_control"):
+        fault = fault.of_control
     return Playbook(
         folder=path.parent,
         version=versions[-1],
         releases={version: plain["releases"][version] for version in versions},
-        fault=None if fault is None else convert(fault, Fault),
+        fault=fault,
         seed=plain["seed"],
         scenario=scenario,
         scenario_part=ScenarioPart(versions[-1]) if known is None else convert(known, ScenarioPart),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import build_of, judgements_of, measured_of
+from perfgate.campaign.resume import build_of, controls_of, judgements_of, measured_of
 from perfgate.core.metrics import lookup
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, counted
@@ -82,9 +82,11 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
 
 
 def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:
-    """The builds under test and what they were compared with, each once; few of them."""
+    """The builds, their controls and what they were compared with, each once; few of them."""
     builds = [build.in_words for line in verdicts if (build := build_of(line)) is not None]
     yield from _few("build", builds)
+    controls = [one.in_words for line in verdicts for one in controls_of(line)]
+    yield from _few("control", controls)
     yield from _few("compared with", [line["compared_with"] for line in verdicts])
 
 

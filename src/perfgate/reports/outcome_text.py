@@ -1,11 +1,11 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
 from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement
+from perfgate.gate.verdict import Judgement, Mark
 from perfgate.reports.tables import text_table
 from perfgate.verdicts.outcome import Outcome
 
@@ -52,6 +52,7 @@ def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
     for one in judgements:
         against = " since the anchor" if one.against == "anchor" else ""
         verdict = "waived" if one.waiver else one.verdict.value
+        verdict += f", {one.mark}" if one.mark in _OF_MACHINE else ""
         found.append(row(one, against=against, allowed=band(one), verdict=verdict))
     return found
 
@@ -77,6 +78,18 @@ def row(
         verdict,
     )
 
+
+# What the mark beside a verdict says, for people.
+MARKS: Mapping[Mark, str] = {
+    "HOST_SHIFT": "machine, not build: no worse than the baseline's build in this session, which "
+    "is slower than its history too",
+    "MACHINE": "machine, not build: even the baseline's build is slower than its history by far; "
+    "measure again on another machine",
+    "NO_CONTROL": "no control: the machine is not excluded",
+}
+
+# Those that a verdict cannot be read without.
+_OF_MACHINE = ("HOST_SHIFT", "MACHINE")
 
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
 
@@ -123,6 +136,7 @@ def _identity(outcome: Outcome) -> Iterator[str]:
     """What was measured, how often, and what it was compared with."""
     if outcome.build is not None:
         yield f"build: {outcome.build.in_words}"
+    yield from (f"control: {one.in_words}" for one in outcome.controls)
     if outcome.extra_options:
         yield f"extra options: {outcome.extra_options}"
     if outcome.compared_with:
@@ -146,6 +160,7 @@ def brief(judgements: Sequence[Judgement]) -> str:
         f"{one.metric} {signed(one.metric, one.change)}"
         + (" since the anchor" if one.against == "anchor" else "")
         + (" (waived)" if one.waiver else "")
+        + (f" ({one.mark})" if one.mark in _OF_MACHINE else "")
         for one in judgements
         if one.change is not None
     )

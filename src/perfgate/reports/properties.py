@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Judgement
-from perfgate.reports.outcome_text import band, brief, interval, signed
+from perfgate.reports.outcome_text import MARKS, band, brief, interval, signed
 from perfgate.verdicts.outcome import Outcome
 
 Property = tuple[str, str]
@@ -14,8 +14,9 @@ def properties(outcome: Outcome) -> list[Property]:
     """What a reader of JUnit XML can take from a test, as names and texts.
 
     ``metric.<name>`` is the value, ``metric.<name>.unit`` its unit, ``metric.<name>.n`` the number
-    of fresh starts; of a judged metric also ``.baseline``, ``.change``, ``.interval``, ``.band``
-    and ``.verdict``, against the anchor with ``.anchor`` before those words.
+    of fresh starts; of a judged metric also ``.baseline``, ``.change``, ``.interval``, ``.band``,
+    ``.verdict``, ``.mark`` and ``.controls``, the number of controls that it rests on; against the
+    anchor with ``.anchor`` before those words. ``mark`` is a mark that any of them has.
     """
     found = [
         ("verdict", outcome.verdict.value),
@@ -30,6 +31,8 @@ def properties(outcome: Outcome) -> list[Property]:
     found += [("injected", one) for one in outcome.injected]
     if outcome.error is not None:
         found.append(("error_class", outcome.error.failure))
+    marks = dict.fromkeys(one.mark for one in outcome.judgements if one.mark)
+    found += [("mark", f"{mark}: {MARKS[mark]}") for mark in marks]
     if outcome.reason:
         found.append(("reason", outcome.reason))
     found += [*_identity(outcome), *_numbers(outcome)]
@@ -52,6 +55,8 @@ def _identity(outcome: Outcome) -> Iterator[Property]:
             yield "image", build.image
         if build.digest:
             yield "image_digest", build.digest
+    for control in outcome.controls:
+        yield "control", control.in_words
     if outcome.extra_options:
         yield "extra_options", outcome.extra_options
     if outcome.compared_with:
@@ -81,5 +86,9 @@ def _judged(judgement: Judgement) -> Iterator[Property]:
         if text != "-":
             yield f"{name}.{word}", text
     yield f"{name}.verdict", judgement.verdict.value
+    if judgement.mark:
+        yield f"{name}.mark", judgement.mark
+    if judgement.controls_used:
+        yield f"{name}.controls", str(judgement.controls_used)
     if judgement.waiver:
         yield f"{name}.waiver", judgement.waiver

@@ -6,6 +6,7 @@ from typing import Any
 
 from perfgate.campaign.resume import (
     build_of,
+    controls_of,
     judgements_of,
     measured_of,
     observed_of,
@@ -30,6 +31,7 @@ from perfgate.reports.whole_run import (
     GROUP_COLUMNS,
     WORSE,
     group_rows,
+    marked,
     not_for_time,
     probably_worse,
     resumptions,
@@ -56,6 +58,7 @@ def summary(
     lines = [
         *_head(facts, records, status),
         *_paragraphs(resumptions(records), starts(records), suspicion(records)),
+        *_listed("Marked verdicts", [f"{mark}: {text}" for mark, text in marked(records)]),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),
         *_worse(records),
@@ -167,6 +170,7 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     """The build under test, what it was compared with, and after how many starts."""
     build = build_of(record)
     told = [] if build is None else [f"- build: {build.in_words}"]
+    told += [f"- control: {one.in_words}" for one in controls_of(record)]
     if record.get("extra_options"):
         told.append(f"- extra options: `{record['extra_options']}`")
     if record["compared_with"]:

@@ -11,6 +11,7 @@ from perfgate.reports.measured_text import identity_lines, measured_lines, worse
 from perfgate.reports.outcome_text import brief, resolution, resumed
 from perfgate.reports.whole_run import (
     WORSE,
+    marked,
     probably_worse,
     starts,
     suspicion,
@@ -19,6 +20,8 @@ from perfgate.reports.whole_run import (
 )
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
+
+_FEW = 5  # a longer list is in summary.md
 
 
 def terminal_lines(
@@ -64,6 +67,7 @@ def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     verdicts = [line for line in records if line["record"] == "verdict"]
     if smallest := resolution([one for line in verdicts for one in judgements_of(line)]):
         yield f"smallest regression detectable on this machine now: {smallest}"
+    yield from (f"{mark:14} {text}" for mark, text in marked(records, _FEW))
     yield from (f"{'waived':14} {text}" for text in waived(records))
     yield from (f"{'waiver':14} {text}" for text in waiver_faults(records))
     if worse := probably_worse(records):

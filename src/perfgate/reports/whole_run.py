@@ -1,5 +1,6 @@
-"""What only the whole run shows: waived losses, likely ones beside the gate, a host that moved,
-what its starts took and saved, and what its time did not suffice for.
+"""What only the whole run shows: verdicts that speak of the machine, waived losses, likely ones
+beside the gate, a host that moved, what its starts took and saved, and what its time did not
+suffice for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,13 +8,13 @@ from typing import Any
 
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
-from perfgate.campaign.resume import observed_of
+from perfgate.campaign.resume import judgements_of, observed_of
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.performance import Change
 from perfgate.gate.together import Moved, moved_together
-from perfgate.gate.verdict import counted
-from perfgate.reports.outcome_text import signed
+from perfgate.gate.verdict import Mark, counted
+from perfgate.reports.outcome_text import MARKS, signed
 from perfgate.runs.records import name_of
 from perfgate.runs.start_counts import total
 
@@ -30,6 +31,27 @@ def waived(records: Records) -> list[str]:
         f"{one.name}: {one.metric} {signed(one.metric, one.change)}: {one.waiver}"
         for one in in_force(_verdicts(records))
     ]
+
+
+def marked(records: Records, most: int | None = None) -> list[tuple[Mark, str]]:
+    """Each mark that verdicts have, with what it says and whose they are.
+
+    Args:
+        records: the run's.
+        most: verdicts to name for each mark; None: all.
+    """
+    names: dict[Mark, dict[str, None]] = {}
+    for line in _verdicts(records):
+        synthetic = "synthetic " if line["synthetic"] else ""
+        for one in judgements_of(line):
+            if one.mark:
+                names.setdefault(one.mark, {})[f"{synthetic}{name_of(line)}"] = None
+    found = []
+    for mark, of_mark in names.items():
+        shown = ", ".join(list(of_mark)[:most])
+        more = "" if most is None or len(of_mark) <= most else f" and {len(of_mark) - most} more"
+        found.append((mark, f"{shown}{more}: {MARKS[mark]}"))
+    return found
 
 
 def waiver_faults(records: Records) -> list[str]:
@@ -60,6 +82,7 @@ def starts(records: Records) -> str:
     found = total(groups)
     mark = "synthetic " if any(one["synthetic"] for one in groups) else ""
     again = f", {found.again} of them again" if found.again else ""
+    again += f", {counted(found.controls, 'control')} among them" if found.controls else ""
     time = ""
     if found.saved_s > 0:
         time = f" (about {span(found.saved_s)} of {span(found.spent_s + found.saved_s)})"

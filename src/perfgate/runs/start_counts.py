@@ -17,7 +17,7 @@ class Start:
     """One fresh start of a campaign.
 
     Attributes:
-        role: "reference" or "new".
+        role: "reference" or "new", or of a control "baseline_control" or "anchor_control".
         again: whether it was made because the one of this role before it was disturbed or lost.
         serves: whether a server is started, for at least one probe.
         served: probes that were measured on that server.
@@ -35,6 +35,11 @@ class Start:
     ready_s: float | None = None
     spent_s: float = 0.0
     wasted: bool = False
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is of another build."""
+        return self.role.endswith("_control")
 
     @property
     def made(self) -> int:
@@ -107,6 +112,7 @@ class Account:
                 "made": self.made,
                 "without_sharing": without,
                 "again": sum(one.made for one in self.starts if one.again),
+                "controls": sum(one.made for one in self.starts if one.is_control),
             },
             "seconds": {
                 "spent": round(self.spent_s, 1),
@@ -124,6 +130,7 @@ class Total:
     made: int
     without_sharing: int
     again: int
+    controls: int
     spent_s: float
     saved_s: float
 
@@ -138,7 +145,7 @@ def total(groups: Iterable[Mapping[str, Any]]) -> Total:
     found = list(groups)
 
     def starts(name: str) -> int:
-        return sum(int(one["starts"][name]) for one in found)
+        return sum(int(one["starts"].get(name, 0)) for one in found)  # older: no controls
 
     def seconds(name: str) -> float:
         return sum(float(one["seconds"][name]) for one in found)
@@ -148,6 +155,7 @@ def total(groups: Iterable[Mapping[str, Any]]) -> Total:
         starts("made"),
         starts("without_sharing"),
         starts("again"),
+        starts("controls"),
         seconds("spent"),
         seconds("saved"),
     )

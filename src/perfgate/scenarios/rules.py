@@ -7,6 +7,7 @@ evaluator or a marker is known needs more than the scenario: `vocabulary`, `mark
 
 from collections.abc import Callable, Iterator
 
+from perfgate.gate.interleaved import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
 from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
@@ -113,6 +114,23 @@ def _silence_ends_before_all(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
+def _turns_are_enough_to_decide(scenario: Scenario) -> Iterator[Problem]:
+    gate = scenario.gate
+    if gate.reference != "self" or gate.noise != "measured":
+        return
+    for field, starts, least in (
+        ("reference_starts", gate.reference_starts, FEWEST_REFERENCES),
+        ("max_starts", gate.max_starts, FIRST_LOOK),
+    ):
+        if starts < least:
+            yield Problem(
+                ("gate", field),
+                "too few fresh starts for noise that the session itself must show",
+                starts,
+                f"{least} or more, up to 8",
+            )
+
+
 def _markers_are_of_this_hardware(scenario: Scenario) -> Iterator[Problem]:
     own = hardware_marker(scenario)
     for position, marker in enumerate(scenario.markers):
@@ -139,5 +157,6 @@ RULES: tuple[Rule, ...] = (
     *METRIC_RULES,
     *TENSORRT_LLM_RULES,
     _silence_ends_before_all,
+    _turns_are_enough_to_decide,
     _markers_are_of_this_hardware,
 )

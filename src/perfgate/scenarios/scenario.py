@@ -321,8 +321,8 @@ class GatePolicy:
         max_starts: fresh starts of the build under test, at most.
         noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
             that this machine showed decides, and widens the band where it must.
-        budget_s: no further fresh start of the build under test once so many seconds have gone
-            into this scenario's starts; None: only `max_starts` counts.
+        budget_s: no further fresh start, of any build, once so many seconds have gone into this
+            scenario's starts but those of a reference; None: only `max_starts` counts.
         disturbance: what may disturb a measurement that is used.
         control: "auto": a suspected loss is checked against a fresh start of the baseline's build
             where that can be started; "required": without one a loss is at most INCONCLUSIVE;

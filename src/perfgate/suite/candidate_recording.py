@@ -17,6 +17,8 @@ _OF_ONE_RUN = ("--run-dir=", "--resume=")
 def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
+    What its starts showed of the noise is kept, whatever became of them.
+
     Args:
         run: its run folder.
         arguments: those of pytest, for the line that makes another such session.
@@ -29,6 +31,7 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
     if noise:
         run.record("noise_kept", {"files": [str(path) for path in noise]})
     paths, left_out = record_session(run.path)
+    keep_noise([run.path])
     for path in paths:
         run.record("candidate", {**_how_far(path), "again": another_session(arguments)})
     if left_out:

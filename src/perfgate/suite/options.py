@@ -118,6 +118,10 @@ _HELP = {
     "--launcher": "how programs are started",
     "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
     "the machine's stored one (stored), or measure only where none is comparable (auto)",
+    "--control": "the build that is started beside the one under test when that looks slower: an "
+    "image, the folder of an installation, PERFGATE_PROGRAM_<NAME>=CALL, KEY=VALUE, several with "
+    "commas between (docs/how-to/two_builds.md); auto: the one that the baseline was measured "
+    "with; none, required: as gate.control",
     "--inject": "change a setting of the build under test, to see the gate catch it",
     "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
     "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
@@ -150,6 +154,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--vboost", type=level_of, metavar="LEVEL")
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
+    add("--control", default="auto", metavar="auto|none|required|BUILD")
     add("--inject", action="append", default=[], metavar="KEY=VALUE")
     add("--engine-version", metavar="RELEASE")
     add("--engine-commit", metavar="COMMIT")

@@ -70,6 +70,7 @@ def _shape(option: Option) -> dict[str, object]:
         "rehearse_fault": option("--rehearse-fault"),
         "launcher": option("--launcher"),
         "injected": mask_arguments(option("--inject")),
+        "control": mask_arguments([option("--control")]),
         "vboost": option("--vboost"),
     }
 

@@ -8,18 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.build_words import parse_source
 from perfgate.campaign.campaigns import Campaigns, Selected
 from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.paths import machine_store, scenario_folders
+from perfgate.engines.build_source import BuildSource
+from perfgate.gate.controls import ControlPolicy
+from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
@@ -36,6 +41,8 @@ from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 from perfgate.verdicts.family import require_small_family
+
+AUTO = "auto"
 
 
 class SessionOptions:
@@ -117,6 +124,24 @@ class SessionOptions:
             return Budget(text, float(self._deadline))
         return Budget.from_now(text)
 
+    @property
+    def control(self) -> BuildSource | None:
+        """The build that controls are started of; None: the one that a baseline recorded.
+
+        Raises:
+            InputError: the words name no build.
+        """
+        text = self._option("--control")
+        if text == AUTO or text in get_args(ControlPolicy):
+            return None
+        return parse_source(text, field="--control")
+
+    @property
+    def control_policy(self) -> ControlPolicy | None:
+        """Whether controls are made, and needed; None: as each scenario says."""
+        policies: dict[str, ControlPolicy] = {"none": "none", "required": "required"}
+        return policies.get(self._option("--control"))
+
     def require_possible(self) -> None:
         """Check, before any work, what can be known without the tests. The budget begins.
 
@@ -124,19 +149,23 @@ class SessionOptions:
             InputError: an option is wrong, or cannot be had together with another.
             SeveralInputErrors: the site file or that of the waivers is not as it should be.
         """
-        _ = (self.budget, self.waivers)
+        _ = (self.budget, self.waivers, self.control)
         load_site()
         level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check what can be known of the suite and of the selected scenarios' GPUs.
+        """Check what can be known of the suite, of the GPUs' slider, and of a control by name.
 
         Raises:
-            InputError: the suite gates too much, or what must be put back on GPUs cannot be, as a
-                scenario is started on other nodes, too.
+            InputError: the suite gates too much; what must be put back on GPUs cannot be, as a
+                scenario is started on other nodes, too; or the control cannot be started.
         """
         require_small_family(self._loaded.scenarios)
-        require_here(chain(*needs(selected).values()), self._option, self.machine)
+        scenarios = [*chain(*needs(selected).values())]
+        require_here(scenarios, self._option, self.machine)
+        if self.control is not None:
+            started_by = launcher[self._option("--launcher")]()
+            require_startable(scenarios, started_by, self.control, synthetic=self.rehearses)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
         """What is worth a look before the selected tests are run, each in one line.
@@ -163,9 +192,8 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
-        launcher, share_cpu = option("--launcher"), option("--share-cpu")
         session = replace(
-            open_session(run, self.machine, launcher, share_cpu=share_cpu),
+            open_session(run, self.machine, option("--launcher"), share_cpu=option("--share-cpu")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -177,10 +205,11 @@ class SessionOptions:
             budget=self.budget,
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
+            override=BuildOverride(option("--engine-version"), option("--engine-commit")),
+            control=self.control,
+            control_policy=self.control_policy,
         )
-        return Campaigns(
-            session, BuildOverride(option("--engine-version"), option("--engine-commit"))
-        )
+        return Campaigns(session)
 
     @cached_property
     def _loaded(self) -> LoadedSuite:

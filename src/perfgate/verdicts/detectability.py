@@ -1,152 +1,161 @@
 """Detectability: what the gate could show of each metric before anything is measured.
 
-Pure. Noise, margins and error rates are those that the gate itself takes
-(`perfgate.verdicts.judgement`), so that a run holds to what is promised here.
+Pure. Noise, bands and error rates are those that the gate itself takes
+(`perfgate.verdicts.judgement`), and the rule is simulated as it stands (`perfgate.verdicts.power`),
+so that a run holds to what is promised here.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from perfgate.baselines import MOST_RUNS, Entry
+from perfgate.baselines import MOST_RUNS
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate import noise as noises
 from perfgate.gate import scale
 from perfgate.gate.baseline_level import BaselineLevel
-from perfgate.gate.distributions import normal_quantile
-from perfgate.gate.noise import Noise
-from perfgate.gate.performance import (
-    ENVIRONMENT_SIGMA,
-    LEAST_TOLERANCE,
-    declared_band,
-    documented_level,
-    measured_margin,
-)
+from perfgate.gate.controls import ControlPolicy
+from perfgate.gate.noise import OWN_SIGMA, WIDEST_BAND, Noise
+from perfgate.gate.performance import declared_band, forced_margin
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import documented_score
 from perfgate.gate.verdict import counted
-from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.documented_values import tolerance_of
-from perfgate.verdicts.judgement import Reference, band_of, performance_test, sigma_of
+from perfgate.verdicts.judgement import Reference, band_of, performance_test
+from perfgate.verdicts.power import (
+    FEW_SESSIONS,
+    FEW_SIGMAS,
+    LEAST_FOUND,
+    REFUSED_AT,
+    Control,
+    Design,
+    bisected,
+    odds,
+    smallest_found,
+)
+from perfgate.verdicts.prospect import LOSSES, Kind, NoiseFrom, Prospect, placed
+from perfgate.verdicts.reference_prospects import of_answers, of_document, of_score
 from perfgate.verdicts.references import measures_itself
-from perfgate.verdicts.start_effort import CHANGED_ANSWERS, AnswersTest, SpeedTest
+from perfgate.verdicts.start_effort import (
+    InterleavedTest,
+    SpeedTest,
+    column_of,
+    interleaved_margin,
+    interleaved_odds,
+)
 
-_MISSED_MORE = "a loss of just the band would be missed more often than that"
-
-Kind = Literal["baseline", "itself", "documented", "nothing"]
-NoiseFrom = Literal["calibrated", "pooled", "prior", "measured", "answers", "document", "unknown"]
-
-
-@dataclass(frozen=True)
-class Prospect:
-    """What one gating metric of one probe could show.
-
-    Attributes:
-        probe: what is measured.
-        metric: canonical name.
-        against: what it would be compared with.
-        n_base: fresh starts of that.
-        noise: of one fresh start, on the log scale; None: not known, or an accuracy.
-        noise_from: where it comes from; "measured": what this machine showed, with a weak prior.
-        band: the loss that counts, as a fraction (accuracy: absolute); None: none is declared.
-        smallest: the loss that is found in 19 of 20 runs, with 1, 2, … fresh starts.
-        test: what the simulation of the effort needs; None: one start settles it.
-        problem: why the gate cannot work so.
-        notes: what else a person should know.
-    """
-
-    probe: Probe
-    metric: str
-    against: Kind
-    n_base: int = 0
-    noise: Noise | None = None
-    noise_from: NoiseFrom = "unknown"
-    band: float | None = None
-    smallest: tuple[float, ...] = ()
-    test: SpeedTest | AnswersTest | None = None
-    problem: InputError | None = None
-    notes: tuple[str, ...] = ()
+_WIDER = 0.25  # sigma: the step in which a band that would do is sought …
+_WIDEST = 20.0  # … and where that ends
+_FEWEST_STARTS = 3  # of the new build: three must lie over half a band, or all over three bands
 
 
-def prospects(probe: Probe, reference: Reference, rule: Rule, most: int) -> tuple[Prospect, ...]:
+def prospects(
+    probe: Probe,
+    reference: Reference,
+    rule: Rule,
+    most: int,
+    *,
+    can_be_started: bool = False,
+) -> tuple[Prospect, ...]:
     """What each gating metric of `probe` could show.
 
     Args:
         probe: what would be measured.
         reference: what it would be compared with.
-        rule: error rates of the selection.
+        rule: error rates without control.
         most: fresh starts of the build under test, at most.
+        can_be_started: whether the baseline says how its build is started.
     """
     metrics, entry = probe.gating_metrics(), reference.entry
     itself = entry is None and measures_itself(probe)
-    judged = [
-        metric
-        for metric in metrics
-        if not is_accuracy(metric) and (itself or (entry is not None and entry.values(metric)))
-    ]
+    control = control_of(probe.scenario.gate.control, can_be_started=can_be_started)
     shared = replace(rule, max_runs=most)
     found = []
     for metric in metrics:
-        if metric in judged:
-            found.append(_speed(probe, metric, reference, shared))
+        has_values = entry is not None and bool(entry.values(metric))
+        if not is_accuracy(metric) and itself:
+            found.append(_itself(probe, metric, reference, most))
+        elif not is_accuracy(metric) and has_values:
+            found.append(_speed(probe, metric, reference, shared, control))
         elif is_accuracy(metric) and entry is not None:
-            found.append(_answers(probe, metric, entry))
+            found.append(of_answers(probe, metric, entry))
         elif entry is None and metric in reference.documented:
             value = reference.documented[metric]
             if is_accuracy(metric):
-                found.append(_score(probe, metric, value))
+                found.append(of_score(probe, metric, value))
             else:
-                found.append(_documented(probe, metric, value, most))
+                found.append(of_document(probe, metric, value, most))
         else:
             found.append(Prospect(probe, metric, "nothing", band=_band(probe, metric)))
     return tuple(found)
+
+
+def control_of(policy: ControlPolicy, *, can_be_started: bool) -> Control:
+    """Which rule that is: with controls, without, or without where one is required."""
+    if can_be_started and policy != "none":
+        return "controlled"
+    return "unproved" if policy == "required" else "alone"
 
 
 def _band(probe: Probe, metric: str) -> float | None:
     return band_of(metric, probe.scenario)
 
 
-def _speed(probe: Probe, metric: str, reference: Reference, rule: Rule) -> Prospect:
-    """A performance metric against a baseline, stored or still to be measured."""
+def _speed(
+    probe: Probe, metric: str, reference: Reference, rule: Rule, control: Control
+) -> Prospect:
+    """A performance metric against a stored baseline."""
     known = lookup(metric)
-    against: Kind = "baseline" if reference.entry else "itself"
+    against: Kind = "baseline"
     band = _band(probe, metric)
     try:
         declared = declared_band(known, band)
         level, origin = _level(probe, metric, reference, rule)
     except InputError as error:
-        return Prospect(probe, metric, against, band=band, problem=_placed(probe, metric, error))
-    margin = scale.margin(known, declared)
-    problem: InputError | None = None
-    notes: tuple[str, ...] = ()
-    if probe.scenario.gate.noise == "measured":
-        wide = measured_margin(level, margin)
+        return Prospect(probe, metric, against, band=band, problem=placed(probe, metric, error))
+    margin, notes = scale.margin(known, declared), tuple[str, ...]()
+    own = probe.scenario.gate.noise == "measured"
+    if own:
+        wide = max(margin, forced_margin(level))
         if wide > margin:
             notes = (f"band widened from {declared:.1%}, which this noise does not resolve",)
         margin = wide
-    else:
-        problem = _below_the_floor(probe, level, declared)
-    found = _against(probe, level, against, origin, margin)
-    return replace(found, problem=problem, notes=notes)
-
-
-def _against(
-    probe: Probe, level: BaselineLevel, kind: Kind, origin: NoiseFrom, margin: float
-) -> Prospect:
-    metric, looks = level.metric, range(1, level.rule.max_runs + 1)
-    return Prospect(
-        probe,
-        metric.name,
-        kind,
-        n_base=int(level.n_base),
-        noise=level.noise,
-        noise_from=origin,
-        band=scale.band(metric, margin),
-        smallest=tuple(scale.band(metric, level.smallest_detectable(n)) for n in looks),
-        test=SpeedTest(level, margin),
+    sigma = _sigma(metric, probe, reference, level)
+    design = Design(
+        int(level.n_base),
+        int(level.sessions),
+        margin / sigma,
+        "alone" if own else control,
+        level.rule.max_runs,
+        level.noise.between,
+        level.rule,
     )
+    smallest = smallest_found(design)
+    found = Prospect(
+        probe,
+        metric,
+        against,
+        n_base=design.n_base,
+        sessions=design.sessions,
+        noise=replace(level.noise, sigma=sigma),
+        noise_from=origin,
+        band=scale.band(known, margin),
+        smallest=None if smallest is None else scale.band(known, smallest * margin),
+        odds=tuple(odds(design, loss) for loss in LOSSES),
+        test=SpeedTest(design, column_of(known)),
+        notes=notes,
+    )
+    if own:
+        return found
+    return replace(found, problem=_too_weak(found, design, sigma), warnings=_warnings(design))
+
+
+def _sigma(metric: str, probe: Probe, reference: Reference, level: BaselineLevel) -> float:
+    """The noise that is planned with: as history or the prior has it, or more if the baseline's own
+    spread says so. A baseline that is quiet by luck promises nothing."""
+    if probe.scenario.gate.noise == "measured":
+        return level.noise.sigma
+    test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
+    prior = test.noise.sigma or lookup(metric).family.sigma
+    return max(prior, level.noise.sigma)
 
 
 def _level(
@@ -157,129 +166,127 @@ def _level(
     Raises:
         InputError: too few runs to measure the noise.
     """
-    learnt = reference.noise.get(metric)
-    calibrated = learnt is not None and learnt.differences > 0
     test = performance_test(metric, probe.scenario, reference.entry, reference.noise)
-    values = test.baseline
-    if reference.entry is None:
-        starts = probe.scenario.gate.reference_starts
-        rule, prior = test.noise.rule(rule), test.noise.sigma or noises.WEAK_SIGMA
-        origin: NoiseFrom = "calibrated" if calibrated else "prior"
-        more = f"until the {counted(starts, 'reference start')} show more"
-        noise = Noise(prior, rule.prior_dof + starts - 1, f"{origin} {prior:.2%}, {more}")
-        return BaselineLevel(lookup(metric), 0.0, starts, noise, rule, "this machine"), origin
     level = test.level(rule)
-    if calibrated:
-        source = level.noise.source.replace("prior", "calibrated", 1)
-        return replace(level, noise=replace(level.noise, source=source)), "calibrated"
-    if test.noise.measured:
+    if _is_learnt(reference, metric):
+        source = level.noise.source.replace("prior", "history", 1)
+        return replace(level, noise=replace(level.noise, source=source)), "history"
+    if test.noise.widen:
         return level, "measured"
-    return level, "pooled" if len(values) > 1 else "prior"
+    return level, "pooled" if len(test.baseline) > 1 else "prior"
 
 
-def _below_the_floor(probe: Probe, level: BaselineLevel, band: float) -> InputError | None:
-    """The error of a band that the gate cannot resolve, with what would mend it; None: it can."""
-    metric, n_base, most = level.metric, int(level.n_base), level.rule.max_runs
-    margin = scale.margin(metric, band)
+def _is_learnt(reference: Reference, metric: str) -> bool:
+    """Whether the noise is known from this hardware's history."""
+    noise = reference.noise.get(metric)
+    return noise is not None and noise.differences > 0
 
-    def resolves(runs: int, starts: int) -> bool:
-        return margin >= replace(level, n_base=runs).smallest_detectable(starts)
 
+def _itself(probe: Probe, metric: str, reference: Reference, most: int) -> Prospect:
+    """A performance metric against references that this machine is still to make in between."""
+    known, band = lookup(metric), _band(probe, metric)
     try:
-        noises.check_band(
-            metric.name,
-            band,
-            n_base=n_base,
-            max_runs=most,
-            alpha=level.rule.alpha,
-            noise=level.noise,
-        )
+        declared = declared_band(known, band)
     except InputError as error:
-        least = scale.band(metric, level.smallest_detectable(most))
-        ways = [f"widen the band to {math.ceil(least * 1000) / 1000:.1%} or more"]
-        runs = [n for n in range(n_base + 1, MOST_RUNS + 1) if resolves(n, most)]
-        if runs:
-            ways.append(f"accept {runs[0]} baseline runs")
-        starts = [n for n in range(most + 1, Rule().max_runs + 1) if resolves(n_base, n)]
-        if starts:
-            ways.append(f"allow {starts[0]} fresh starts (gate.max_starts)")
-        if len(ways) == 1:
-            ways = [f"{ways[0]}; more runs alone would not do"]
-        return _placed(probe, metric.name, error, ", or ".join(ways))
-    return None
-
-
-def _placed(probe: Probe, metric: str, error: InputError, hint: str | None = None) -> InputError:
-    """The error with the place in the scenario's file that it is about."""
-    return InputError(
-        f"{probe.label}: {error.problem}",
-        file=probe.scenario.file,
-        field=f"{probe.scenario.id}.gate.bands.{metric}",
-        found=error.found,
-        expected=error.expected,
-        hint=hint or error.hint,
-    )
-
-
-def _documented(probe: Probe, metric: str, value: DocumentedValue, most: int) -> Prospect:
-    """A performance metric against its documented value, which comes without a spread."""
-    known = lookup(metric)
-    tolerance = tolerance_of(value, _band(probe, metric))
-    margin = scale.margin(known, max(tolerance, LEAST_TOLERANCE))
-    level = documented_level(known, value.value, sigma_of(metric, probe.scenario), most)
-    found = _against(probe, level, "documented", "prior", margin)
-    notes = [f"{ENVIRONMENT_SIGMA:.0%} between machines granted, so more starts hardly help"]
-    if scale.band(known, margin) < found.smallest[-1]:
-        notes.append(_MISSED_MORE)
-    return replace(found, notes=tuple(notes))
-
-
-def _answers(probe: Probe, metric: str, entry: Entry) -> Prospect:
-    """An accuracy against a baseline's answers, question by question."""
-    run, band = entry.runs[0], _band(probe, metric)
-    if metric not in run.metrics or band is None:
-        return Prospect(probe, metric, "nothing", band=band)
-    answers = run.answers.get(metric)
-    if not answers:
-        note = "the baseline has no answers, so only the scores can be compared"
-        return Prospect(probe, metric, "baseline", 1, band=band, notes=(note,))
-    test = AnswersTest(len(answers), band)
-    # The minimum detectable effect of b - c out of n, with b + c answers that changed.
-    smallest = _reach_of_scores() * math.sqrt(CHANGED_ANSWERS / test.questions)
-    note = (
-        f"{test.questions} questions, if {CHANGED_ANSWERS:.0%} of the answers differ from run to "
-        "run"
+        return Prospect(probe, metric, "itself", band=band, problem=placed(probe, metric, error))
+    starts = probe.scenario.gate.reference_starts
+    prior = performance_test(metric, probe.scenario, None, reference.noise).noise.sigma
+    sigma = OWN_SIGMA if prior is None else prior
+    margins = scale.margin(known, declared), scale.margin(known, WIDEST_BAND)
+    test = InterleavedTest(*margins, sigma, starts, most)
+    margin = interleaved_margin(test)
+    smallest = bisected(lambda loss: interleaved_odds(test, loss).regression)
+    origin: NoiseFrom = "history" if _is_learnt(reference, metric) else "prior"
+    more = f"until the {counted(starts, 'reference start')} show more"
+    notes = (
+        f"band of {scale.band(known, margin):.1%} by the noise in the middle run, {declared:.1%} "
+        "declared",
     )
     return Prospect(
         probe,
         metric,
-        "baseline",
-        n_base=1,
-        noise_from="answers",
-        band=band,
-        smallest=(smallest,),
+        "itself",
+        n_base=starts,
+        sessions=1,
+        noise=Noise(sigma, starts - 1, f"{origin} {sigma:.2%}, {more}"),
+        noise_from=origin,
+        band=scale.band(known, margin),
+        smallest=None if smallest is None else scale.band(known, smallest * margin),
+        odds=tuple(interleaved_odds(test, loss) for loss in LOSSES),
         test=test,
-        notes=(note, _MISSED_MORE) if smallest > band else (note,),
+        notes=notes if margin > scale.margin(known, declared) else (),
     )
 
 
-def _score(probe: Probe, metric: str, value: DocumentedValue) -> Prospect:
-    """An accuracy against a documented score; one evaluation settles it."""
-    exact = documented_score(value.value, value.stderr).questions is None
-    found = Prospect(
-        probe,
-        metric,
-        "documented",
-        n_base=1,
-        noise_from="document",
-        band=value.tolerance or _band(probe, metric),
+def _warnings(design: Design) -> tuple[str, ...]:
+    """What makes the test worse than it could be, in words."""
+    told = []
+    if design.band < FEW_SIGMAS - 0.01:
+        told.append(
+            f"the band is {design.band:.1f} sigma: under {FEW_SIGMAS:g}, an unchanged build takes "
+            "more starts and a loss of one band is missed more often"
+        )
+    if design.sessions < FEW_SESSIONS:
+        told.append(
+            f"the baseline is of {counted(design.sessions, 'session')}: {FEW_SESSIONS} are wanted, "
+            "of other nights or nodes (--record)"
+        )
+    if few := _few_starts(design):
+        told.append(few)
+    return tuple(told)
+
+
+def _few_starts(design: Design) -> str:
+    """What the allowed starts cannot show; empty: they can."""
+    if design.control == "controlled" and design.most < _FEWEST_STARTS:
+        return (
+            f"{counted(design.most, 'start')} of the build allowed: no loss under 3 bands can be a "
+            f"REGRESSION with fewer than {_FEWEST_STARTS} (5 with their controls)"
+        )
+    if design.control == "alone" and design.most < 2:
+        return "a REGRESSION needs two starts, so none can be proved"
+    return ""
+
+
+def _too_weak(found: Prospect, design: Design, sigma: float) -> InputError | None:
+    """The error of a test that finds too little, with what would mend it; None: it does not."""
+    share = odds(design, REFUSED_AT).regression
+    if share >= LEAST_FOUND:
+        return None
+    margin = design.band * sigma
+    beyond = scale.band(lookup(found.metric), REFUSED_AT * margin)
+    error = InputError(
+        f"the gate of {found.metric} would find too little",
+        found=f"{share:.0%} of losses of {beyond:.1%} ({REFUSED_AT:g} bands), with a band of "
+        f"{found.band:.2%} or {design.band:.1f} sigma, "
+        f"{counted(design.n_base, 'baseline start')} of {counted(design.sessions, 'session')} "
+        f"and at most {counted(design.most, 'start')} of the build",
+        expected=f"at least {LEAST_FOUND:.0%}",
     )
-    if exact or value.stderr is None:
-        return replace(found, notes=("a documented score without an error, taken as exact",))
-    # As many questions are asked now as the documented standard error stands for.
-    return replace(found, smallest=(_reach_of_scores() * math.sqrt(2) * value.stderr,))
+    return placed(found.probe, found.metric, error, _remedies(found, design, sigma))
 
 
-def _reach_of_scores() -> float:
-    """The drop that is found in 19 of 20 runs, in standard errors."""
-    return normal_quantile(1 - AnswersTest.alpha) + normal_quantile(1 - noises.MISSED)
+def _remedies(found: Prospect, design: Design, sigma: float) -> str:
+    """Each change that would do by itself."""
+
+    def does(**changes: object) -> bool:
+        return odds(replace(design, **changes), REFUSED_AT).regression >= LEAST_FOUND  # type: ignore[arg-type]
+
+    ways = []
+    if design.control == "unproved":
+        return (
+            "gate.control: required needs a baseline that says how its build is started (accept "
+            "one again), or set it to auto"
+        )
+    steps = int((_WIDEST - design.band) / _WIDER) + 1
+    wider = (design.band + _WIDER * step for step in range(1, max(1, steps)))
+    if enough := next((band for band in wider if does(band=band)), None):
+        least = scale.band(lookup(found.metric), enough * sigma)
+        ways.append(f"widen the band to {math.ceil(least * 1000) / 1000:.1%} or more")
+    more = [n for n in (3, 5, 10, MOST_RUNS) if n > design.sessions]
+    if sessions := next((n for n in more if does(n_base=max(n, design.n_base), sessions=n)), None):
+        ways.append(f"accept a baseline of {sessions} sessions")
+    allowed = range(design.most + 1, Rule().max_runs + 1)
+    if starts := next((n for n in allowed if does(most=n)), None):
+        ways.append(f"allow {starts} fresh starts (gate.max_starts)")
+    return ", or ".join(ways) or "take the metric out of gate.metrics: it cannot gate so"

@@ -10,7 +10,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.claims import judge_accuracy_claim, judge_claim
-from perfgate.gate.performance import LEAST_TOLERANCE
+from perfgate.gate.documented import LEAST_TOLERANCE
 from perfgate.gate.probe import AccuracyTest, DocumentedTest
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, counted_score, documented_score, score_of
@@ -32,10 +32,9 @@ def documented_test(
     Args:
         metric: canonical name.
         value: what is documented.
-        measurements: one per fresh start, in order; of an accuracy the first counts, since asking
-            the same questions again would not narrow a binomial interval.
+        measurements: one per fresh start, in order.
         band: the loss that counts against a baseline. Against a document it is the value's own
-            tolerance, else for performance this band or 10 %, whichever is wider.
+            tolerance, else this band; for performance 10 % where that is wider.
         sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
 
     Raises:
@@ -43,21 +42,22 @@ def documented_test(
     """
     if not is_accuracy(metric):
         now = [measurement.metrics[metric] for measurement in measurements]
-        return DocumentedTest(metric, tolerance_of(value, band), value.value, now, sigma)
-    first = measurements[0]
+        declared = value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
+        return DocumentedTest(metric, declared, value.value, now, sigma)
+    scores = [measured_score(metric, measurement) for measurement in measurements]
     return AccuracyTest(
         metric,
         value.tolerance or band,
-        ({}, ()),
-        (documented_score(value.value, value.stderr), measured_score(metric, first)),
-        ({metric: value.value}, first.metrics),
+        ((), ()),
+        (documented_score(value.value, value.stderr), scores),
+        ({metric: value.value}, measurements[-1].metrics),
         against="documented",
     )
 
 
 def tolerance_of(value: DocumentedValue, band: float | None) -> float:
-    """The loss of a performance metric that counts against a document, as in `documented_test`."""
-    return value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
+    """The loss of a performance metric that counts against a document: at least 10 %."""
+    return max(value.tolerance or band or 0.0, LEAST_TOLERANCE)
 
 
 def measured_score(metric: str, measurement: Measurement) -> Score:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from perfgate.baselines.hardware_noise import NO_HISTORY, HardwareNoise, known_noise
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.noise import WEAK_SIGMA
+from perfgate.gate.noise import OWN_SIGMA
 from perfgate.gate.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.scenario import Scenario
@@ -43,7 +43,7 @@ def run_noises(
         if is_accuracy(metric):
             continue
         itself, family = scenario.gate.noise == "measured", lookup(metric).family
-        prior = WEAK_SIGMA if itself else family.on(scenario.hardware.nodes).sigma
+        prior = OWN_SIGMA if itself else family.on(scenario.hardware.nodes).sigma
         shown = first.setdefault(family.name, metric)
         components, left_out = known.components(
             metric if metric in scenario.gate.metrics else shown, prior

@@ -9,7 +9,7 @@ from statistics import fmean, geometric_mean
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import Judgement
+from perfgate.gate.verdict import Against, Judgement, counted
 
 _IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
 
@@ -104,6 +104,37 @@ class MeasuredBuild:
         if self.digest:
             parts.append(self.digest)
         return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class MeasuredControl:
+    """The build of the baseline or of the anchor as a control: started in the same session.
+
+    Attributes:
+        against: whose build it is.
+        build: that build, and the image that it was in; None: it could not be started.
+        starts: controls of it behind a verdict, nothing disturbed.
+        why_not: why there are no more; empty: as many as were wanted.
+        note: what a person should know of that build; empty: nothing.
+    """
+
+    against: Against
+    build: MeasuredBuild | None
+    starts: int
+    why_not: str = ""
+    note: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """``tensorrt-llm 1.2.0, commit 0a1b2c3, 2 starts``, or why there is none."""
+        told = [] if self.build is None else [self.build.in_words, counted(self.starts, "start")]
+        if self.build is None:
+            told.append("none")
+        words = ", ".join(told)
+        if self.against == "anchor":
+            words = f"of the anchor: {words}"
+        aside = "; ".join(filter(None, (self.why_not, self.note)))
+        return f"{words} ({aside})" if aside else words
 
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:

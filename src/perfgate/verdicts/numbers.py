@@ -7,14 +7,13 @@ docs/reference/judge.md
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score, counted_score, judge_unpaired
+from perfgate.gate.scores import Score, counted_score, judge_unpaired, pooled_score
 from perfgate.gate.verdict import Judgement
 
 
@@ -107,11 +106,7 @@ def _given(question: NumberTest, *fields: str) -> dict[str, Any]:
 
 
 def _judge_accuracy(question: NumberTest) -> Judgement:
-    """Scores without answers: the mean of the baseline's against the first new one.
-
-    Asking the same questions again does not narrow the interval of a score, so that further
-    values add nothing and one look decides.
-    """
+    """Scores without answers: the mean of the baseline's against up to three evaluations."""
     questions = question.questions
     if questions is None:
         raise InputError(
@@ -120,7 +115,7 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
             expected="the number of questions behind each value",
             hint="add the number of questions, e.g. 1319 for all of GSM8K",
         )
-    for name, given in _given(question, "sigma", "max_runs", "controls", "sessions").items():
+    for name, given in _given(question, "sigma", "controls", "sessions").items():
         raise InputError(
             f"{name} means nothing for an accuracy: its spread is the binomial one, whatever the "
             "machine and the session",
@@ -133,10 +128,10 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
     band = question.band
     return judge_unpaired(
         question.metric,
-        Score(fmean(question.baseline), questions),
-        counted_score(round(question.new[0] * questions), questions),
+        pooled_score([Score(value, questions) for value in question.baseline]),
+        [counted_score(round(value * questions), questions) for value in question.new],
         margin=(lookup(question.metric).family.band or 0.0) if band is None else band,
-        **_given(question, "alpha", "beta"),
+        **_given(question, "alpha", "beta", "max_runs"),
     )
 
 

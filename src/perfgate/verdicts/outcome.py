@@ -12,7 +12,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
+from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 
 
 class Subject(Protocol):
@@ -50,6 +50,7 @@ class Outcome:
         observed: how the metrics moved that are reported and do not gate.
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
+        controls: the other builds that were started beside it on suspicion, or should have been.
         resumed_from: when a session before this one recorded it; empty: this one measured it.
     """
 
@@ -67,6 +68,7 @@ class Outcome:
     observed: tuple[Change, ...] = ()
     measured: tuple[MeasuredMetric, ...] = ()
     build: MeasuredBuild | None = None
+    controls: tuple[MeasuredControl, ...] = ()
     resumed_from: str = ""
 
     @property
@@ -84,6 +86,7 @@ class Outcome:
             injected=self.injected,
             synthetic=self.synthetic,
             build=self.build,
+            controls=self.controls,
         )
 
     def as_record(self) -> dict[str, Any]:
@@ -113,5 +116,6 @@ class Outcome:
             "observed": to_plain(self.observed),
             "measured": to_plain(self.measured),
             "build": to_plain(self.build),
+            "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
         }

@@ -11,18 +11,23 @@ from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
+from perfgate.engines.build_source import BuildSource
 from perfgate.gate.probe import RunNoise
-from perfgate.gate.verdict import counted
+from perfgate.gate.verdict import Against, counted
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
-from perfgate.verdicts.judgement import Reference
+from perfgate.verdicts.judgement import Reference, takes_turns
 from perfgate.verdicts.learnt_noise import read_noise, run_noises
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
+
+# Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
+# the fifteen degrees of freedom that count (statistics §9).
+_EARLIER_SESSIONS = 2
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,12 @@ class ProbeReference(Reference):
     Attributes:
         description: the baseline or document, and why that one.
         anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
     """
 
     description: str = ""
     anchored: str = ""
+    source: BuildSource | None = None
 
     @property
     def in_words(self) -> str:
@@ -99,17 +106,32 @@ class References:
         entry = stored.entry(probe.label) if stored else None
         return entry is None or bool(entry.differences(self.fingerprint(probe)))
 
-    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
-        """The facts of this session that a reference of `probe` must share."""
-        facts = self._tools.fingerprint(probe, self._machine.fingerprint())
+    def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
+        """The facts of this session that a reference of `probe` must share.
+
+        Args:
+            probe: the probe.
+            tools: those of another build, for a control; None: those of the build under test.
+        """
+        facts = (tools or self._tools).fingerprint(probe, self._machine.fingerprint())
         if self._vboost is None or isinstance(probe.what, AccuracyTask):
             return facts  # answers do not depend on clocks
         return {**facts, "vboost": str(self._vboost)}
 
+    def baseline(self, probe: Probe, against: Against) -> Baseline | None:
+        """The baseline whose build is a control of `probe`: the nearest, or the anchor."""
+        nearest = self._chosen(probe)
+        if nearest is None or against == "baseline":
+            return nearest.baseline if nearest else None
+        anchor = self._anchor(probe, nearest)
+        return anchor.baseline if anchor else None
+
     def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
         """Keep the reference that this machine measured of itself in its own store."""
         entries = {
-            probe.label: Entry(dict(self.fingerprint(probe)), tuple(of_probe))
+            probe.label: Entry(
+                dict(self.fingerprint(probe)), (*of_probe, *_newest_sessions(self._earlier(probe)))
+            )
             for probe, of_probe in runs.items()
         }
         scenario = self._tools.scenario
@@ -142,6 +164,8 @@ class References:
                 noise=self._noise(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
+                takes_turns=takes_turns(probe.scenario),
+                earlier=self._earlier(probe),
             )
         chosen = self._chosen(probe)
         entry = chosen.entry(probe.label) if chosen else None
@@ -159,10 +183,11 @@ class References:
             documented,
             of_anchor,
             noise,
-            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             _notes(chosen, entry),
+            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            source=chosen.baseline.source,
         )
 
     def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
@@ -174,6 +199,14 @@ class References:
 
     def _read_noise(self, machine: Machine) -> HardwareNoise:
         return read_noise(self._tools.scenario, machine)
+
+    def _earlier(self, probe: Probe) -> Entry | None:
+        """The references of this machine's earlier sessions, where they are comparable."""
+        if not measures_itself(probe):
+            return None
+        chosen = self._chosen(probe)  # as it was when it was first asked for: without this session
+        entry = chosen.entry(probe.label) if chosen else None
+        return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
 
     def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
         """The last release, where that is not what the probe is compared with anyway."""
@@ -227,6 +260,13 @@ def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
         return ()
     few = few_sessions(len({run.run for run in entry.runs}))
     return (few,) if few else ()
+
+
+def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
+    """The runs of the newest earlier sessions that are kept beside a new one."""
+    runs = earlier.runs if earlier else ()
+    kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
+    return tuple(run for run in runs if run.run in kept)
 
 
 def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:

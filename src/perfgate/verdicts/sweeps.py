@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import FEWEST_POINTS
@@ -17,7 +18,7 @@ from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.judgement import band_of, noise_of
-from perfgate.verdicts.measured import central_value, measured_metrics
+from perfgate.verdicts.measured import MeasuredControl, central_value, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 
@@ -81,7 +82,11 @@ class Point:
 
 
 def judge_curve(
-    sweep: SweepProbe, points: Sequence[Point], rule: Rule, why_no_control: str = ""
+    sweep: SweepProbe,
+    points: Sequence[Point],
+    rule: Rule,
+    why_no_control: str = "",
+    policy: ControlPolicy | None = None,
 ) -> ProbeJudgement:
     """Judge each gating metric on the median over all points (`perfgate.gate.sweep`).
 
@@ -93,6 +98,7 @@ def judge_curve(
         points: all of its points, in order.
         rule: error rates and the most fresh starts.
         why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
+        policy: whether controls are made, and needed; None: as the scenario says.
 
     Raises:
         InputError: values that cannot be judged.
@@ -110,15 +116,15 @@ def judge_curve(
     if not before:
         why = "no fresh start of the baseline measured every point of the sweep"
         return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
-    starts = sorted(set.intersection(*(set(point.measured) for point in points)))
-    if not starts:
+    now = _of_all_points([point.measured for point in points])
+    if not now:
         return ProbeJudgement(
             Verdict.INCONCLUSIVE,
             reason="no fresh start measured every point of the sweep",
             needs_more_runs=True,
         )
-    now = [[point.measured[start] for point in points] for start in starts]
-    controls = _controls(points)
+    given = [point.controls for point in points if point.controls is not None]
+    controls = _of_all_points(given) if len(given) == len(points) else None
     tests = [
         CurveTest(
             metric,
@@ -127,11 +133,9 @@ def judge_curve(
             [[one.metrics[metric] for one in measured] for measured in now],
             noise_of(metric, sweep.scenario, {}),
             len({run.run for runs in before for run in runs[:1]}),
-            None
-            if controls is None
-            else [[one.metrics[metric] for one in runs] for runs in controls],
-            sweep.scenario.gate.control,
-            why_no_control,
+            controls=_values(metric, controls),
+            policy=policy or sweep.scenario.gate.control,
+            why_no_control=why_no_control,
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
@@ -141,13 +145,23 @@ def judge_curve(
     return judge_probe(ProbeTests(tests), rule)
 
 
-def _controls(points: Sequence[Point]) -> list[list[Measurement]] | None:
-    """The controls that measured every point, in order: for each, its points' measurements."""
-    made = [point.controls for point in points if point.controls is not None]
-    if len(made) < len(points):
+def _of_all_points(points: Sequence[Mapping[int, Measurement]]) -> list[list[Measurement]]:
+    """The fresh starts that measured every point, in order: for each, its points."""
+    starts = sorted(set.intersection(*(set(measured) for measured in points)))
+    return [[measured[start] for measured in points] for start in starts]
+
+
+def _values(
+    metric: str, starts: Sequence[Sequence[Measurement]] | None
+) -> list[list[float]] | None:
+    """The metric at every point, for each start that has it there; None: there are no starts."""
+    if starts is None:
         return None
-    complete = sorted(set.intersection(*map(set, made)))
-    return [[of_point[start] for of_point in made] for start in complete]
+    return [
+        [one.metrics[metric] for one in points]
+        for points in starts
+        if all(metric in one.metrics for one in points)
+    ]
 
 
 def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
@@ -170,8 +184,10 @@ def curve_measurements(sweep: SweepProbe, points: Sequence[Point]) -> tuple[Meas
     Returns:
         one per fresh start that measured every point.
     """
-    complete = sorted(set.intersection(*(set(point.measured) for point in points)))
-    starts = [[point.measured[start].metrics for point in points] for start in complete]
+    starts = [
+        [one.metrics for one in measured]
+        for measured in _of_all_points([point.measured for point in points])
+    ]
     return tuple(
         Measurement(
             {
@@ -190,6 +206,7 @@ def sweep_outcome(
     judged: Callable[[], ProbeJudgement],
     again: Callable[[Sequence[Probe]], bool],
     measured: Callable[[], Sequence[Measurement]],
+    controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
 ) -> Outcome:
     """What becomes of a curve.
 
@@ -197,8 +214,10 @@ def sweep_outcome(
         sweep: the curve.
         outcome: what became of a point.
         judged: the curve judged on all that is measured so far.
-        again: one more fresh start that measures all these points; False when none is left.
+        again: makes the starts of all these points that the curve wants next, of any build; False
+            when none is left.
         measured: the curve's means, one per fresh start that measured every point.
+        controls: the other builds that a verdict rests on.
     """
     while True:
         ends = [outcome(probe) for probe in sweep.probes]
@@ -224,4 +243,5 @@ def sweep_outcome(
         notes=found.notes,
         measured=measured_metrics(measurements, found.judgements),
         build=ends[0].build,
+        controls=controls(found),
     )

@@ -1,12 +1,13 @@
 """Which TensorRT-LLM is installed: its version and commit, found among log lines."""
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from perfgate.core.errors import MissingProgram
+from perfgate.core.installation import Installation
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.engines.base import EngineBuild
@@ -165,3 +166,21 @@ class TestInAContainer:
     def test_nothing_tells(self, machine: Path) -> None:
         with pytest.raises(MissingProgram):
             self.build()
+
+
+def test_of_another_build_nothing_is_told_by_what_is_said_of_the_one_under_test(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = machine / "old/bin/trtllm-bench"
+    bench.parent.mkdir(parents=True)
+    bench.write_text("#!/bin/sh\necho 1.1.0\n")
+    bench.chmod(0o755)
+    monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
+    monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
+    other = replace(Locations.of_environment(), build=Installation(str(machine / "old")))
+    assert discovery.installed(other) == EngineBuild("tensorrt-llm", "1.1.0", "1.1.0")
+    assert discovery.installed(Locations.of_environment()).commit == COMMIT
+    bench.unlink()
+    program_output.answer.cache_clear()
+    with pytest.raises(MissingProgram, match="TensorRT-LLM is not installed"):
+        discovery.installed(other)

@@ -13,7 +13,9 @@ from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, thro
 from perfgate.baselines import Retired, Store
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
 from perfgate.gate.performance import judge_performance
+from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Verdict
 from perfgate.verdicts.comparison.comparability import Fact, differences, told_facts
 from perfgate.verdicts.comparison.comparison import Comparison, compare
@@ -197,9 +199,12 @@ class TestBaselines:
         own = baseline(accepted_by="self", entries={"c1": entry(*values)})
         path = Store(tmp_path / "store").save(own)
         fingerprint = {"content": "0123456789abcdef", "cpu": "Grace"}
-        b = throughputs(tmp_path / "b", 93.0, fingerprint=fingerprint)
+        b = throughputs(tmp_path / "b", 98.0, fingerprint=fingerprint)
         (judged,) = only(compared(path, b)).judgements
-        expected = judge_performance("output_throughput", values, [93.0], measured_noise=True)
+        own = Rule(prior_dof=OWN_DOF)
+        expected = judge_performance(
+            "output_throughput", values, [98.0], sigma=OWN_SIGMA, rule=own, widen=True
+        )
         assert judged == expected
         assert judged.verdict == Verdict.PASS
         assert judged.band is not None

@@ -33,7 +33,8 @@ def installed(locations: Locations) -> EngineBuild:
     The version is what `trtllm-bench --version` prints, else the package's metadata as its
     interpreter sees them, else ``TRT_LLM_VERSION``. The commit is ``TRT_LLM_GIT_COMMIT``, else that
     of the checkout which `PERFGATE_TENSORRT_LLM_SOURCE` names, else the version stands for it.
-    In a container all is asked there; the checkout, which is here, then tells nothing of it.
+    In a container all is asked there; the checkout, which is here, then tells nothing of it, nor of
+    a build that is not this environment's.
 
     Raises:
         MissingProgram: nothing tells a version.
@@ -80,9 +81,12 @@ def _printed(locations: Locations, program: Program, *arguments: str) -> str:
 
 
 def _variable(locations: Locations, name: str) -> str:
-    """An environment variable where the engine is; empty where it is not set."""
+    """An environment variable where the engine is; empty where it is not set.
+
+    The environment here is that of the build under test, and tells nothing of another one.
+    """
     if locations.inside is None:
-        return os.environ.get(name, "")
+        return "" if locations.build is not None else os.environ.get(name, "")
     found = locations.ask(("printenv", name), LIMIT_S, of_engine=True)
     return found.stdout if found.is_good else ""
 
@@ -91,7 +95,7 @@ def _commit(locations: Locations) -> str | None:
     told = _variable(locations, COMMIT_VARIABLE).strip().lower()
     if _COMMIT.fullmatch(told):
         return told
-    if locations.source is None or locations.inside is not None:
+    if locations.source is None or locations.inside or locations.build:
         return None
     head = ask_here(
         ("git", "-C", str(locations.source), "rev-parse", "HEAD"), LIMIT_S

@@ -6,7 +6,14 @@ from pathlib import Path
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.programs import TENSORRT_LLM_PYTHON
+from perfgate.core.programs import (
+    BENCHMARK_SERVING,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+    TRTLLM_EVAL,
+    TRTLLM_LAUNCH,
+    TRTLLM_SERVE,
+)
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
 from perfgate.engines.tensorrt_llm.model import reference
@@ -22,6 +29,14 @@ class TensorRTLLM(Engine):
 
     name = "tensorrt-llm"
     interpreter = TENSORRT_LLM_PYTHON
+    programs = (
+        TRTLLM_BENCH,
+        TRTLLM_SERVE,
+        TRTLLM_EVAL,
+        TRTLLM_LAUNCH,
+        TENSORRT_LLM_PYTHON,
+        BENCHMARK_SERVING,
+    )
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:

@@ -57,6 +57,10 @@ class DockerLauncher(Launcher):
         self._images[scenario.id] = image
         return replace(here, inside=DockerQuery(self._box(image, scenario, here)))
 
+    def with_image(self, image: str) -> "DockerLauncher":
+        """As in `Launcher`; what it remembers of images is its own."""
+        return DockerLauncher(replace(self._site, image=image))
+
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         scenario, folder = request.scenario, request.folder.absolute()

@@ -63,9 +63,10 @@ class MpirunLauncher(Launcher):
         listening = self._listening = self._listening or ServerAddress("mpirun.listen", site.listen)
         request.folder.mkdir(parents=True, exist_ok=True)
         mark = uuid4().hex
-        names = self._good(
-            site.hosts or Locations.of_environment().hosts, request.scenario.hardware.nodes
-        )
+        named = site.hosts or Locations.of_environment().hosts
+        names = self._good(named, request.scenario.hardware.nodes)
+        if request.nodes and set(request.nodes) <= set(names):
+            names = request.nodes
         with chosen_hosts(names, request, site, reach, mark) as locks:
             placement = MpirunPlacement(
                 self._local,

@@ -46,7 +46,7 @@ class NodesPlacement(Placement):
         contained: bool = False,
     ) -> None:
         self._local = local
-        self._names = names
+        self._names = self.nodes = names
         self._scenario = request.scenario
         self._folder = request.folder.absolute()
         self._place = place

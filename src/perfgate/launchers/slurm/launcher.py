@@ -23,7 +23,7 @@ from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.nodes.listening import ServerAddress
-from perfgate.launchers.site import SlurmSite, load_site
+from perfgate.launchers.site import SlurmContainer, SlurmSite, load_site
 from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
 from perfgate.launchers.slurm.container_query import SlurmQuery
 from perfgate.launchers.slurm.facts import JobFacts, cause_of
@@ -87,6 +87,13 @@ class SlurmLauncher(Launcher):
             return here
         return replace(here, inside=SlurmQuery(self.site, here.folders))
 
+    def with_image(self, image: str) -> "SlurmLauncher":
+        """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
+        container = self.site.container or SlurmContainer(image)
+        other = SlurmLauncher(replace(self.site, container=replace(container, image=image)))
+        other._bad = self._bad
+        return other
+
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         request.folder.mkdir(parents=True, exist_ok=True)
@@ -145,6 +152,9 @@ class SlurmLauncher(Launcher):
                 f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
                 f"{request.scenario.id} needs {needed} of {facts.nodes}",
             )
+        same = set(self._same_nodes(request))
+        if same and same <= set(nodes):
+            avoid |= set(nodes) - same
         owner = LeaseOwner(str(request.folder), request.scenario.id)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
@@ -160,7 +170,15 @@ class SlurmLauncher(Launcher):
         site = self.site
         folder = request.folder.absolute()
         rendered = render_job(
-            request_for(request.scenario, site, folder, request.seconds, self._bad), site
+            request_for(
+                request.scenario,
+                site,
+                folder,
+                request.seconds,
+                self._bad,
+                self._same_nodes(request),
+            ),
+            site,
         )
         with _guard(rendered, folder, site) as guard:
             job = _submitted(guard)
@@ -181,6 +199,10 @@ class SlurmLauncher(Launcher):
                 f"site.yaml asks for {nodelist}",
                 hint="name other nodes, or leave nodelist out so that Slurm can choose",
             )
+
+    def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
+        """The nodes that the start must have; none where one of them failed in this session."""
+        return () if self._bad & set(request.nodes) else request.nodes
 
     def _note_bad(self, nodes: Sequence[str]) -> None:
         with suppress(RunError):

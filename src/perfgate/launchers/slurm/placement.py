@@ -67,7 +67,8 @@ class SlurmPlacement(NodesPlacement):
         self._marks: list[str] = []
         self._failed = failed
         self.host = listening.on(nodes[0], address_of(nodes[0]), request.tell)
-        slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own}
+        image = {"image": site.container.image} if site.container is not None else {}
+        slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own, **image}
         self.facts = {"slurm": slurm}
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:

@@ -44,6 +44,7 @@ class JobRequest:
         nodes, gpus_per_node, gpu: what the scenario needs; 0 and "none" without GPUs.
         seconds: time limit.
         exclude: nodes that must not be among them.
+        nodelist: the nodes that they must be; empty: any.
     """
 
     name: str
@@ -53,6 +54,7 @@ class JobRequest:
     gpu: str
     seconds: float
     exclude: tuple[str, ...] = ()
+    nodelist: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,12 @@ class RenderedJob:
 
 
 def request_for(
-    scenario: Scenario, site: SlurmSite, folder: Path, seconds: float, exclude: Collection[str] = ()
+    scenario: Scenario,
+    site: SlurmSite,
+    folder: Path,
+    seconds: float,
+    exclude: Collection[str] = (),
+    nodelist: Sequence[str] = (),
 ) -> JobRequest:
     """The job for a fresh start whose programs may take `seconds`."""
     hardware = scenario.hardware
@@ -77,6 +84,7 @@ def request_for(
         hardware.gpu,
         asked if site.most_time_s is None else min(asked, site.most_time_s),
         tuple(sorted(exclude)),
+        tuple(nodelist),
     )
 
 
@@ -96,6 +104,8 @@ def render_job(request: JobRequest, site: SlurmSite) -> RenderedJob:
     argv += [f"--output={log}.out", f"--error={log}.err", f"--chdir={request.folder}"]
     if request.exclude:
         argv.append("--exclude=" + ",".join(request.exclude))
+    if request.nodelist:
+        argv.append("--nodelist=" + ",".join(request.nodelist))
     script = str(request.folder / SCRIPT)
     lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(one)}" for one in _site_options(request, site))]
     lines += [_HOLD.format(beat=shlex.quote(str(request.folder / BEAT)), **_pace(site))]

@@ -7,11 +7,12 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import noise as noises
+from perfgate.gate.interleaved import FEWEST_REFERENCES
 from perfgate.gate.multiplicity import false_discoveries
 from perfgate.gate.performance import Change
 from perfgate.gate.probe import AccuracyTest, MetricTest, PerformanceTest, RunNoise, judge_tests
 from perfgate.gate.rule import Rule
-from perfgate.gate.scores import Score
+from perfgate.gate.scores import Score, pooled_score
 from perfgate.gate.verdict import Judgement, Verdict, counted, verdict_of
 from perfgate.verdicts.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.verdicts.comparison.sides import Measured
@@ -158,17 +159,17 @@ def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
     """Where the noise of one run comes from, and a warning where little is known of it.
 
     A machine that is its own reference is noisier than the priors of the metrics' families, which
-    are those of GPU servers: its own spread decides, or where A has too few starts to show it, the
-    weak prior that such machines get.
+    are those of GPU servers: it gets a weak prior, and its own spread decides.
     """
     if not (a.machine_bound or b.machine_bound):
         return RunNoise(), []
-    if len(a.runs) >= noises.FEWEST_TO_MEASURE_NOISE:
-        return RunNoise(measured=True), []
+    noise = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
+    if len(a.runs) >= FEWEST_REFERENCES:
+        return noise, []
     few = counted(len(a.runs), "fresh start")
-    return RunNoise(noises.WEAK_SIGMA), [
+    return noise, [
         f"A has {few} on a machine that is its own reference: too few to measure its noise, so "
-        f"that {noises.WEAK_SIGMA:.0%} a run is assumed and only large changes are decided"
+        "that only large changes are decided"
     ]
 
 
@@ -180,19 +181,24 @@ def _band(metric: str, options: ComparisonOptions) -> float | None:
 
 
 def _accuracy_test(metric: str, band: float | None, a: Measured, b: Measured) -> AccuracyTest:
-    """Paired where both sides have the answers; else by the first score of each side."""
-    first, now = a.runs[0], b.runs[0]
-    answers = first.answers.get(metric, {}), [one.answers.get(metric, {}) for one in b.runs]
+    """Paired where both sides have the answers; else by the scores of each side."""
+    was, now = ([one.answers.get(metric, {}) for one in side.runs] for side in (a, b))
     scores = None
-    if band is not None and not (answers[0] and all(answers[1])):
-        known = [_questions(metric, one) for one in (first, now)]
+    if band is not None and not (all(was) and all(now)):
+        known = [[_questions(metric, one) for one in side.runs] for side in (a, b)]
         if a.fingerprint and b.fingerprint:  # equal fingerprints asked the same questions
-            known = [one or known[0] or known[1] for one in known]
-        scores = (
-            _score(metric, first.metrics[metric], known[0]),
-            _score(metric, now.metrics[metric], known[1]),
+            told = next((one for one in (*known[0], *known[1]) if one), None)
+            known = [[one or told for one in side] for side in known]
+        before, after = (
+            [
+                _score(metric, value, asked)
+                for value, asked in zip(side.values(metric), questions, strict=True)
+            ]
+            for side, questions in zip((a, b), known, strict=True)
         )
-    return AccuracyTest(metric, band, answers, scores, (first.metrics, now.metrics))
+        scores = (pooled_score(before), after)
+    measured = a.runs[0].metrics, b.runs[0].metrics
+    return AccuracyTest(metric, band, (was, now), scores, measured)
 
 
 def _questions(metric: str, measurement: Measurement) -> float | None:

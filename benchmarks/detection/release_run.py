@@ -1,0 +1,122 @@
+"""Release run: false alarms of a whole suite, not of one test.
+
+Twelve scenarios of six probes of three metrics, each held against the baseline (one band) and
+against an anchor of three starts (1.5 bands, controls of the anchor's own build). Nothing changed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.detection.draws import IN_SESSION, Values, session_counts, source
+from benchmarks.detection.error_rates import BAND, MOST_RUNS
+from perfgate.gate.anchor import ANCHOR_MARGIN
+from perfgate.gate.noise_scenarios import CORRELATION, SCENARIOS, NoiseScenario, starts
+from perfgate.gate.simulated_verdicts import (
+    HOST_SHIFT,
+    PASS,
+    REGRESSION,
+    Verdicts,
+    levels,
+    together,
+)
+from perfgate.verdicts.power import Control, Design, simulated
+
+SCENARIO_COUNT = 12
+PROBES = 6
+METRICS = len(CORRELATION)
+ANCHOR = (3, 3)
+_AT_ONCE = 5000
+
+
+@dataclass(frozen=True)
+class Release:
+    """One kind of release run.
+
+    Attributes:
+        noise: of the starts.
+        n_base, sessions: of the baseline.
+        shared: whether all probes of a start meet its events, or each its own.
+        control: with controls, or without.
+    """
+
+    noise: str
+    n_base: int
+    sessions: int
+    shared: bool
+    control: Control
+
+
+CASES = tuple(
+    Release(noise, *size, shared, control)
+    for noise, control in (("real", "controlled"), ("real", "alone"), ("heavy", "controlled"))
+    for size in ((10, 10), (3, 3))
+    for shared in (True, False)
+)
+
+
+def of_releases(runs: int) -> list[dict[str, object]]:
+    """Any false REGRESSION, all PASS, and the starts of a scenario, for each case."""
+    return [_simulated(case, runs) for case in CASES]
+
+
+def _simulated(case: Release, runs: int) -> dict[str, object]:
+    red, red_nearest = np.zeros(runs, bool), np.zeros(runs, bool)
+    passed, made = np.ones(runs, bool), 0.0
+    for scenario in range(SCENARIO_COUNT):
+        for first in range(0, runs, _AT_ONCE):
+            size, there = min(_AT_ONCE, runs - first), slice(first, first + _AT_ONCE)
+            rng = source(f"release {case}", scenario * 10_000 + first // _AT_ONCE)
+            nearest, probes, starts_made = _scenario(case, size, rng)
+            red[there] |= (probes == REGRESSION).any(axis=1)
+            red_nearest[there] |= (nearest == REGRESSION).any(axis=1)
+            passed[there] &= np.isin(probes, (PASS, HOST_SHIFT)).all(axis=1)
+            made += float(starts_made.sum())
+    return {
+        "noise": case.noise,
+        "n_base": case.n_base,
+        "shared": case.shared,
+        "control": case.control,
+        "trials": runs,
+        "any_regression": float(red.mean()),
+        "any_without_anchors": float(red_nearest.mean()),
+        "all_pass": float(passed.mean()),
+        "starts": made / runs / SCENARIO_COUNT,
+    }
+
+
+def _scenario(
+    case: Release, trials: int, rng: np.random.Generator
+) -> tuple[Values, Values, Values]:
+    """Codes of each probe against the baseline alone and against both; starts of the scenario."""
+
+    def drawn(counts: list[int]) -> Values:
+        return _drawn(rng, case, trials, counts)
+
+    base = drawn(session_counts(case.n_base, case.sessions))
+    anchor, session = drawn(session_counts(*ANCHOR)), drawn([IN_SESSION])
+    tests = []
+    for values, bands, sessions in ((base, 1.0, case.sessions), (anchor, ANCHOR_MARGIN, ANCHOR[1])):
+        design = Design(values.shape[2], sessions, bands * BAND, case.control, MOST_RUNS)
+        for metric in range(METRICS):
+            against = levels(values[:, metric].astype(np.float64), 1.0, sessions=sessions)
+            tests.append(simulated(design, 0.0, against, session[:, metric]))
+    nearest, probe = together(tests[:METRICS]), together(tests)
+    made = (probe.new + probe.controls).reshape(trials, PROBES).max(axis=1)
+    return _by_run(nearest, trials), _by_run(probe, trials), made
+
+
+def _by_run(found: Verdicts, trials: int) -> Values:
+    return found.codes.reshape(trials, PROBES)
+
+
+def _drawn(rng: np.random.Generator, case: Release, trials: int, counts: list[int]) -> Values:
+    """Starts of all probes, shape (trials × probes, metrics, starts)."""
+    rows = trials * PROBES
+    if not case.shared:
+        return starts(rng, case.noise, rows, METRICS, counts)
+    kind = SCENARIOS[case.noise]
+    quiet = NoiseScenario(kind.core, kind.between)
+    events = NoiseScenario(0.0, 0.0, kind.of_starts, kind.of_sessions, kind.event_size)
+    own = starts(rng, quiet, rows, METRICS, counts)
+    return own + np.repeat(starts(rng, events, trials, METRICS, counts), PROBES, axis=0)

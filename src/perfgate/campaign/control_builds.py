@@ -1,0 +1,160 @@
+"""Control builds: the other builds of a scenario that its campaign can start.
+
+Each is looked for when a loss is first suspected, and never before: most sessions need none. Starts
+nothing itself.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from perfgate.baselines import Baseline, Entry
+from perfgate.campaign.other_build import OtherBuild
+from perfgate.core.errors import CannotDo, PerfgateError
+from perfgate.core.measurement import Measurement
+from perfgate.gate.controls import ControlPolicy
+from perfgate.gate.verdict import Against, Judgement
+from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.control_starts import ControlStarts
+from perfgate.verdicts.measured import MeasuredControl, measured_build
+from perfgate.verdicts.references import References
+
+# Failed starts of a control, the first of which is made again.
+_MOST_FAILURES = 2
+CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
+
+# The build that stands behind a baseline; raises a `PerfgateError` where it cannot be started.
+FindBuild = Callable[[Against, Baseline], OtherBuild]
+
+
+def startable(
+    references: References, probes: Sequence[Probe], find: FindBuild, against: Against
+) -> OtherBuild:
+    """The build behind what the probes are compared with, fit to be compared with the new one.
+
+    Args:
+        references: what the probes are compared with.
+        probes: those of the scenario that are selected.
+        find: gives the build.
+        against: the baseline or the anchor.
+
+    Raises:
+        PerfgateError: there is none, or it cannot be started or be compared with.
+    """
+    known = {probe: references.baseline(probe, against) for probe in probes}
+    # Speeds alone have controls, and may have another store than answers.
+    ordered = sorted(known, key=lambda probe: not probe.is_load)
+    baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
+    if baseline is None:
+        raise CannotDo(f"there is no {against} whose build could be started")
+    other = find(against, baseline)
+    for probe in probes:
+        if known[probe] is None or not probe.is_load:
+            continue
+        facts = Entry(references.fingerprint(probe, other.tools), ())
+        different = facts.differences(references.fingerprint(probe))
+        if different:
+            raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
+    return other
+
+
+@dataclass
+class ControlBuilds:
+    """The baseline's build and the anchor's, as far as they are known.
+
+    Attributes:
+        policy: whether controls are made, and needed.
+        find: gives the build that stands behind the baseline or the anchor, ready to be started;
+            raises a `PerfgateError` where it cannot be started here.
+    """
+
+    policy: ControlPolicy
+    find: Callable[[Against], OtherBuild]
+    _found: dict[Against, OtherBuild] = field(default_factory=dict)
+    _why_not: dict[Against, str] = field(default_factory=dict)
+    _failures: dict[Against, list[str]] = field(default_factory=dict)
+
+    def look_up(self, suspected: Collection[Against]) -> bool:
+        """Find the builds that a loss is suspected against, each once.
+
+        Returns:
+            whether one of them turned out not to be startable.
+        """
+        missing = False
+        for against in CONTROLLED:
+            known = against in self._found or against in self._why_not
+            if against not in suspected or known or self.policy == "none":
+                continue
+            try:
+                self._found[against] = self.find(against)
+            except PerfgateError as error:
+                self._why_not[against] = str(error).splitlines()[0]
+                missing = True
+        return missing
+
+    def build(self, against: Against) -> OtherBuild:
+        """A build that was found."""
+        return self._found[against]
+
+    def can_start(self, against: Against) -> bool:
+        """Whether nothing speaks against a start of this build, as far as is known."""
+        return self.policy != "none" and against not in self._why_not
+
+    def failed(self, against: Against, told: str) -> None:
+        """Take note of a start of this build that failed; after the second there is no other."""
+        failures = self._failures.setdefault(against, [])
+        failures.append(told)
+        if len(failures) >= _MOST_FAILURES:
+            self._why_not[against] = f"it failed twice: {'; '.join(failures)}"
+
+    def why_no_more(self, wanted: Collection[Against]) -> Iterator[str]:
+        """Why controls that are wanted are not made."""
+        for against in CONTROLLED:
+            if against in wanted and (told := self._why_not.get(against)):
+                yield f"no further control of the {against}'s build: {told}"
+
+    @property
+    def why_not(self) -> Mapping[Against, str]:
+        """Which build cannot be started, and why."""
+        if self.policy == "none":
+            return dict.fromkeys(CONTROLLED, "gate.control is none")
+        return self._why_not
+
+    def starts(self, measured: Mapping[Against, Mapping[int, Measurement]]) -> ControlStarts:
+        """The controls of one probe, as its judgement takes them.
+
+        What was measured counts even if that build cannot be started any more.
+
+        Args:
+            measured: which build → number of the start → what it gave.
+        """
+        known = {
+            against: tuple(measured.get(against, {}).values())
+            for against in CONTROLLED
+            if measured.get(against) or self.can_start(against)
+        }
+        return ControlStarts(self.policy, known, self.why_not)
+
+    def behind(
+        self,
+        judgements: Sequence[Judgement],
+        measured: Mapping[Against, Mapping[int, Measurement]],
+    ) -> tuple[MeasuredControl, ...]:
+        """The builds that judgements rest on, or for which they have no control.
+
+        Args:
+            judgements: of one probe, or of a curve.
+            measured: as in `starts`.
+        """
+        found = []
+        for against in CONTROLLED:
+            asked = [one for one in judgements if one.against == against]
+            starts = tuple(measured.get(against, {}).values())
+            used = max((one.controls_used for one in asked), default=0)
+            why_not = self.why_not.get(against, "")
+            if used and against in self._found:
+                other = self._found[against]
+                build = measured_build(other.tools.build, starts)
+                found.append(MeasuredControl(against, build, used, why_not, other.note))
+            elif any(one.mark == "NO_CONTROL" for one in asked):
+                found.append(MeasuredControl(against, None, 0, why_not))
+        return tuple(found)

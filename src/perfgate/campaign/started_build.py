@@ -1,0 +1,107 @@
+"""Started build: what one fresh start of a campaign is of, and what its records say of that."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from perfgate.campaign.injection import Injection, inject
+from perfgate.campaign.other_build import OtherBuild
+from perfgate.campaign.recorded_source import source_of
+from perfgate.campaign.schedule import StartRole
+from perfgate.campaign.session import Session
+from perfgate.core.measurement import Measurement
+from perfgate.core.plain import to_plain
+from perfgate.plan.toolchain import Toolchain
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.references import measures_itself
+
+
+@dataclass(frozen=True)
+class StartedBuild:
+    """A build of a scenario, as it is started.
+
+    Attributes:
+        role: which build it is.
+        scenario: the scenario, injections included.
+        tools: the programs.
+        session: the session, with the launcher that starts this build.
+        injections: settings changed in it on purpose.
+    """
+
+    role: StartRole
+    scenario: Scenario
+    tools: Toolchain
+    session: Session
+    injections: tuple[Injection, ...] = ()
+
+    def facts(
+        self,
+        probe: Probe,
+        fingerprint: Mapping[str, str],
+        measured: Measurement,
+        *,
+        synthetic: bool,
+    ) -> dict[str, object]:
+        """What the record of a measurement says of the probe and of the build.
+
+        Args:
+            probe: what is measured.
+            fingerprint: the facts that a baseline's must equal.
+            measured: the measurement, with what the launcher says of the image.
+            synthetic: whether stand-ins played the programs.
+        """
+        source = source_of(self.tools, measured.facts, self.injections, synthetic=synthetic)
+        return {
+            "scenario": self.scenario.id,
+            "hardware": self.scenario.hardware.label,
+            "probe": probe.label,
+            "machine_bound": measures_itself(probe),
+            "role": self.role,
+            "engine": asdict(self.tools.build),
+            "fingerprint": dict(fingerprint),
+            "injected": [str(one) for one in self.injections],
+            "source": to_plain(source),
+            "synthetic": synthetic,
+        }
+
+
+def started_build(
+    role: StartRole, tools: Toolchain, session: Session, other: OtherBuild | None = None
+) -> StartedBuild:
+    """The build that a start of a role is of.
+
+    Args:
+        role: of the start.
+        tools: the scenario's programs, with the build under test.
+        session: the campaign's.
+        other: the build of a control.
+    """
+    scenario = tools.scenario
+    if other is not None:
+        return StartedBuild(
+            role,
+            inject(scenario, other.injections),
+            other.tools,
+            replace(session, launcher=other.launcher),
+            other.injections,
+        )
+    injections = session.injections if role == "new" else ()
+    return StartedBuild(role, inject(scenario, injections), tools, session, injections)
+
+
+def measurement_facts(measured: Measurement, started: str, seconds: float) -> dict[str, object]:
+    """What the record of a measurement says of its numbers.
+
+    Args:
+        measured: the measurement.
+        started: when it began, ISO 8601.
+        seconds: how long it took, its share of the start included.
+    """
+    return {
+        "started": started,
+        "seconds": seconds,
+        "metrics": dict(measured.metrics),
+        "facts": dict(measured.facts),
+        "answers": {name: dict(given) for name, given in measured.answers.items()},
+        "disturbed": list(measured.disturbed),
+    }

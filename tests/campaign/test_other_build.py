@@ -1,0 +1,367 @@
+"""Another build beside the build under test: found, asked what it is, and started for real."""
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import building
+import psutil
+import pytest
+
+from perfgate.baselines import Baseline
+from perfgate.campaign.build_behind import build_behind
+from perfgate.campaign.build_tools import tools_under_test
+from perfgate.campaign.fresh_start import StartSetup, fresh_start
+from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.other_build import OtherBuild, other_build, parse_source, same_build
+from perfgate.campaign.recorded_source import source_of
+from perfgate.campaign.session import Session
+from perfgate.core.errors import CannotDo, InputError, MissingProgram
+from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.plan.toolchain import BuildOverride
+from perfgate.runs.records import RunFolder
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Model, Scenario
+
+SMOLLM2 = replace(
+    building.SCENARIO,
+    model=Model("SmolLM2-135M-Instruct", "q4_1"),
+    engine=EngineChoice(
+        "llama.cpp", EngineSettings(max_batch_size=4, max_seq_len=2048, cpu_threads=1)
+    ),
+    accuracy=(),
+)
+OLD = EngineBuild("llama.cpp", "1.0", "1.0")
+PYTHON = """\
+case "$*" in
+  *--version) echo llama.cpp {version};;
+  *gguf_tokenizer.py*) for last; do :; done; mkdir -p "$last"; echo {{}} > "$last/tokenizer.json";;
+  *) exit 2;;
+esac"""
+
+
+def session(tmp_path: Path, **changes: object) -> Session:
+    made = Session(run=RunFolder(tmp_path), machine=building.MACHINE, launcher=LocalLauncher())
+    return replace(made, **changes)
+
+
+def executable(file: Path, text: str, mode: int = 0o755) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(mode)
+    return file
+
+
+def installed(folder: Path, version: str) -> Path:
+    """A prefix whose interpreter says that its llama.cpp is of that version."""
+    executable(folder / "bin/python", PYTHON.format(version=version))
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with version 2.0 to be tested, and 1.0 in a prefix, which is given."""
+    tested = installed(tmp_path / "tested", "2.0")
+    monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, str(tested / "bin/python"))
+    monkeypatch.setenv(AIPERF.variable, str(executable(tmp_path / "aiperf", "echo 0.13")))
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"GGUF and more")
+    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT", str(model))
+    return installed(tmp_path / "old", "1.0")
+
+
+class TestFound:
+    def test_two_prefixes_are_two_builds_and_nothing_global_changes(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        before = dict(os.environ)
+        found = other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
+        assert found.tools.build == OLD
+        assert tools_under_test(SMOLLM2, session(tmp_path)).build.version == "2.0"
+        assert dict(os.environ) == before
+
+    def test_their_measurements_differ_in_nothing_but_the_build(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        found = other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
+        tested = tools_under_test(SMOLLM2, session(tmp_path))
+        (probe, *_) = load_probes(SMOLLM2)
+        assert found.tools.fingerprint(probe, {"cpu": "a"}) == tested.fingerprint(
+            probe, {"cpu": "a"}
+        )
+
+    def test_a_program_that_is_named(self, machine: Path, tmp_path: Path) -> None:
+        call = f"nice -n 5 {machine}/bin/python"
+        source = BuildSource(programs={LLAMA_CPP_PYTHON.variable: call})
+        found = other_build(SMOLLM2, session(tmp_path), source)
+        assert found.tools.build == OLD
+        assert Path(found.tools.locations.find(LLAMA_CPP_PYTHON)[0]).name == "nice"
+
+    def test_other_settings_of_the_build_under_test(self, machine: Path, tmp_path: Path) -> None:
+        source = parse_source("engine.settings.cpu_threads=8")
+        found = other_build(SMOLLM2, session(tmp_path), source)
+        assert found.tools.build.version == "2.0"
+        assert [*map(str, found.injections)] == ["engine.settings.cpu_threads=8"]
+
+    def test_what_a_person_says_of_the_build_under_test_is_not_said_of_another(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        said = session(tmp_path, override=BuildOverride(commit="abc1234"))
+        found = other_build(SMOLLM2, said, BuildSource(prefix=str(machine)))
+        assert found.tools.build == OLD
+
+    def test_in_a_rehearsal_the_stand_ins_play_it(self, machine: Path, tmp_path: Path) -> None:
+        rehearsed = session(tmp_path, synthetic=True)
+        source = parse_source("/no/such,engine.settings.cpu_threads=8")
+        found = other_build(SMOLLM2, rehearsed, source, expected=OLD)
+        assert (found.tools.build, len(found.injections)) == (OLD, 1)
+
+
+class TestExpected:
+    def test_the_baselines_build_has_the_commit_that_a_person_gave_it(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        expected = replace(OLD, commit="abc1234")
+        found = other_build(
+            SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)), expected=expected
+        )
+        assert found.tools.build == expected
+
+    def test_another_version_in_its_place_is_refused(self, machine: Path, tmp_path: Path) -> None:
+        installed(machine, "3.0")
+        with pytest.raises(InputError, match=r"found: .*/old is llama.cpp 3.0\n.*llama.cpp 1.0"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)), expected=OLD)
+
+    def test_a_build_of_the_same_version_that_took_its_place_is_refused(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        newer = session(tmp_path, override=BuildOverride(commit="b" * 7))
+        source = BuildSource(prefix=str(tmp_path / "tested"))
+        expected = EngineBuild("llama.cpp", "2.0", "a" * 7)
+        with pytest.raises(InputError, match="the build under test is in its place"):
+            other_build(SMOLLM2, newer, source, expected=expected)
+        same = replace(expected, commit="b" * 7)
+        assert other_build(SMOLLM2, newer, source, expected=same).tools.build == same
+
+    def test_settings_of_the_build_under_test_are_no_other_version(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        with pytest.raises(InputError, match="expected"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(), expected=OLD)
+
+
+class TestBadInput:
+    def test_no_such_prefix(self, machine: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="no folder /no/such"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix="/no/such"))
+
+    def test_a_folder_that_is_no_installation(self, machine: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="has no folder bin"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine / "bin")))
+
+    def test_an_installation_of_something_else(self, machine: Path, tmp_path: Path) -> None:
+        executable(tmp_path / "else/bin/sglang", "")
+        with pytest.raises(MissingProgram, match=r"no python in .*/else/bin"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(tmp_path / "else")))
+
+    def test_a_program_that_is_not_executable(self, machine: Path, tmp_path: Path) -> None:
+        (machine / "bin/python").chmod(0o644)
+        with pytest.raises(MissingProgram, match="python is not executable"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
+
+    def test_a_program_that_fails(self, machine: Path, tmp_path: Path) -> None:
+        executable(machine / "bin/python", "echo no xllamacpp >&2; exit 1")
+        with pytest.raises(MissingProgram, match=r"cannot run llama.cpp: no xllamacpp"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
+
+    def test_an_image_where_there_are_no_containers(self, machine: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"--launcher local starts programs in no container"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(image="a:1"))
+
+    @pytest.mark.parametrize("setting", ["engine.settings.treads=1", "engine.settings.tp=two"])
+    def test_a_setting_that_is_none(self, machine: Path, tmp_path: Path, setting: str) -> None:
+        with pytest.raises(InputError, match="setting"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(settings=(setting,)))
+
+    def test_a_setting_that_the_build_does_not_take(self, machine: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"llama.cpp does not support this"):
+            other_build(SMOLLM2, session(tmp_path), BuildSource(settings=("engine.settings.tp=2",)))
+
+    def test_a_record_without_its_secret(self, machine: Path, tmp_path: Path) -> None:
+        source = BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"})
+        with pytest.raises(InputError, match="a secret in it was not recorded"):
+            other_build(SMOLLM2, session(tmp_path), source)
+
+
+class TestSame:
+    def both(
+        self, tmp_path: Path, one: BuildSource, two: BuildSource
+    ) -> tuple[OtherBuild, OtherBuild]:
+        made = session(tmp_path)
+        return other_build(SMOLLM2, made, one), other_build(SMOLLM2, made, two)
+
+    def test_the_same_program_and_settings(self, machine: Path, tmp_path: Path) -> None:
+        tested = BuildSource(prefix=str(tmp_path / "tested"))
+        assert same_build(*self.both(tmp_path, tested, BuildSource())).startswith(
+            "the same program"
+        )
+
+    def test_the_same_version_elsewhere(self, machine: Path, tmp_path: Path) -> None:
+        again = BuildSource(prefix=str(installed(tmp_path / "again", "1.0")))
+        told = same_build(*self.both(tmp_path, again, BuildSource(prefix=str(machine))))
+        assert told == "both are llama.cpp 1.0, which may still be two builds"
+
+    def test_another_version_or_other_settings(self, machine: Path, tmp_path: Path) -> None:
+        old = BuildSource(prefix=str(machine))
+        assert not same_build(*self.both(tmp_path, old, BuildSource()))
+        slowed = replace(old, settings=("engine.settings.cpu_threads=2",))
+        assert not same_build(*self.both(tmp_path, old, slowed))
+
+
+class TestRecorded:
+    def recorded(
+        self, tmp_path: Path, facts: Mapping[str, object] | None = None, *injected: str
+    ) -> BuildSource | None:
+        tools = tools_under_test(SMOLLM2, session(tmp_path))
+        return source_of(tools, facts or {}, [*map(parse_injection, injected)])  # type: ignore[arg-type]
+
+    def test_of_a_prefix_and_nothing_else(self, machine: Path, tmp_path: Path) -> None:
+        assert self.recorded(tmp_path) == BuildSource(prefix=str(tmp_path / "tested"))
+
+    def test_a_record_starts_the_same_build(self, machine: Path, tmp_path: Path) -> None:
+        source = self.recorded(tmp_path)
+        assert source is not None
+        made = session(tmp_path)
+        assert same_build(
+            other_build(SMOLLM2, made, source), other_build(SMOLLM2, made, BuildSource())
+        )
+
+    def test_of_a_wrapper(
+        self, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        call = f"{executable(tmp_path / 'my wrap', '')} '--with space'"
+        monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, call.replace("my wrap", "'my wrap'"))
+        found = self.recorded(tmp_path)
+        assert found is not None
+        (words,) = found.programs.values()
+        assert shlex.split(words) == [str(tmp_path / "my wrap"), "--with space"]
+
+    def test_of_an_image_with_its_digest(self, machine: Path, tmp_path: Path) -> None:
+        digest, name = "sha256:" + "cd" * 32, "nvcr.io/nvidia/tensorrt-llm/release"
+        told = {"image": f"{name}:1.0", "id": "sha256:ab", "digests": [f"{name}@{digest}"]}
+        found = self.recorded(tmp_path, {"docker": told})
+        assert found is not None
+        assert (found.image, found.digest, found.image_id) == (f"{name}:1.0", digest, "sha256:ab")
+        assert found.image_to_start == f"{name}@{digest}"
+
+    def test_of_an_image_that_was_never_pushed(self, machine: Path, tmp_path: Path) -> None:
+        found = self.recorded(tmp_path, {"docker": {"image": "mine:dev", "id": "sha256:ab"}})
+        assert found is not None
+        assert found.image_to_start == "sha256:ab"
+
+    def test_without_any_secret(
+        self, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wrapper = executable(tmp_path / "wrap", "")
+        monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, f"{wrapper} --api-key sesame")
+        facts = {"docker": {"image": "https://ada:sesame@own/a:1"}}
+        found = self.recorded(tmp_path, facts, "environment.HF_TOKEN=sesame")
+        assert "***" in str(found)
+        assert "sesame" not in str(found)
+
+    def test_of_a_rehearsal_there_is_none(self, machine: Path, tmp_path: Path) -> None:
+        tools = tools_under_test(SMOLLM2, session(tmp_path))
+        assert source_of(tools, {}, synthetic=True) is None
+
+
+class TestBehindABaseline:
+    def baseline(self, source: BuildSource | None) -> Baseline:
+        return building.baseline(engine=OLD, source=source)
+
+    def test_it_is_started_as_it_was_recorded(self, machine: Path, tmp_path: Path) -> None:
+        known = self.baseline(BuildSource(prefix=str(machine)))
+        found = build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+        assert (found.tools.build, found.note) == (OLD, "")
+
+    def test_a_baseline_that_does_not_say_how_has_none(self, machine: Path, tmp_path: Path) -> None:
+        with pytest.raises(CannotDo, match=r"^the anchor does not say how its build was started$"):
+            build_behind(SMOLLM2, session(tmp_path), "anchor", self.baseline(None))
+
+    def test_but_a_person_can_name_it(self, machine: Path, tmp_path: Path) -> None:
+        named = session(tmp_path, control=BuildSource(prefix=str(machine)))
+        for against in ("baseline", "anchor"):
+            found = build_behind(SMOLLM2, named, against, self.baseline(None))
+            assert found.tools.build == OLD
+
+    def test_the_anchors_is_the_one_that_it_recorded(self, machine: Path, tmp_path: Path) -> None:
+        named = session(tmp_path, control=BuildSource(prefix="/no/such"))
+        known = self.baseline(BuildSource(prefix=str(machine)))
+        assert build_behind(SMOLLM2, named, "anchor", known).tools.build == OLD
+        with pytest.raises(CannotDo, match=r"^the build named by --control cannot be started"):
+            build_behind(SMOLLM2, named, "baseline", known)
+
+    def test_why_not_is_told_in_one_line(self, machine: Path, tmp_path: Path) -> None:
+        known = self.baseline(BuildSource(prefix="/gone"))
+        with pytest.raises(CannotDo) as told:
+            build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+        assert str(told.value) == (
+            "the build that the baseline recorded cannot be started: the other build's prefix is "
+            "no installation, found no folder /gone, expected a folder with bin/, e.g. a virtual "
+            "environment"
+        )
+
+    def test_the_build_under_test_itself_is_told_as_such(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
+        known = replace(
+            self.baseline(BuildSource(prefix=str(tmp_path / "tested"))),
+            engine=EngineBuild("llama.cpp", "2.0", "2.0"),
+        )
+        found = build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+        assert found.note.startswith("the control is the build under test: the same program")
+        injected = session(tmp_path, injections=(parse_injection("engine.settings.cpu_threads=8"),))
+        assert not build_behind(SMOLLM2, injected, "baseline", known).note
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """llama.cpp's own server, of a virtual environment made for this, then that of the session."""
+    old = tmp_path / "old"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(old)], check=True)
+    site = next(old.glob("lib/python*/site-packages"))
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "checkout-under-test"))
+    made = session(tmp_path / "run")
+    found = other_build(SMOLLM2, made, parse_source(str(old)))
+    tested = OtherBuild(BuildSource(), tools_under_test(SMOLLM2, made), made.launcher)
+    for build, prefix in ((found, old), (tested, Path(sys.prefix)), (found, old)):
+        served = _served(build, SMOLLM2, tmp_path / "starts")
+        assert served["argv"].startswith(f"{prefix}/bin/python")
+        assert served["VIRTUAL_ENV"] == str(prefix)
+        assert (served.get("PYTHONPATH") or "") == (
+            "" if build is found else str(tmp_path / "checkout-under-test")
+        )
+        assert str(old) not in served["PATH"] or build is found
+
+
+def _served(build: OtherBuild, scenario: Scenario, folder: Path) -> dict[str, str]:
+    """The environment and first word of a server of this build, while it serves."""
+    number = len([*folder.glob("*")]) + 1
+    setup = StartSetup(build.launcher, folder / str(number), folder.parent / "cache", number)
+    with fresh_start(scenario, build.tools, setup, load_probes(scenario)[:1]) as start:
+        assert start.server is not None
+        process = psutil.Process(start.server.pid)
+        return {**process.environ(), "argv": process.cmdline()[0]}

@@ -1,0 +1,168 @@
+"""The rule in numpy says what the gate says, case by case, with controls and without."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from perfgate.core.metrics import lookup
+from perfgate.gate import simulated_verdicts as many
+from perfgate.gate.baseline_level import BaselineLevel
+from perfgate.gate.controlled_test import decide
+from perfgate.gate.controls import Controls
+from perfgate.gate.noise_scenarios import SCENARIOS, starts
+from perfgate.gate.performance import baseline_level
+from perfgate.gate.rule import ControlRule, Rule
+from perfgate.gate.sequential_test import judge
+from perfgate.gate.verdict import Verdict
+
+METRIC = lookup("tpot_mean_ms")  # lower is better: a loss is a plus on the scale
+SIGMA = 0.005
+ROWS = 40
+CODES = {
+    Verdict.INCONCLUSIVE: many.INCONCLUSIVE,
+    Verdict.PASS: many.PASS,
+    Verdict.IMPROVEMENT: many.PASS,
+    Verdict.REGRESSION: many.REGRESSION,
+}
+
+
+class Case:
+    """Random baselines, new starts, controls and policy; `ROWS` trials of them."""
+
+    def __init__(self, seed: int) -> None:
+        draw = np.random.default_rng([15, seed])
+        self.n_base = int(draw.integers(1, 12))
+        self.sessions = int(draw.integers(1, self.n_base + 1))
+        self.between = float(draw.uniform(0.0, 0.7))
+        self.rule = Rule(
+            alpha=float(draw.uniform(0.001, 0.1)),
+            beta=float(draw.uniform(0.001, 0.1)),
+            max_runs=int(draw.integers(1, 6)),
+            prior_dof=float(draw.integers(1, 30)),
+        )
+        self.margin = SIGMA * float(draw.uniform(2, 6))
+        kind = str(draw.choice(list(SCENARIOS)))
+        values = SIGMA * starts(draw, kind, ROWS, 1, [1] * self.n_base)[:, 0].astype(np.float64)
+        now = SIGMA * starts(draw, kind, ROWS, 1, [8])[:, 0].astype(np.float64)
+        moved = draw.choice([0.0, 0.0, 1.0, 3.5], (ROWS, 1)) * self.margin
+        self.base, self.controls = values, now[:, 5:] + moved * draw.integers(0, 2)
+        self.new = now[:, :5] + moved + draw.uniform(-1, 5, (ROWS, 1)) * self.margin
+        self.levels = many.levels(
+            values,
+            SIGMA,
+            sessions=self.sessions,
+            between=self.between,
+            prior_dof=self.rule.prior_dof,
+        )
+
+    def level(self, row: int) -> BaselineLevel:
+        return baseline_level(
+            METRIC,
+            self.base[row].tolist(),
+            SIGMA,
+            self.rule,
+            between=self.between,
+            sessions=self.sessions,
+        )[0]
+
+
+def cases() -> Iterator[Case]:
+    return (Case(seed) for seed in range(60))
+
+
+def test_the_levels_are_those_of_the_gate() -> None:
+    for case in cases():
+        for row in range(0, ROWS, 10):
+            level = case.level(row)
+            assert case.levels.centre[row] == pytest.approx(level.centre, abs=1e-12)
+            assert case.levels.sigma[row] == pytest.approx(level.noise.sigma, rel=1e-9)
+            for count in (1, 4):
+                error = case.levels.standard_error(count)[row]
+                assert error == pytest.approx(level.standard_error(count), rel=1e-9)
+                error = case.levels.control_error(count, 2)[row]
+                assert error == pytest.approx(level.control_error(count, 2), rel=1e-9)
+
+
+def test_with_controls_every_verdict_and_count_of_starts_is_the_gates() -> None:
+    seen: Counter[tuple[Verdict, str]] = Counter()
+    for case in cases():
+        rule = ControlRule().with_at_most(case.rule.max_runs)
+        found = many.controlled(case.levels, case.new, case.controls, case.margin, rule)
+        for row in range(ROWS):
+            one = decide(
+                case.level(row),
+                case.new[row].tolist(),
+                case.controls[row].tolist(),
+                case.margin,
+                rule,
+            )
+            code = many.HOST_SHIFT if one.mark == "HOST_SHIFT" else CODES[one.verdict]
+            seen[one.verdict, one.mark] += 1
+            assert (found.codes[row], found.new[row], found.controls[row]) == (
+                code,
+                one.new,
+                one.controls,
+            )
+    assert min(seen.values()) > 20, seen
+    assert len(seen) == 5
+
+
+@pytest.mark.parametrize("policy", ["auto", "required"])
+def test_without_controls_every_verdict_and_count_of_starts_is_the_gates(policy) -> None:
+    seen: Counter[Verdict] = Counter()
+    for case in cases():
+        found = many.alone(
+            case.levels, case.new, case.margin, case.rule, required=policy == "required"
+        )
+        for row in range(ROWS):
+            new = case.new[row].tolist()
+            one = judge(case.level(row), new, case.margin, (), Controls(None, policy))
+            seen[one.verdict] += 1
+            assert found.codes[row] == CODES[one.verdict]
+            if one.verdict != Verdict.IMPROVEMENT:  # the second start is only told of
+                assert found.new[row] == one.runs_used
+            assert found.controls[row] == 0
+    assert (seen[Verdict.REGRESSION] > 0) == (policy == "auto")
+    assert seen[Verdict.PASS] > 20
+
+
+def test_a_probe_ends_with_its_first_regression_or_when_all_is_decided() -> None:
+    looks = ((1, 0), (2, 0), (2, 1))
+
+    def metric(*decided: tuple[int, int]) -> many.Verdicts:
+        codes, at = zip(*decided, strict=True)
+        return many.Verdicts(np.array(codes, np.int8), np.array(at, np.int8), looks)
+
+    one = metric((many.PASS, 0), (many.REGRESSION, 1), (many.PASS, 0), (many.PASS, 1))
+    other = metric((many.HOST_SHIFT, 2), (many.PASS, 2), (many.INCONCLUSIVE, 2), (many.PASS, 0))
+    probe = many.together([one, other])
+    assert probe.codes.tolist() == [
+        many.HOST_SHIFT,
+        many.REGRESSION,
+        many.INCONCLUSIVE,
+        many.PASS,
+    ]
+    assert probe.new.tolist() == [2, 2, 2, 2]
+    assert probe.controls.tolist() == [1, 0, 1, 0]
+
+
+# (baseline starts/sessions) → found at one band %, unchanged REGRESSION % at most, mean starts:
+# statistics §2, one metric, noise "real", band 4.04 sigma.
+@pytest.mark.parametrize(
+    ("n_base", "found", "starts_unchanged"), [(1, 0.75, 1.8), (3, 0.93, 1.2), (10, 0.94, 1.11)]
+)
+def test_the_figures_of_the_rule(n_base: int, found: float, starts_unchanged: float) -> None:
+    draw = np.random.default_rng([15, n_base])
+    trials, margin = 20_000, 4.04
+    base = starts(draw, "real", trials, 1, [1] * n_base)[:, 0].astype(np.float64)
+    now = starts(draw, "real", trials, 1, [7])[:, 0].astype(np.float64)
+    # N1 N2 C1 C2 N3 N4 C3: what a session makes one after the other
+    new, controls = now[:, [0, 1, 4, 5]], now[:, [2, 3, 6]]
+    levels = many.levels(base, 1.0)
+    still = many.controlled(levels, new, controls, margin, ControlRule())
+    slow = many.controlled(levels, new + margin, controls, margin, ControlRule())
+    assert still.share(many.REGRESSION) <= 0.0003
+    assert (still.new + still.controls).mean() == pytest.approx(starts_unchanged, abs=0.07)
+    assert slow.share(many.REGRESSION) == pytest.approx(found, abs=0.01)

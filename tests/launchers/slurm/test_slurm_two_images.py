@@ -1,0 +1,61 @@
+"""Two images of one scenario on one cluster: what srun is told of each. Nothing is started."""
+
+from pathlib import Path
+
+import pytest
+from building import SCENARIO
+
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Locations
+from perfgate.launchers.base import launcher
+from perfgate.launchers.site import SlurmContainer, SlurmSite
+from perfgate.launchers.slurm.container_query import SlurmQuery
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.launchers.slurm.script import JobSteps, asking_argv
+
+SITE = SlurmSite(container=SlurmContainer("own#tested:2", ("/models:/models",)), partition="b200")
+OLD = "/images/old.sqsh"
+
+
+def images(argv: tuple[str, ...]) -> list[str]:
+    return [word.partition("=")[2] for word in argv if word.startswith("--container-image=")]
+
+
+def test_each_starts_its_own_image_in_the_same_job_with_the_sites_mounts() -> None:
+    tested = SlurmLauncher(SITE)
+    control = tested.with_image(OLD)
+    steps = [
+        JobSteps("7", one.site).srun(("n1",), "server", Path("/run"), contained=("A",))
+        for one in (tested, control, tested)
+    ]
+    assert [images(one) for one in steps] == [["own#tested:2"], [OLD], ["own#tested:2"]]
+    assert all("--jobid=7" in one for one in steps)
+    without = [[word for word in one if "--container-image" not in word] for one in steps]
+    assert without[0] == without[1]
+    assert "--container-mounts=/models:/models,/run:/run" in steps[1]
+
+
+def test_each_is_asked_in_its_own_image() -> None:
+    where = SlurmLauncher(SITE).with_image(OLD).locations(Locations(), SCENARIO, None)
+    assert isinstance(where.inside, SlurmQuery)
+    assert images(asking_argv(where.inside.site, (), {}, 60.0)) == [OLD]
+
+
+def test_a_site_without_a_container_can_start_another_build_in_one() -> None:
+    tested = SlurmLauncher(SlurmSite())
+    control = tested.with_image(OLD)
+    assert (tested.runtime, control.runtime) == ("none", "pyxis")
+    assert tested.locations(Locations(), SCENARIO, None).inside is None
+
+
+def test_a_node_that_failed_for_one_is_asked_for_by_neither() -> None:
+    tested = SlurmLauncher(SITE)
+    control = tested.with_image(OLD)
+    tested._bad.add("n3")
+    assert control._bad == {"n3"}
+
+
+@pytest.mark.parametrize("name", ["local", "mpirun"])
+def test_a_launcher_without_containers_has_no_other_image(name: str) -> None:
+    with pytest.raises(InputError, match=f"--launcher {name} starts programs in no container"):
+        launcher[name]().with_image(OLD)
