@@ -91,7 +91,7 @@ def judged(store: Store) -> float:
     if entry is None:
         raise SystemExit("no baseline was chosen")
     for metric in METRICS:
-        answers = entry.runs[0].answers[metric]
+        answers = [run.answers[metric] for run in entry.runs[:3]]
         judge_paired(metric, answers, [dict(entry.runs[-1].answers[metric])], margin=0.02)
     return time.process_time() - began
 

@@ -18,6 +18,7 @@ from perfgate.baselines import (
 from perfgate.baselines.candidates import keep, recorded_from, unlike_machines
 from perfgate.baselines.hardware_noise import known_noise
 from perfgate.baselines.noise_observation import node_of
+from perfgate.baselines.recordable_runs import require_one_build, require_real
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
 from perfgate.engines.base import EngineBuild
@@ -217,8 +218,8 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
         synthetic: whether it is to be a rehearsal's.
     """
     folder.require_checksums()
-    _require_real(folder)
-    _require_one_build(folder)
+    require_real(folder)
+    require_one_build(folder)
     measured: dict[str, set[str]] = defaultdict(set)
     for line in folder.records("measurement"):
         if line["role"] == "new":
@@ -247,44 +248,6 @@ def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[
         for scenario, one in found.items():
             if f"[{scenario}-" in test:
                 one.faults.add(f"the run did not finish: no verdict for {test}")
-
-
-def _require_real(folder: RunFolder) -> None:
-    """Check that all that tells whether stand-ins made a run's numbers tells the same.
-
-    Raises:
-        InputError: ``run.json`` calls real what its other facts, or its folder, say were stand-ins.
-    """
-    facts = folder.facts()
-    signs = [one for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
-    signs += ["rehearse_fault"] if facts.get("rehearse_fault") is not None else []
-    signs += ["the folder rehearsal"] if (folder.path / "rehearsal").exists() else []
-    if facts.get("synthetic") is not True and (signs or facts.get("synthetic") is not False):
-        raise InputError(
-            "the run does not agree with itself on whether stand-ins made its numbers",
-            file=folder.path / "run.json",
-            field="synthetic",
-            found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
-            expected="true where the run was a rehearsal, else false",
-            hint="measure anew in a new run folder",
-        )
-
-
-def _require_one_build(folder: RunFolder) -> None:
-    """Refuse an A/B, which holds one build against another and not against history.
-
-    Raises:
-        InputError: the run is one.
-    """
-    if builds := folder.facts().get("ab"):
-        raise InputError(
-            "the run compared two builds: its starts become no baseline",
-            file=folder.path / "run.json",
-            field="ab",
-            found=" ".join(map(str, builds)),
-            expected="a run of one build",
-            hint="measure the build that is to be the baseline by itself, with --record",
-        )
 
 
 def _unwaived(line: Line) -> Verdict:

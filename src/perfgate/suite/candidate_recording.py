@@ -14,7 +14,7 @@ from perfgate.suite.options import joined
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
 
 
-def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
+def record_candidates_of(run: RunFolder, arguments: Sequence[object]) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
     What its starts showed of the noise is kept, whatever became of them.
@@ -31,9 +31,9 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[str]) -> None:
     if noise:
         run.record("noise_kept", {"files": [str(path) for path in noise]})
     paths, left_out = record_session(run.path)
-    keep_noise([run.path])
+    again = another_session([*map(str, arguments)])
     for path in paths:
-        run.record("candidate", {**_how_far(path), "again": another_session(arguments)})
+        run.record("candidate", {**_how_far(path), "again": again})
     if left_out:
         run.record("not_recorded", {"reasons": left_out})
 

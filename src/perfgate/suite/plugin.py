@@ -372,8 +372,7 @@ class SuiteSession:
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
         if self.config.getoption("--record"):
-            words = [str(word) for word in self.config.invocation_params.args]
-            record_candidates_of(run, words)
+            record_candidates_of(run, self.config.invocation_params.args)
 
     def pytest_terminal_summary(
         self,
