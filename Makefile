@@ -130,10 +130,11 @@ format: $(VENV)/.stamp-dev ## let ruff fix what it can
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.stamp-dev ## perfgate's own cost, as ratios
+bench: $(VENV)/.stamp-dev ## perfgate's own cost, and that of its stores, as ratios
 	@$(BIN)/python benchmarks/own_cost.py
+	@$(BIN)/python benchmarks/baseline_store.py
 
-detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 15 min)
+detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 10 min idle)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
 constraints: ## resolve the newest versions anew, with hashes, into requirements/ and constraints.txt

@@ -3,7 +3,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from building import baseline, entry, of_commit, outcome
+from building import baseline, entry, of_commit, outcome, with_answers
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.baselines.noise_history import read as read_noise
@@ -176,6 +176,16 @@ class TestRecordAndPromote:
         accepted = read(Path(path.removeprefix("baseline: ")))
         assert (accepted.accepted_by, accepted.reason) == ("Ada", "faster kernels")
         assert suite_store().list() == [accepted.file]
+
+    def test_names_the_questions_that_go_with_it(self, suite_root: Path, capsys: Capture) -> None:
+        entries = {"sums": with_answers({"q1": True, "q2": False})}
+        path = candidate_store().save(baseline(accepted_by="nobody yet", entries=entries))
+        assert main(["baseline", "promote", str(path), "--by", "Ada", "--reason", "x"]) == 0
+        *_, asked, written, advice = capsys.readouterr().out.splitlines()
+        (file,) = (suite_store().folder / "questions" / "sums").iterdir()
+        assert asked == f"questions: {file}"
+        assert written.startswith("baseline: ")
+        assert advice == "commit these files so that they are used elsewhere too"
 
     def test_of_a_run_that_proves_nothing_the_noise_is_kept(
         self, run: Path, capsys: Capture

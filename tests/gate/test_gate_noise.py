@@ -99,7 +99,7 @@ def test_winsorising_drops_nothing_and_narrows(values: list[float], sigma: float
     kept, pulled = winsorise(values, sigma)
     assert len(kept) == len(values)
     assert pulled == sum(x != y for x, y in zip(kept, values, strict=True))
-    assert pulled < len(values)
+    assert len(values) > 2 or pulled == 0
     assert min(values) <= min(kept)
     assert max(kept) <= max(values)
 

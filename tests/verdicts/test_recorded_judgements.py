@@ -6,7 +6,7 @@ anchor, documented values, metrics that only one side has, and values that canno
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
+from perfgate.core.plain import to_plain
 from perfgate.gate.probe import RunNoise
 from perfgate.gate.rule import Rule
 from perfgate.scenarios.documented import DocumentedValue
@@ -51,7 +52,7 @@ def judged(case: Mapping[str, Any]) -> Any:
         found = judge(load_probes(scenario)[0], reference, measurements, FACTS, rule)
     except InputError as error:
         return {"refused": error.problem}
-    return json.loads(json.dumps(asdict(found)))
+    return json.loads(json.dumps(to_plain(found)))
 
 
 def same(found: Any, recorded: Any) -> bool:

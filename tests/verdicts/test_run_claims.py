@@ -94,11 +94,11 @@ def test_a_claim_about_what_nobody_measures_is_refused(changes: dict[str, object
         the(replace(FASTER, **changes))  # type: ignore[arg-type]
 
 
-def test_a_clear_difference_needs_no_further_start() -> None:
-    bench = Bench("tpot_mean_ms", chunked_on=[80.0], chunked_off=[100.0])
+def test_a_clear_difference_needs_three_starts_a_side_and_no_further() -> None:
+    bench = Bench("tpot_mean_ms", chunked_on=[80.0] * 3, chunked_off=[100.0] * 3)
     found = claim_outcome(the(FASTER), bench.outcome, bench.again)
     assert found.verdict == Verdict.PASS
-    assert bench.asked == []
+    assert bench.starts == {"chunked-on": 3, "chunked-off": 3}
     assert found.compared_with == "what guide.md, section Chunked context, says"
     assert found.reason == "Chunked context lowers TPOT"
 
@@ -117,7 +117,7 @@ def test_an_undecided_claim_asks_for_starts_until_none_is_left() -> None:
 
 
 def test_a_floor_is_judged_without_another_scenario() -> None:
-    bench = Bench("output_throughput", chunked_on=[130.0])
+    bench = Bench("output_throughput", chunked_on=[130.0] * 3)
     assert claim_outcome(the(FLOOR), bench.outcome, bench.again).verdict == Verdict.PASS
 
 
