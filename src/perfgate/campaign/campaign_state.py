@@ -237,7 +237,8 @@ class CampaignState:
             known = state.controls.get("baseline")
             if known is None and self._controls.can_start("baseline"):
                 known = {}
-            points.append(Point(probe, entry, different, state.measured, known))
+            noise = state.comparison.noise if state.comparison else {}
+            points.append(Point(probe, entry, different, state.measured, known, noise))
         return points
 
     def _broken_answers(self) -> str:

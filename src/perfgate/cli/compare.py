@@ -9,15 +9,19 @@ regression. docs/reference/compare.md
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
+from perfgate.gate.probe import RunNoise
 from perfgate.reports.comparison import markdown, plain, status_of, text
 from perfgate.verdicts.comparison.comparison import compare
 from perfgate.verdicts.comparison.inputs import read_side
 from perfgate.verdicts.comparison.probe import ComparisonOptions
+from perfgate.verdicts.comparison.sides import Side
+from perfgate.verdicts.learnt_noise import noises_on
 
 _HELP = {
     "a": "the reference",
@@ -49,12 +53,22 @@ def _run(arguments: argparse.Namespace) -> int:
         tuple(_words("--probe", arguments.probe)),
         tuple(_words("--metric", arguments.metric)),
     )
-    found = compare(read_side(arguments.a), read_side(arguments.b), options)
+    a, b = read_side(arguments.a), read_side(arguments.b)
+    found = compare(a, b, replace(options, noise=_learnt(a)))
     if arguments.format == "json":
         print_json(plain(found))
     else:
         print(text(found) if arguments.format == "text" else markdown(found))
     return status_of(found).value
+
+
+def _learnt(reference: Side) -> dict[str, dict[str, RunNoise]]:
+    """What the history of each hardware of the reference shows of the noise of a start."""
+    metrics: dict[str, dict[str, None]] = {}
+    for probe in reference.probes:
+        if probe.hardware and not probe.machine_bound:
+            metrics.setdefault(probe.hardware, {}).update(dict.fromkeys(probe.metrics()))
+    return {hardware: noises_on(hardware, found) for hardware, found in metrics.items()}
 
 
 def _words(option: str, given: list[str]) -> list[str]:

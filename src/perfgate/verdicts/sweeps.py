@@ -5,13 +5,13 @@ so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, judge_probe
+from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, RunNoise, judge_probe
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import FEWEST_POINTS
 from perfgate.gate.verdict import Verdict, counted
@@ -72,6 +72,7 @@ class Point:
         measured: number of the fresh start → what it gave there.
         controls: number of the control of the baseline's build → what it gave there; None: that
             build cannot be started.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
     """
 
     probe: Probe
@@ -79,6 +80,7 @@ class Point:
     different: tuple[str, ...]
     measured: Mapping[int, Measurement]
     controls: Mapping[int, Measurement] | None = None
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
 
 
 def judge_curve(
@@ -131,7 +133,7 @@ def judge_curve(
             band_of(metric, sweep.scenario),
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
-            noise_of(metric, sweep.scenario, {}),
+            noise_of(metric, sweep.scenario, points[0].noise),
             len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
             policy=policy or sweep.scenario.gate.control,

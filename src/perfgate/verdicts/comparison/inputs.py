@@ -62,6 +62,7 @@ def _baseline(path: Path) -> Side:
             told_facts(Measurement(entry.runs[0].metrics)),
             machine_bound=found.accepted_by == baselines.SELF,
             sessions=len({run.run for run in entry.runs}),
+            hardware=found.hardware,
         )
         for label, entry in found.entries.items()
     )
@@ -174,4 +175,5 @@ def _probe(path: Path, name: str, lines: Lines) -> Measured:
         first["fingerprint"],
         agreed(path, [told_facts(run) for run in runs], starts),
         any(line["machine_bound"] for line in lines),
+        hardware=str(first.get("hardware", "")),
     )

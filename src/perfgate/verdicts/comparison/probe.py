@@ -28,6 +28,7 @@ class ComparisonOptions:
         probes: names or labels of the probes to compare; empty: all.
         metrics: metrics that are judged; the others are then reported. Empty: all with a band.
         rule: error rates and effort.
+        noise: label of a hardware → metric → noise of one start, as far as its history is known.
     """
 
     bands: Mapping[str, float] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class ComparisonOptions:
     probes: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     rule: Rule = field(default_factory=Rule)
+    noise: Mapping[str, Mapping[str, RunNoise]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,13 @@ def compare_probe(
             starts=starts,
         )
     shared, only_a, only_b = shared_metrics(a, b)
-    noise, warnings = _noise(a, b)
+    noise, warnings = _noise(a, b, options.noise)
     bands = {metric: _band(metric, options) for metric in shared}
     scores = [_accuracy_test(one, bands[one], a, b) for one in shared if is_accuracy(one)]
     speeds = [
-        PerformanceTest(one, bands[one], a.values(one), b.values(one), noise, a.sessions)
+        PerformanceTest(
+            one, bands[one], a.values(one), b.values(one), noise.get(one, RunNoise()), a.sessions
+        )
         for one in shared
         if not is_accuracy(one)
     ]
@@ -155,15 +159,18 @@ def _warnings(a: Measured, b: Measured, rule: Rule) -> list[str]:
     return told
 
 
-def _noise(a: Measured, b: Measured) -> tuple[RunNoise, list[str]]:
-    """Where the noise of one run comes from, and a warning where little is known of it.
+def _noise(
+    a: Measured, b: Measured, learnt: Mapping[str, Mapping[str, RunNoise]]
+) -> tuple[Mapping[str, RunNoise], list[str]]:
+    """Metric → noise of one start, and a warning where little is known of it.
 
     A machine that is its own reference is noisier than the priors of the metrics' families, which
     are those of GPU servers: it gets a weak prior, and its own spread decides.
     """
     if not (a.machine_bound or b.machine_bound):
-        return RunNoise(), []
-    noise = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
+        return learnt.get(a.hardware, {}), []
+    own = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
+    noise = dict.fromkeys(shared_metrics(a, b)[0], own)
     if len(a.runs) >= FEWEST_REFERENCES:
         return noise, []
     few = counted(len(a.runs), "fresh start")

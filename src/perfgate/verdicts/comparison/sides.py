@@ -30,6 +30,7 @@ class Measured:
         failure: why its numbers must not be used; empty if they may.
         sessions: sessions behind the runs, whose starts share their luck; files of other tools do
             not tell, and count as one.
+        hardware: label of the hardware; empty: not known.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Measured:
     machine_bound: bool = False
     failure: str = ""
     sessions: int = 1
+    hardware: str = ""
 
     def values(self, metric: str) -> list[float]:
         """The metric's values, one per fresh start."""
