@@ -309,7 +309,7 @@ class TestValidate:
 
     def test_all_that_is_wrong_with_file_and_line(self, scenarios: Path, capsys: Capture) -> None:
         broken = scenarios / "local.yaml"
-        text = broken.read_text().replace("isl: 64", "isl: many").replace("gpus: 0", "gpus: -1")
+        text = broken.read_text().replace("isl: 32", "isl: many").replace("gpus: 0", "gpus: -1")
         broken.write_text(text)
         lines = text.splitlines()
         assert main(["scenarios", "validate"]) == 2

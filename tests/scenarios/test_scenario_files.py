@@ -132,8 +132,8 @@ def test_the_suites_own_scenarios_are_good() -> None:
     scenarios = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
     local = scenarios["local-smollm2-serve"]
     assert [(p.label, p.requests, p.warmup_requests) for p in local.points()] == [
-        ("c1", 4, 1),
-        ("c4", 16, 4),
+        ("c1", 2, 1),
+        ("c4", 8, 1),
     ]
     assert local.hardware.label == "cpu"
     assert local.accuracy[0].extra_body == {"cache_prompt": True}

@@ -48,8 +48,8 @@ def scenarios(count: int) -> str:
 
 
 def verdicts_of(count: int) -> int:
-    """How many tests these scenarios are: two points, their sweep and accuracy, or one point."""
-    return sum(4 if number % 6 == 0 else 1 for number in range(count))
+    """How many tests these scenarios are: two points and accuracy, or one point."""
+    return sum(3 if number % 6 == 0 else 1 for number in range(count))
 
 
 # Exit statuses of a session that ended by itself, each test judged; none is a regression.

@@ -61,6 +61,7 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> Suite:
             text.replace("reference: self", "reference: stored")
             .replace("noise: measured", "bands: {output_throughput: 0.25}")
             .replace("reference_starts: 4", "reference_starts: 1")
+            .replace("concurrency: [1, 2]", "concurrency: [1, 2, 3, 4]")
         )
     )
     promote(made, made.run(*SERVING, "--engine-commit", "aaa", "--engine-version", "1.0"), "aaa")
@@ -83,9 +84,10 @@ def promote(checkout: Suite, run: Finished, commit: str) -> None:
 
 def test_a_whole_sweep_is_judged_beside_its_points(stored: Suite) -> None:
     done = stored.run(*SERVING, "--engine-commit", "bbb", "--engine-version", "1.0")
-    assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sweep": "PASS"}, done.output
+    labels = ("c1", "c2", "c3", "c4", "sweep")
+    assert done.verdicts == dict.fromkeys(labels, "PASS"), done.output
     (sweep,) = [line for line in done.records("verdict") if line["probe"] == "sweep"]
-    assert sweep["compared_with"].endswith("the mean over 2 points")
+    assert sweep["compared_with"].endswith("the median over 4 points")
     assert done.status == 0
 
 
@@ -132,8 +134,7 @@ def test_a_folder_that_is_no_clone_is_wrong_usage(stored: Suite, tmp_path: Path)
 
 
 def test_a_budget_of_time_ends_the_starts_and_says_so(stored: Suite) -> None:
-    stored.edit(lambda text: text.replace("max_starts: 3", "max_starts: 3, budget_s: 0.001"))
-    stored.edit(lambda text: text.replace("max_starts: 3, budget", "max_starts: 3\n      budget"))
+    stored.edit(lambda text: text.replace("max_starts: 4", "max_starts: 4\n      budget_s: 0.001"))
     done = stored.run("perf_tests/test_serving.py", "--engine-commit", "bbb", *SLOWER)
     assert set(done.verdicts.values()) == {"INCONCLUSIVE"}, done.output
     assert done.status == 10
@@ -214,6 +215,6 @@ def test_disturbed_starts_are_not_used_made_again_and_end_undecided(
     assert done.status == 10
     assert "disturbed, so not used: fresh start 1: other processes used" in done.output
     measured = done.records("measurement")
-    assert len({line["start"] for line in measured}) == 3 + 2
+    assert len({line["start"] for line in measured}) == 4 + 2
     assert all(line["disturbed"] for line in measured)
     assert all(line["facts"]["environment"]["cpu"]["others_share"] > 0 for line in measured)

@@ -91,7 +91,8 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable("PERFGATE_START", "the number of the fresh start", "perfgate"),
     EnvironmentVariable(
         "PERFGATE_ROLE",
-        "what that start is of: new, reference, baseline_control or anchor_control",
+        "what that start is of: new, reference, baseline_control, anchor_control, or a or b of an "
+        "A/B",
         "perfgate",
     ),
     EnvironmentVariable("PERFGATE_PLACE", "the mark of a start's processes on a node", "perfgate"),
