@@ -139,7 +139,7 @@ def test_a_budget_of_time_ends_the_starts_and_says_so(stored: Suite) -> None:
     assert set(done.verdicts.values()) == {"INCONCLUSIVE"}, done.output
     assert done.status == 10
     assert "of gate.budget_s 0.001" in done.output
-    assert len(done.records("measurement")) == 2
+    assert len(done.records("measurement")) == 4
 
 
 # Waivers
