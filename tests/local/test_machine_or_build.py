@@ -131,7 +131,7 @@ def checkout_in(folder: Path) -> Checkout:
     plain = yaml.safe_load((ROOT / "scenarios" / "local" / "smollm2.yaml").read_text())
     (scenario,) = plain["scenarios"]
     del scenario["accuracy"]
-    scenario["workload"].update(concurrency=[1], requests_per_concurrency=4, osl=16)
+    scenario["workload"].update(concurrency=[1], requests=4, osl=16)
     gate = scenario["gate"]
     gate["metrics"] = [one for one in gate["metrics"] if not one.startswith("accuracy")]
     del gate["bands"]

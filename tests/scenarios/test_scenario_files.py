@@ -132,7 +132,7 @@ def test_the_suites_own_scenarios_are_good() -> None:
     scenarios = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
     local = scenarios["local-smollm2-serve"]
     assert [(p.label, p.requests, p.warmup_requests) for p in local.points()] == [
-        ("c1", 2, 1),
+        ("c1", 8, 1),
         ("c4", 8, 1),
     ]
     assert local.hardware.label == "cpu"
