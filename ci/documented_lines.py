@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,9 +68,14 @@ class Line:
     @cached_property
     def words(self) -> list[str]:
         """The program, without its folder, and its arguments; pytest by itself, not by python."""
-        words = [word for word in self.argv if not _ASSIGNMENT.match(word)]
+        words = self.argv[len(self.variables) :]
         words[0] = Path(words[0]).name
         return words[2:] if words[1:3] == ["-m", "pytest"] else words
+
+    @cached_property
+    def variables(self) -> list[str]:
+        """The variables before the program."""
+        return list(takewhile(_ASSIGNMENT.match, self.argv))
 
     @cached_property
     def argv(self) -> list[str]:
@@ -95,8 +101,7 @@ class Line:
         if self.reason is None:
             return self.command
         if REASONS[self.reason] and self.words[0] == "pytest":
-            variables = [word for word in self.argv if _ASSIGNMENT.match(word)]
-            return shlex.join((*variables, *self.words, "--collect-only", "-q"))
+            return shlex.join((*self.variables, *self.words, "--collect-only", "-q"))
         return None
 
 
