@@ -83,8 +83,8 @@ def row(
 MARKS: Mapping[Mark, str] = {
     "HOST_SHIFT": "machine, not build: no worse than the baseline's build in this session, which "
     "is slower than its history too",
-    "MACHINE": "machine, not build: even the baseline's build is slower than its history by far; "
-    "measure again on another machine",
+    "MACHINE": "the machine is not fit to judge on: too noisy, or even the baseline's build is "
+    "slower than its history by far; measure again when it is idle, or elsewhere",
     "NO_CONTROL": "no control: the machine is not excluded",
 }
 
