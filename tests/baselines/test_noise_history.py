@@ -76,7 +76,7 @@ def test_answers_scores_and_what_is_too_long_are_not_kept() -> None:
 
 
 def test_a_secret_in_a_name_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
-    secret = "ghp_" + "a1B2" * 9
+    secret = "ghp_" + "a1B2" * 9  # pragma: allowlist secret
     path = save(replace(RUN, series=(replace(SERIES, node=f"x-{secret}"),)), own=False)
     assert secret not in path.read_text()
 

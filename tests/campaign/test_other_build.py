@@ -273,7 +273,7 @@ class TestRecorded:
     ) -> None:
         wrapper = executable(tmp_path / "wrap", "")
         monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, f"{wrapper} --api-key sesame")
-        facts = {"docker": {"image": "https://ada:sesame@own/a:1"}}
+        facts = {"docker": {"image": "https://ada:sesame@own/a:1"}}  # pragma: allowlist secret
         found = self.recorded(tmp_path, facts, "environment.HF_TOKEN=sesame")
         assert "***" in str(found)
         assert "sesame" not in str(found)
