@@ -28,6 +28,7 @@ from perfgate.gate.noise import (
     WIDEST_BAND,
     checked_sigma,
     median,
+    sum_of_squares,
     t_quantile,
 )
 from perfgate.gate.performance import declared_band, performance_metric
@@ -158,7 +159,9 @@ class AbLook:
     @cached_property
     def sigma(self) -> float:
         """s, of A's starts and the prior."""
-        return sqrt((self.rule.prior_dof * self.noise.within**2 + _squares(self.a)) / self.dof)
+        return sqrt(
+            (self.rule.prior_dof * self.noise.within**2 + sum_of_squares(self.a)) / self.dof
+        )
 
     @property
     def low(self) -> float:
@@ -166,7 +169,9 @@ class AbLook:
         sigma = self.sigma
         if self.noise.measured:
             squares = (
-                self.rule.prior_dof * self.noise.within**2 + _squares(self.a) + _squares(self.b)
+                self.rule.prior_dof * self.noise.within**2
+                + sum_of_squares(self.a)
+                + sum_of_squares(self.b)
             )
             sigma = max(sigma, sqrt(squares / (self.dof + self.pairs - 1)))
         return self.loss - t_quantile(1 - self.rule.alpha, self.dof) * sigma * self._share
@@ -393,11 +398,6 @@ def in_words(metric: Metric, loss: float) -> str:
 
 
 _SPEEDS = frozenset({"throughput", "latency", "tpot", "tpot_tail", "ttft", "ttft_tail", "itl_tail"})
-
-
-def _squares(values: Sequence[float]) -> float:
-    centre = fmean(values)
-    return sum((x - centre) ** 2 for x in values)
 
 
 def _share(share: float) -> str:

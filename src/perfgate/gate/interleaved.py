@@ -20,6 +20,7 @@ from perfgate.gate.noise import (
     Noise,
     checked_sigma,
     median,
+    sum_of_squares,
     t_quantile,
 )
 from perfgate.gate.performance import (
@@ -166,14 +167,14 @@ def own_level(
     rule = rule or InterleavedRule()
     kept, pulled = _clipped(references, rule)
     dof = rule.dof + len(kept) - 1
-    squares = rule.dof * rule.sigma**2 + _squares(kept)
+    squares = rule.dof * rule.sigma**2 + sum_of_squares(kept)
     source = [f"prior {rule.sigma:.2%} with {rule.dof:g} degrees of freedom"]
     source.append(f"spread of {len(kept)} interleaved references")
     groups = [_clipped(group, rule)[0] for group in earlier if len(group) > 1]
     if groups:
         within = sum(len(group) - 1 for group in groups)
         counted_dof = min(rule.most_earlier, within)
-        squares += counted_dof * sum(map(_squares, groups)) / within
+        squares += counted_dof * sum(map(sum_of_squares, groups)) / within
         dof += counted_dof
         source.append(f"spread within {counted(len(groups), 'earlier session')}")
     noise = Noise(math.sqrt(squares / dof), dof, ", ".join(source))
@@ -186,11 +187,6 @@ def _clipped(values: Sequence[float], rule: InterleavedRule) -> tuple[list[float
     reach = rule.clip * max(spread, rule.least_reach)
     kept = [min(max(x, centre - reach), centre + reach) for x in values]
     return kept, sum(abs(x - centre) > reach for x in values)
-
-
-def _squares(values: Sequence[float]) -> float:
-    centre = fmean(values)
-    return math.fsum((x - centre) ** 2 for x in values)
 
 
 def decide(

@@ -121,7 +121,7 @@ def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float
     squares = prior_dof * prior_sigma**2 if prior_dof else 0.0
     for group in groups:
         dof += max(len(group) - 1, 0)
-        squares += _squares(group)
+        squares += sum_of_squares(group)
     sigma = math.sqrt(squares / dof)
     if sigma == 0:
         raise InputError(
@@ -134,7 +134,7 @@ def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float
     return Noise(sigma, dof, " and ".join(parts))
 
 
-def _squares(values: Sequence[float]) -> float:
+def sum_of_squares(values: Sequence[float]) -> float:
     """Sum of squared deviations from the mean, whatever the order of the values.
 
     `statistics.variance` is as exact, and twenty times as slow.

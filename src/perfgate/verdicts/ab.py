@@ -18,7 +18,7 @@ from perfgate.gate.scores import pooled_score
 from perfgate.gate.verdict import Judgement
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.documented_values import measured_score
-from perfgate.verdicts.judgement import band_of, noise_of
+from perfgate.verdicts.judgement import band_of, noise_of, nothing_to_judge
 
 # An accuracy is asked no oftener than against a baseline.
 _ACCURACY_RULE = Rule(max_runs=3)
@@ -43,12 +43,7 @@ def judge_ab_probe(
     """
     metrics = probe.gating_metrics()
     if not metrics:
-        raise InputError(
-            "nothing to judge",
-            field="gate.metrics",
-            found=f"no metric that {probe.id} gives",
-            hint="name one of its metrics in the scenario's gate, or drop the probe",
-        )
+        raise nothing_to_judge(probe)
     _require(metrics, {"A": a, "B": b})
     judged = together(
         [

@@ -94,12 +94,7 @@ def judge(
     if entry is not None and (different := entry.differences(fingerprint)):
         return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
-        raise InputError(
-            "nothing to judge",
-            field="gate.metrics",
-            found=f"no metric that {probe.id} gives",
-            hint="name one of its metrics in the scenario's gate, or drop the probe",
-        )
+        raise nothing_to_judge(probe)
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
@@ -121,6 +116,16 @@ def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tupl
     """The nodes of the measurements that lie apart from the others."""
     nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
     return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
+
+
+def nothing_to_judge(probe: Probe) -> InputError:
+    """What is wrong with a probe of which no metric gates."""
+    return InputError(
+        "nothing to judge",
+        field="gate.metrics",
+        found=f"no metric that {probe.id} gives",
+        hint="name one of its metrics in the scenario's gate, or drop the probe",
+    )
 
 
 def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
