@@ -1,6 +1,6 @@
 """What a printed help page declares, as the tests want it: all spellings in one set."""
 
-from perfgate.engines.tensorrt_llm.help_page import options_in
+from perfgate.engines.help_page import options_in
 
 
 def options_in_help(text: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from perfgate.core.programs import (
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
 )
-from perfgate.engines.tensorrt_llm.weights import model_facts
+from perfgate.engines.weights import model_facts
 from perfgate.rehearsal import playbook as play
 from perfgate.rehearsal.faults import Fault
 from perfgate.rehearsal.setup import LIMITS, clear, set_up, shortened

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.campaign.dataset_cache import made_once
+from perfgate.campaign.server_answers import settings_facts
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.first_answers import compared_with_texts
@@ -18,7 +19,7 @@ from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
 from perfgate.core.steps import Step
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
@@ -81,6 +82,7 @@ class FreshStart:
         placement: the machine or the nodes that it runs on.
         server: the running server; None where the programs are offline.
         target: where clients find the server.
+        server_facts: what the server says that it runs with.
     """
 
     scenario: Scenario
@@ -89,6 +91,7 @@ class FreshStart:
     placement: Placement
     server: Job | None = None
     target: Target | None = None
+    server_facts: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
@@ -109,7 +112,8 @@ class FreshStart:
             measured = self._with_documented(self._measure(probe, folder), probe)
             self._require_well()
         self.placement.require()
-        return replace(measured, facts={**measured.facts, **self.placement.facts})
+        facts = {**measured.facts, **self.server_facts, **self.placement.facts}
+        return replace(measured, facts=facts)
 
     def _require_well(self) -> None:
         """Check that the server, if there is one, did not break by what was just measured."""
@@ -302,7 +306,15 @@ def _serving(start: FreshStart, running: ExitStack) -> FreshStart:
             running.close()
         else:
             break
-    return replace(start, server=server, target=Target(endpoint, tokenizer, tools.locations))
+    facts = settings_facts(scenario, tools, server, endpoint)
+    target = Target(endpoint, tokenizer, tools.locations, _client_version(tools))
+    return replace(start, server=server, target=target, server_facts=facts)
+
+
+def _client_version(tools: Toolchain) -> str:
+    """The release of the scenario's load client; empty: it has none."""
+    load = tools.scenario.workload
+    return tools.versions.get(load.client, "") if load is not None else ""
 
 
 def _server(start: FreshStart, endpoint: Endpoint) -> Job:

@@ -6,10 +6,8 @@ Starts nothing itself (launchers do) and reads no results (clients and evaluator
 import shutil
 import socket
 import time
-import urllib.error
-import urllib.request
 
-from perfgate.core import json_text
+from perfgate.campaign.server_answers import not_ready
 from perfgate.core.errors import RunError
 from perfgate.core.failures import class_of_status, classify_logs
 from perfgate.engines.base import Endpoint, Engine
@@ -19,13 +17,11 @@ from perfgate.scenarios.scenario import Limits
 _POLL_S = 0.1
 _ROOM_FOR_A_LINE = 4096  # bytes: file systems give room by pages
 _NOTE_EVERY_S = 0.5
-_HTTP_TIMEOUT_S = 5.0
-_LARGEST_ANSWER = 2**20  # bytes: the list of the models that one server has
+# The first token may have to wait for kernels to be compiled; a server that hangs is asked again.
+_TOKEN_WITHIN_S = 120.0
 # A server that dies closes its connections before it has ended, while its memory is given back: its
 # client may be the first to see that.
 _DYING_S = 3.0
-# A proxy set for the network must not stand between perfgate and a server on this machine.
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def answers(host: str, port: int) -> bool:
@@ -39,7 +35,8 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
     """Wait until the server of `job` is ready to serve the expected model.
 
     Ready means all of: the process is alive, the listening socket is its own (another server's
-    ``/health`` answers just as well), health is 200, and the model list names the model.
+    ``/health`` answers just as well), health is 200, the model list names the model, and one token
+    can be had.
 
     Raises:
         RunError: it ended, another program has the port, or `start_s` went by.
@@ -56,7 +53,7 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
                 _refuse_stranger(job, endpoint)
                 missing = "its socket is not its own yet"
             else:
-                missing = _not_ready(engine, endpoint)
+                missing = not_ready(engine, endpoint, min(deadline - now, _TOKEN_WITHIN_S))
                 if not missing:
                     return
         time.sleep(_POLL_S)
@@ -85,7 +82,7 @@ def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: floa
         missing = "nothing listens on its port"
         if answers(endpoint.host, endpoint.port):
             _refuse_stranger(job, endpoint)
-            missing = _not_ready(engine, endpoint)
+            missing = not_ready(engine, endpoint, deadline - time.monotonic())
         if not missing:
             return
         if time.monotonic() >= deadline:
@@ -199,19 +196,3 @@ def _refuse_stranger(job: Job, endpoint: Endpoint) -> None:
         f"another program listens on {endpoint.host}:{endpoint.port}, so {job.name} cannot",
         evidence=job.tail(3),
     )
-
-
-def _not_ready(engine: Engine, endpoint: Endpoint) -> str:
-    """What is still missing; empty when the server is ready."""
-    try:
-        with _OPENER.open(endpoint.url + engine.health_path, timeout=_HTTP_TIMEOUT_S) as answer:
-            if answer.status != 200:
-                return f"{engine.health_path} answered {answer.status}"
-        with _OPENER.open(endpoint.url + engine.models_path, timeout=_HTTP_TIMEOUT_S) as answer:
-            listed = json_text.parse_object(answer.read(_LARGEST_ANSWER + 1), limit=_LARGEST_ANSWER)
-            names = [model["id"] for model in listed["data"]]
-    except (OSError, urllib.error.URLError, ValueError, KeyError, TypeError) as error:
-        return f"no valid answer yet: {error}"
-    if endpoint.model not in names:
-        return f"{engine.models_path} lists {names}, not {endpoint.model}"
-    return ""

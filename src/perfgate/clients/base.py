@@ -41,11 +41,13 @@ class Target:
         endpoint: the server.
         tokenizer: folder of the served model's tokenizer, or its public name.
         locations: where programs are.
+        client_version: release of the client that is told this; empty: not known.
     """
 
     endpoint: Endpoint
     tokenizer: str
     locations: Locations = field(default_factory=Locations)
+    client_version: str = ""
 
 
 class Offline(ABC):

@@ -197,7 +197,14 @@ BENCHMARK_SERVING = Program(
 TRTLLM_LAUNCH = Program(
     "trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM, of_engine=True
 )
-VLLM = Program("vllm", "vllm", "vLLM: `pip install vllm` in an environment of its own")
+_VLLM = "vLLM: `pip install vllm` in an environment of its own, or its release container"
+VLLM = Program("vllm", "vllm", _VLLM)  # as load client, whatever the engine
+VLLM_SCRIPT = Program("vllm-benchmark-serving", "benchmark_serving.py", _VLLM)
+VLLM_SERVE = Program("vllm-serve", "vllm", _VLLM, of_engine=True)  # as engine
+VLLM_PYTHON = Program("vllm-python", "python", _VLLM, of_engine=True, runs=VLLM_SERVE)
+_SGLANG = "SGLang: `pip install sglang` in an environment of its own, or its release container"
+SGLANG_SERVE = Program("sglang", "python3", _SGLANG, ("-m", "sglang.launch_server"), of_engine=True)
+SGLANG_BENCH = Program("sglang-bench-serving", "python3", _SGLANG, ("-m", "sglang.bench_serving"))
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")
 SBATCH = Program("sbatch", "sbatch", "Slurm")

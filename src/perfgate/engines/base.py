@@ -11,6 +11,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
+from perfgate.engines.in_force import InForce
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -46,6 +47,10 @@ class Engine(ABC):
     Attributes:
         interpreter: the Python that its ranks run in; None: it has no ranks.
         programs: all of its programs, the one that tells its build first.
+        health_within_s: how long its health endpoint may take to answer, in seconds.
+        settings_paths: paths of its HTTP server that may tell its resolved settings, as a JSON
+            object; the first that does counts.
+        settings_words: words of the log lines that tell them, in lower case.
     """
 
     name: str
@@ -53,6 +58,9 @@ class Engine(ABC):
     interpreter: ClassVar[Program | None] = None
     health_path = "/health"
     models_path = "/v1/models"
+    health_within_s: ClassVar[float] = 5.0
+    settings_paths: ClassVar[tuple[str, ...]] = ()
+    settings_words: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -142,6 +150,24 @@ class Engine(ABC):
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """The command that serves the scenario's model on `endpoint`."""
+
+    def in_force(
+        self,
+        scenario: Scenario,  # noqa: ARG002
+        build: EngineBuild,  # noqa: ARG002
+        told: Mapping[str, Json],  # noqa: ARG002
+        log: Iterable[str],  # noqa: ARG002
+    ) -> InForce | None:
+        """What the running server's own answers say that it runs with; None: they say nothing.
+
+        Args:
+            scenario: what was asked.
+            build: the engine's.
+            told: what it answered under the first of `settings_paths` that tells something, and
+                under ``path`` which one that was; empty: it answered nothing.
+            log: its log lines with one of `settings_words`, in order.
+        """
+        return None
 
     @abstractmethod
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+YAML = "LLM-API YAML"  # stands for a program in what is told of TensorRT-LLM's file
+
 Kind = Literal["flag", "integer", "number", "text", "boolean", "argument"]
 """What an option takes: nothing; a whole number; a number; any text; true or false. An argument
 has no name before it."""
@@ -92,6 +94,9 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         partial: programs, and ``LLM-API YAML``, of which some declarations could not be read: what
             is missing there was not seen, which is weaker than absent.
         notes: what could not be asked or read, and why, for people.
+        abbreviates: the programs take an option by any beginning of it that no other one has, as
+            argparse does.
+        dashes_alike: they take ``_`` for ``-`` in an option's name.
     """
 
     engine: str
@@ -104,10 +109,24 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     exact_types: bool = False
     partial: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    abbreviates: bool = False
+    dashes_alike: bool = False
 
     def option(self, program: str, spelling: str) -> OptionDefinition | None:
-        """The option of `program` that `spelling` is a spelling of; None: there is none."""
-        for option in self.programs.get(program, {}).values():
-            if spelling in option.spellings:
-                return option
-        return None
+        """The option of `program` that `spelling` is taken for; None: there is none."""
+        options = self.programs.get(program, {}).values()
+        tried = [spelling]
+        if self.dashes_alike:
+            tried.append("--" + spelling.removeprefix("--").replace("_", "-"))
+        for word in tried:
+            for option in options:
+                if word in option.spellings:
+                    return option
+        if not self.abbreviates or not spelling.startswith("--"):
+            return None
+        begun = [
+            option
+            for option in options
+            if any(one.startswith(word) for one in option.spellings for word in tried)
+        ]
+        return begun[0] if len(begun) == 1 else None

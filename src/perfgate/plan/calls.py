@@ -250,7 +250,8 @@ def _served(
     tokenizer = endpoint.model
     if any(not probe.is_smoke for probe in probes):
         tokenizer = tools.engine.tokenizer(scenario, machine_store() / "cache", locations)
-    target = Target(endpoint, tokenizer, locations)
+    version = scenario.workload.client_version if scenario.workload else None
+    target = Target(endpoint, tokenizer, locations, version or "")
     for probe in probes:
         for step in _asked(probe, tools, target):
             yield _Call(replace(step, probe=probe.label))

@@ -7,11 +7,12 @@ from typing import Any
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
+from perfgate.engines.definitions import YAML, Definitions
+from perfgate.engines.option_check import Mismatch
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.tensorrt_llm.releases import told_by
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 

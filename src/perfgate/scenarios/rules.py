@@ -63,25 +63,34 @@ def _nodes_share_gpus_evenly(scenario: Scenario) -> Iterator[Problem]:
 def _parallelism_fills_the_gpus(scenario: Scenario) -> Iterator[Problem]:
     settings, gpus = scenario.engine.settings, scenario.hardware.gpus
     product = settings.tp * settings.stages
+    if settings.dp is not None and settings.attention_dp and product == gpus:
+        return  # SGLang divides its tensor parallelism among the parts of the attention
+    found = f"tp {settings.tp} × pp {settings.stages}"
+    if settings.dp is not None:
+        product *= settings.dp
+        found += f" × dp {settings.dp}"
     if product != (gpus or 1):
         expected = f"tp × pp = {gpus}, the GPUs" if gpus else "tp = pp = 1 without GPUs"
+        if settings.dp is not None:
+            expected = expected.replace("tp × pp", "tp × pp × dp")
         at = "tp" if settings.tp > 1 or settings.stages == 1 else "pp"
         yield Problem(
             ("engine", "settings", at),
             "parallelism does not fit the hardware",
-            f"tp {settings.tp} × pp {settings.stages} = {product}",
+            f"{found} = {product}",
             expected,
         )
 
 
 def _experts_divide_tensor_parallelism(scenario: Scenario) -> Iterator[Problem]:
     settings = scenario.engine.settings
-    if settings.ep is not None and settings.tp % settings.ep:
-        divisors = [str(n) for n in range(1, settings.tp + 1) if settings.tp % n == 0]
+    ranks = settings.tp * (settings.dp or 1)  # vLLM spreads the experts over both
+    if settings.ep is not None and ranks % settings.ep:
+        divisors = [str(n) for n in range(1, ranks + 1) if ranks % n == 0]
         yield Problem(
             ("engine", "settings", "ep"),
             "expert parallelism does not divide tensor parallelism",
-            f"ep {settings.ep}, tp {settings.tp}",
+            f"ep {settings.ep}, tp {settings.tp}" + (f", dp {settings.dp}" if settings.dp else ""),
             "one of " + ", ".join(divisors),
         )
 
@@ -97,6 +106,19 @@ def _ranks_get_the_engines_environment(scenario: Scenario) -> Iterator[Problem]:
                 "the ranks would get another value than the engine's environment has",
                 f"{value!r}, environment has {own!r}",
                 repr(own),
+            )
+
+
+def _inert_settings_are_set(scenario: Scenario) -> Iterator[Problem]:
+    settings = scenario.engine.settings
+    asked = [name for name in vars(settings) if getattr(settings, name) is not None]
+    for name in scenario.engine.inert or {}:
+        if name not in asked:
+            yield Problem(
+                ("engine", "inert", name),
+                "not a setting of this scenario",
+                name,
+                "one of " + ", ".join(asked),
             )
 
 
@@ -150,6 +172,7 @@ RULES: tuple[Rule, ...] = (
     _parallelism_fills_the_gpus,
     _experts_divide_tensor_parallelism,
     _ranks_get_the_engines_environment,
+    _inert_settings_are_set,
     *VARIABLE_RULES,
     *EXTRA_OPTION_RULES,
     *WORKLOAD_RULES,

@@ -99,7 +99,9 @@ class MoeLoadBalancer:
 class EngineSettings:
     """Engine-neutral settings; None leaves the engine's own default.
 
-    Sizes are tokens or requests; `kv_cache_fraction` is of the GPU memory left after loading.
+    Sizes are tokens or requests. `kv_cache_fraction` is of the GPU memory left after loading with
+    TensorRT-LLM, of all of it with vLLM and SGLang. `dp` counts replicas, or with `attention_dp`
+    the parts of the attention's data parallelism; `kv_cache_reuse` is the prefix cache.
     """
 
     tp: int = 1
@@ -126,6 +128,10 @@ class EngineSettings:
     trust_remote_code: bool | None = None
     cpu_threads: int | None = None
     backend: str | None = None
+    dp: int | None = None
+    kv_cache_reuse: bool | None = None
+    quantization: str | None = None
+    seed: int | None = None
 
     @property
     def stages(self) -> int:
@@ -142,12 +148,15 @@ class EngineChoice:
         settings: what the vocabulary has words for.
         extra_yaml: further keys of the engine's own settings file, nested as there.
         extra_args: program → further options of its command line, as words.
+        inert: setting → why it is known not to be in force with the document's own command line,
+            which is rendered nonetheless; None: every setting must be in force.
     """
 
     name: str
     settings: EngineSettings = EngineSettings()
     extra_yaml: Mapping[str, Any] | None = None
     extra_args: Mapping[str, tuple[str | int | float, ...]] | None = None
+    inert: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -171,6 +180,9 @@ class Workload:
         seed: seed of the prompts; every sweep point adds its own offset.
         max_request_rate: requests/s at which free slots are refilled; None: at once.
         api: the server's endpoint that requests go to; offline clients have none.
+        client_version: release of the client that the document measured with.
+        input_tokens: tokens of all prompts together as the document's client counted them, which
+            tell one dataset from another.
     """
 
     client: str
@@ -188,6 +200,8 @@ class Workload:
     seed: int = 0
     max_request_rate: float | None = None
     api: Literal["completions", "chat"] = "completions"
+    client_version: str | None = None
+    input_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -474,12 +488,13 @@ class Scenario:
         Titles, sources, documented values, the gate's policy, limits and markers may be edited
         without making stored baselines incomparable, so they are left out.
         """
-        return self._hash(self.workload, self.accuracy)
+        return self._hash(_as_measured(self.workload), self.accuracy)
 
     def point_hash(self, point: LoadPoint) -> str:
         """What shapes the measurement of one sweep point: other points may come and go."""
-        load = self.workload and replace(
-            self.workload, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
+        load = _as_measured(self.workload)
+        load = load and replace(
+            load, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
         )
         return self._hash(load, point)
 
@@ -493,5 +508,10 @@ class Scenario:
 
     def _hash(self, *parts: object) -> str:
         settings = self.engine.settings  # one stage measures the same, said or not
-        engine = replace(self.engine, settings=replace(settings, pp=settings.stages))
+        engine = replace(self.engine, settings=replace(settings, pp=settings.stages), inert=None)
         return content_hash(self.hardware, self.model, engine, self.environment, *parts)
+
+
+def _as_measured(load: Workload | None) -> Workload | None:
+    """The load without what is only known of the document's own measurement."""
+    return load and replace(load, client_version=None, input_tokens=None)

@@ -10,8 +10,9 @@ import yaml
 
 import perfgate.rehearsal
 from perfgate.core.command import Command
-from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
-from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
+from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, OptionDefinition
+from perfgate.engines.option_check import Mismatch
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 
 RECORDED = Path(perfgate.rehearsal.__file__).parent / "recorded"

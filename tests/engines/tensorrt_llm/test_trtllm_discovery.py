@@ -10,8 +10,9 @@ from perfgate.core.errors import MissingProgram
 from perfgate.core.installation import Installation
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
+from perfgate.engines import program_output
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import discovery, program_output
+from perfgate.engines.tensorrt_llm import discovery
 
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 

@@ -15,10 +15,10 @@ from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import TRTLLM_BENCH
+from perfgate.engines import program_output
 from perfgate.engines.definitions import Keys
-from perfgate.engines.tensorrt_llm import program_output
+from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.help_page import options_in
 from perfgate.engines.tensorrt_llm.installed_options import (
     installed_definitions,
     verify,

@@ -21,10 +21,11 @@ from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
+from perfgate.engines.release_table import Option
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT, Option
+from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm import (
     bench,
     dataset,
@@ -19,7 +20,6 @@ from perfgate.engines.tensorrt_llm import (
     serve,
 )
 from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
 from perfgate.scenarios.problem import Problem
@@ -129,6 +129,20 @@ def _threads_are_no_setting(scenario: Scenario) -> Iterator[Refused]:
         yield Refused("engine.settings.cpu_threads", threads, expected)
 
 
+def _settings_of_other_engines_are_not_set(scenario: Scenario) -> Iterator[Refused]:
+    settings = scenario.engine.settings
+    for field, instead in (
+        ("dp", "its attention's data parallelism is attention_dp: true"),
+        ("kv_cache_reuse", "write kv_cache_config.enable_block_reuse under extra_yaml"),
+        ("quantization", "the checkpoint says it"),
+        ("seed", "the engine takes none"),
+    ):
+        value = getattr(settings, field)
+        if value is not None:
+            expected = f"not to be set with TensorRT-LLM: {instead}"
+            yield Refused(f"engine.settings.{field}", value, expected)
+
+
 def _graph_sizes_are_given_once(scenario: Scenario) -> Iterator[Refused]:
     """The engine refuses both (`validate_cuda_graph_config` in its llm_args.py)."""
     graphs, field = scenario.engine.settings.cuda_graphs, "engine.settings.cuda_graphs"
@@ -163,6 +177,7 @@ def _bench_has_no_such_load(scenario: Scenario) -> Iterator[Refused]:
 _RULES = (
     _a_gpu_is_needed,
     _threads_are_no_setting,
+    _settings_of_other_engines_are_not_set,
     _graph_sizes_are_given_once,
     _bench_has_no_such_load,
 )

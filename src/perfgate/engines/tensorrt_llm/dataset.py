@@ -8,10 +8,10 @@ from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.core.steps import Step
+from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
+from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import BENCH, GENERATOR
 from perfgate.scenarios.scenario import Scenario, Workload

@@ -5,7 +5,7 @@ definitions do not tell is not judged, so that whatever is told is sure, or says
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from msgspec import UNSET
@@ -13,38 +13,15 @@ from msgspec import UNSET
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.suggestion import nearest
-from perfgate.engines.definitions import Definitions, KeyDefinition, Keys, OptionDefinition
+from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
+from perfgate.engines.option_check import TRUTH, Mismatch, is_number, of_call
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import Call, calls
+from perfgate.engines.tensorrt_llm.program_calls import calls
 
-YAML = "LLM-API YAML"  # stands for a program in what is told of the file
 _HERE = Locations()
 _TAGS = ("decoding_type", "algorithm")  # keys whose value chooses the model of its mapping
 _SCALARS = frozenset({"int", "float", "bool", "str"})
 _NUMBERS = frozenset({"int", "float", "bool"})
-_TRUTH = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})
-
-
-class Mismatch(NamedTuple):
-    """One thing of a command that the build does not take.
-
-    Attributes:
-        program: the program, or ``LLM-API YAML``.
-        place: the option, or the YAML key with dots.
-        problem: what is wrong, for people.
-        found: what the command gives.
-        expected: what the build knows there.
-        known_at: file and line that declare the option or key, or the nearest; empty: not told.
-        is_sure: False: the definitions are not whole there, so that it may only have been unseen.
-    """
-
-    program: str
-    place: str
-    problem: str
-    found: str
-    expected: str
-    known_at: str = ""
-    is_sure: bool = True
 
 
 def mismatches(
@@ -61,112 +38,13 @@ def mismatches(
         mismatch
         for call in calls(command.argv, locations)
         if call.page in definitions.programs
-        for mismatch in _of_call(call, definitions)
+        for mismatch in of_call(call, definitions)
     ]
     text = command.files.get(FILE)
     if text is not None and definitions.keys is not None:
         tree = yaml.safe_load(text) or {}
         found += _of_keys(tree, definitions.keys, definitions, ())
     return tuple(found)
-
-
-# Options. -----------------------------------------------------------------------------------
-
-
-def _of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
-    options = definitions.programs[call.page]
-    is_sure = definitions.whole and call.page not in definitions.partial
-    given: set[str] = set()
-    positional = 0
-    left = list(call.arguments)
-    while left:
-        word = left.pop(0)
-        if not word.startswith("--") and not (word.startswith("-") and word[1:2].isalpha()):
-            positional += 1
-            continue
-        name, equals, value = word.partition("=")
-        option = definitions.option(call.page, name)
-        if option is None:
-            yield _unknown_option(call, name, options, is_sure=is_sure)
-            if left and not left[0].startswith("-"):
-                left.pop(0)  # its value, as far as can be told
-            continue
-        given.update(option.options)
-        if option.kind == "flag":
-            if equals:
-                yield _wrong(call, name, option, "takes no value", value)
-            continue
-        values = [value] if equals else _taken(option, left)
-        if not values:
-            yield _wrong(call, name, option, "is given no value", name)
-        for one in values:
-            yield from _of_value(call, name, option, one)
-    if definitions.whole:
-        yield from _missing(call, options.values(), given, positional)
-
-
-def _unknown_option(
-    call: Call, name: str, options: Mapping[str, OptionDefinition], *, is_sure: bool
-) -> Mismatch:
-    known = {spelling: option for option in options.values() for spelling in option.spellings}
-    near = nearest(name, [spelling for spelling in known if spelling.startswith("-")])
-    expected = f"{near}?" if near else f"one of its {len(known)} options"
-    problem = "no such option" if is_sure else "not among the options that were read"
-    place = known[near].place if near else ""
-    return Mismatch(call.page, name, problem, name, expected, place, is_sure)
-
-
-def _wrong(call: Call, name: str, option: OptionDefinition, problem: str, found: str) -> Mismatch:
-    expected = ", ".join(option.choices) or option.kind
-    return Mismatch(call.page, name, problem, found, expected, option.place)
-
-
-def _taken(option: OptionDefinition, left: list[str]) -> list[str]:
-    """The words that a program takes for the option's value: the next one, whatever it begins with.
-
-    Of an option that takes several, a word that could be the next option ends them; ``-1`` is none.
-    """
-    taken = [left.pop(0)] if left else []
-    while option.many and left and not (left[0].startswith("-") and not _is_number(left[0])):
-        taken.append(left.pop(0))
-    return taken
-
-
-def _of_value(call: Call, name: str, option: OptionDefinition, value: str) -> Iterator[Mismatch]:
-    if option.choices:
-        if value not in option.choices:
-            yield _wrong(call, name, option, "no such choice", value)
-    elif not _is_of(option.kind, value):
-        yield _wrong(call, name, option, f"not a value of kind {option.kind}", value)
-
-
-def _missing(call: Call, options: Any, given: set[str], positional: int) -> Iterator[Mismatch]:
-    for option in options:
-        if not option.required:
-            continue
-        if option.kind == "argument":
-            is_given = positional > 0
-            positional -= 1
-        else:
-            is_given = bool(given & set(option.options))
-        if not is_given:
-            yield _wrong(call, option.options[0], option, "is required and not given", "nothing")
-
-
-def _is_of(kind: str, value: str) -> bool:
-    if kind == "integer":
-        return _is_number(value, int)
-    if kind == "number":
-        return _is_number(value)
-    return kind != "boolean" or value.lower() in _TRUTH
-
-
-def _is_number(value: str, of: type[int] | type[float] = float) -> bool:
-    try:
-        of(value)
-    except ValueError:
-        return False
-    return True
 
 
 # YAML keys. ---------------------------------------------------------------------------------
@@ -239,7 +117,7 @@ def _problem_of_text(value: str, kinds: frozenset[str], key: KeyDefinition) -> s
         return ""
     if kinds <= {"list", "dict"}:
         return "a text where it takes none"
-    is_value = _is_number(value) or ("bool" in kinds and value.lower() in _TRUTH)
+    is_value = is_number(value) or ("bool" in kinds and value.lower() in TRUTH)
     return "not a value of its type" if kinds <= _NUMBERS and not is_value else ""
 
 

@@ -14,9 +14,10 @@ from perfgate.core.programs import (
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
 )
+from perfgate.engines import weights
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
-from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve, weights
-from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.model_reference import reference
+from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve
 from perfgate.engines.tensorrt_llm.releases import uncovered
 from perfgate.engines.tensorrt_llm.words import words
 from perfgate.scenarios.problem import Problem

@@ -1,6 +1,6 @@
 """The environment of an engine program: what the scenario says, and the knobs that live there."""
 
-from perfgate.engines.tensorrt_llm.refusal import refusal
+from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 

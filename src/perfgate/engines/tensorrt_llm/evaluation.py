@@ -5,11 +5,11 @@ from typing import NamedTuple
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_EVAL
+from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings
+from perfgate.engines.model_reference import reference
+from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
-from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL
 from perfgate.engines.tensorrt_llm.serve import SETTINGS

@@ -11,8 +11,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from perfgate.core.errors import CannotDo, InputError
+from perfgate.engines.arguments import Argument
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument
 from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves

@@ -22,6 +22,7 @@ from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import (
+    YAML,
     Definitions,
     KeyDefinition,
     Keys,
@@ -29,12 +30,13 @@ from perfgate.engines.definitions import (
     OptionDefinition,
     Options,
 )
-from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch, mismatches
-from perfgate.engines.tensorrt_llm.help_page import options_in
+from perfgate.engines.help_page import options_in
+from perfgate.engines.option_check import Call, Mismatch
+from perfgate.engines.program_output import answer
+from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import Call, calls
-from perfgate.engines.tensorrt_llm.program_output import answer
-from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.releases import told_by
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
 _ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from perfgate.engines.tensorrt_llm.refusal import refusal
+from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, same_release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario

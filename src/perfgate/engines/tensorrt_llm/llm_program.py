@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.core.command import Command
+from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.arguments import Argument, spelled
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.refusal import refusal
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 

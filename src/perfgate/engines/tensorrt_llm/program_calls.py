@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
@@ -15,6 +14,7 @@ from perfgate.core.programs import (
     TRTLLM_SERVE,
     Program,
 )
+from perfgate.engines.option_check import Call
 from perfgate.engines.tensorrt_llm.evaluation import TASKS
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
@@ -32,27 +32,6 @@ _SUBCOMMANDS = {"throughput": THROUGHPUT, "prepare-dataset": PREPARE}
 _SCRIPTS = (PREPARE_SCRIPT, QUICKSTART, GPQA)
 _GENERATOR = "token-norm-dist"
 _HERE = Locations()
-
-
-@dataclass(frozen=True)
-class Call:
-    """One program call inside a command: the program, how it tells its options, what it is given.
-
-    Attributes:
-        program: name as in the release tables.
-        help: the argv that prints the program's options; empty: the program would load a model,
-            or its tokenizer, before it shows them.
-        arguments: what the command gives to it.
-    """
-
-    program: str
-    help: tuple[str, ...]
-    arguments: tuple[str, ...]
-
-    @property
-    def page(self) -> str:
-        """The program with its subcommands, as `Definitions` names it."""
-        return f"{SERVE} serve" if self.program == SERVE else self.program
 
 
 def calls(argv: Sequence[str], locations: Locations = _HERE) -> tuple[Call, ...]:
@@ -87,19 +66,20 @@ def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call
 def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[Call]:
     """`trtllm-bench` and `trtllm-eval` have options before and behind their subcommands."""
     if name == SERVE:
-        yield Call(SERVE, (*prefix, "serve", "--help"), rest)
+        yield Call(SERVE, (*prefix, "serve", "--help"), rest, f"{SERVE} serve")
         return
     if name == BENCHMARK_SERVING:
-        yield Call(name, (*prefix, "--help"), rest)
+        yield Call(name, (*prefix, "--help"), rest, name)
         return
     if name == EVAL:
         at = next((at for at, word in enumerate(rest) if word in TASKS), len(rest))
-        yield Call(EVAL, (*prefix, "--help"), rest[:at])
+        yield Call(EVAL, (*prefix, "--help"), rest[:at], EVAL)
         if at < len(rest):
-            yield Call(f"{EVAL} {rest[at]}", (), rest[at + 1 :])
+            task = f"{EVAL} {rest[at]}"
+            yield Call(task, (), rest[at + 1 :], task)
         return
     at = next((at for at, word in enumerate(rest) if word in _SUBCOMMANDS), len(rest))
-    yield Call(BENCH, (*prefix, "--help"), rest[:at])
+    yield Call(BENCH, (*prefix, "--help"), rest[:at], BENCH)
     if at < len(rest):
         # click wants --model before it shows the help of a subcommand.
         asked = (*prefix, "--model", "any", rest[at], "--help")
@@ -109,9 +89,10 @@ def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterato
 def _with_generator(name: str, asked: tuple[str, ...], words: Sequence[str]) -> Iterator[Call]:
     """A program, and the generator of prompts behind its own options, where there is one."""
     at = words.index(_GENERATOR) if _GENERATOR in words else len(words)
-    yield Call(name, asked, tuple(words[:at]))
+    yield Call(name, asked, tuple(words[:at]), name)
     if at < len(words):
-        yield Call(f"{name} {_GENERATOR}", (), tuple(words[at + 1 :]))
+        generator = f"{name} {_GENERATOR}"
+        yield Call(generator, (), tuple(words[at + 1 :]), generator)
 
 
 def _prefix(

@@ -3,10 +3,10 @@
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
+from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm.arguments import Argument, of_settings
+from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
-from perfgate.engines.tensorrt_llm.model import reference
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
 from perfgate.scenarios.scenario import Scenario
 

@@ -1,9 +1,11 @@
 """What one range of TensorRT-LLM releases knows and how it spells it. Values only, no versions."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
+
+from perfgate.engines.release_table import ReleaseTable
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
@@ -18,33 +20,6 @@ EVAL = "trtllm-eval"
 BENCHMARK_SERVING = "benchmark_serving"
 QUICKSTART = "quickstart_advanced.py"
 GPQA = "gpqa_llmapi.py"
-
-
-class Option(Struct, frozen=True, forbid_unknown_fields=True):
-    """One command-line option.
-
-    Attributes:
-        name: as it is spelled; None: there is none but `opposite`.
-        aliases: other spellings, which are never rendered: an extra option may not say them.
-        flag: it takes no value.
-        opposite: the flag that says the opposite.
-        choices: the only values that it takes; empty: any.
-    """
-
-    name: str | None = None
-    aliases: tuple[str, ...] = ()
-    flag: bool = False
-    opposite: str | None = None
-    choices: tuple[str, ...] = ()
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """Every word that the program takes for it."""
-        return tuple(word for word in (self.name, self.opposite, *self.aliases) if word)
-
-
-Options = Mapping[str, Option]
-"""Setting → the option of one program that it becomes."""
 
 
 class GraphKeys(Struct, frozen=True, forbid_unknown_fields=True):
@@ -157,12 +132,10 @@ class DatasetTool(Struct, frozen=True, forbid_unknown_fields=True):
     script: str | None = None
 
 
-class Release(Struct, frozen=True, forbid_unknown_fields=True):
+class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One range of releases that behave the same for perfgate.
 
     Attributes:
-        since: the first release (or candidate) of the range.
-        programs: for each program that the range has, the option of each setting.
         spelling: YAML keys of settings.
         yaml_merge: what becomes of the command line's settings of the KV cache when the YAML file
             has a mapping for it: ``shallow``, the file's mapping takes their place as a whole;
@@ -177,12 +150,10 @@ class Release(Struct, frozen=True, forbid_unknown_fields=True):
         mtp_zero: ``quickstart_advanced.py`` takes zero draft layers for "off".
         pdl_variable: environment variable of programmatic dependent launch.
         bench_warmup: warm-up requests of `trtllm-bench throughput` when it is not told.
-        file: the table's file.
-        version: the release that was asked for; empty: the range as such.
     """
 
-    since: str
-    programs: Mapping[str, Options]
+    title: ClassVar[str] = "TensorRT-LLM"
+
     spelling: Spelling
     yaml_merge: Literal["shallow", "deep"]
     defaults: Mapping[str, Defaults]
@@ -193,14 +164,3 @@ class Release(Struct, frozen=True, forbid_unknown_fields=True):
     mtp_zero: bool = False
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
-    file: str = ""
-    version: str = ""
-
-    def options(self, program: str) -> Options:
-        """The option of each setting of one program; empty when the range has no such program."""
-        return self.programs.get(program, {})
-
-    def choices(self, program: str, setting: str) -> tuple[str, ...]:
-        """The values that an option takes; empty: any, or there is no such option."""
-        option = self.options(program).get(setting)
-        return () if option is None else option.choices

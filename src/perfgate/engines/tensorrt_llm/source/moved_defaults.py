@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.definition_check import YAML
+from perfgate.engines.definitions import YAML, Definitions
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT, Release
 
 _SAMPLERS = {"TorchSampler": "torch", "auto": "torch", "TRTLLMSampler": "trtllm"}

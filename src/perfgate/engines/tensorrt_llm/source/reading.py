@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.engines.definitions import Definitions, KeyDefinition, Keys, Options
-from perfgate.engines.tensorrt_llm.definition_check import YAML
+from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys, Options
 from perfgate.engines.tensorrt_llm.releases.table import (
     BENCH,
     BENCHMARK_SERVING,

@@ -8,11 +8,8 @@ from typing import NamedTuple
 import yaml
 from packaging.version import Version
 
-from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch
-from perfgate.engines.tensorrt_llm.releases import parse
-from perfgate.engines.tensorrt_llm.releases.table import SERVE
-
-_FOLDER = Path(__file__).with_name("releases")
+from perfgate.engines.definitions import YAML
+from perfgate.engines.option_check import Mismatch
 
 
 class Place(NamedTuple):
@@ -29,7 +26,7 @@ class Place(NamedTuple):
     line: int
 
 
-def told_by(version: str, mismatch: Mismatch, folder: Path = _FOLDER) -> str:
+def told_by(version: str, mismatch: Mismatch, folder: Path) -> str:
     """``releases/1.0.0rc4.yaml:24``: the newest line up to `version` that names it; else empty.
 
     Args:
@@ -59,16 +56,16 @@ def _in_code(mismatch: Mismatch, folder: Path) -> str:
 
 def _tables(version: str, folder: Path) -> Iterator[Path]:
     """The tables that hold for a release, the newest first."""
-    asked = Version(parse(version).public)
+    asked = Version(Version(version).public)
     known = sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem), reverse=True)
     yield from (path for path in known if Version(path.stem) <= asked)
 
 
 def _of_option(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
     """The program's option, else the word anywhere."""
-    program = SERVE if mismatch.program == f"{SERVE} serve" else mismatch.program
+    program = mismatch.program.removesuffix(" serve")
     named = [place for place in places if place.word == mismatch.place]
-    own = [place for place in named if program in place.keys]
+    own = [place for place in named if {program, mismatch.program} & set(place.keys)]
     return next(iter(own or named), None)
 
 

@@ -6,9 +6,8 @@ What the table lacks is refused, never dropped. No option is named here.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perfgate.engines.tensorrt_llm.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import Option
+from perfgate.engines.refusal import refusal
+from perfgate.engines.release_table import Option, ReleaseTable
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 Value = bool | int | float | str | tuple[int | str, ...] | None
@@ -38,7 +37,7 @@ def of_settings(settings: EngineSettings, *names: str) -> tuple[Argument, ...]:
 
 
 def spelled(
-    scenario: Scenario, release: Release, program: str, arguments: Iterable[Argument]
+    scenario: Scenario, release: ReleaseTable, program: str, arguments: Iterable[Argument]
 ) -> tuple[str, ...]:
     """The words of `arguments`, in their order.
 

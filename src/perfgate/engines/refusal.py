@@ -1,7 +1,7 @@
 """How a setting is refused that a release cannot express: one form of message for all."""
 
 from perfgate.core.errors import CannotDo
-from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.engines.release_table import ReleaseTable
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -9,7 +9,7 @@ def refusal(
     scenario: Scenario,
     field: str,
     found: object,
-    release: Release,
+    release: ReleaseTable,
     expected: str,
     hint: str | None = None,
 ) -> CannotDo:
@@ -28,7 +28,7 @@ def refusal(
         documented = scenario.source.engine_version
         found = f"{found}, which the document's release {documented} does by itself"
     return CannotDo(
-        f"TensorRT-LLM {release.version} cannot do this",
+        f"{release.title} {release.version} cannot do this",
         file=scenario.file,
         field=f"{scenario.id}.{field}",
         found=found,

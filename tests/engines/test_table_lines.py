@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.engines.tensorrt_llm.definition_check import YAML, Mismatch
-from perfgate.engines.tensorrt_llm.table_lines import told_by
+from perfgate.engines.definitions import YAML
+from perfgate.engines.option_check import Mismatch
+from perfgate.engines.table_lines import told_by
 
 TABLES = {
     "1.0.yaml": """\

@@ -9,8 +9,8 @@ from trtllm_scenarios import ON_PAPER, scenario
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.engines.tensorrt_llm.model import reference
-from perfgate.engines.tensorrt_llm.weights import model_facts
+from perfgate.engines.model_reference import reference
+from perfgate.engines.weights import model_facts
 from perfgate.scenarios.scenario import Model, Scenario, Weights
 
 NAME = "nvidia/DeepSeek-R1-FP4"

@@ -14,7 +14,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
-from perfgate.engines.tensorrt_llm.model import reference
+from perfgate.engines.model_reference import reference
 from perfgate.scenarios.scenario import Scenario
 
 QUANTIZATION = "hf_quant_config.json"

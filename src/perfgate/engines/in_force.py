@@ -1,0 +1,104 @@
+"""Settings in force: what a running server really runs with, held against what was asked. Pure.
+
+An option that a program accepts can be changed, capped or dropped by it without a word. A server
+that tells its resolved settings is asked for them after it is ready and before any load.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
+from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class InForce:
+    """What a running server says of itself.
+
+    Attributes:
+        settings: setting of the scenario → the value in force, in the scenario's own words; None:
+            it is off. A setting that the server does not tell is left out.
+        limits: what holds beside the settings and bounds what they do for this load, one line each
+            for people: ``max_running_requests 48, 1000 requests in flight``.
+        told: what it said of itself that is worth keeping, without secrets.
+        source: where it said so: a path of its HTTP server, or its log.
+    """
+
+    settings: Mapping[str, Json]
+    limits: tuple[str, ...] = ()
+    told: Mapping[str, Json] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that is not in force as asked."""
+
+    setting: str
+    asked: Json
+    found: Json
+
+    def __str__(self) -> str:
+        return f"{self.setting}: asked {_shown(self.asked)}, in force {_shown(self.found)}"
+
+
+def differences(scenario: Scenario, found: InForce) -> Iterator[Difference]:
+    """Each setting that the scenario asks for, and that the server tells with another value."""
+    settings = scenario.engine.settings
+    for name, value in found.settings.items():
+        asked = getattr(settings, name, None)
+        if asked is None:
+            continue
+        plain = asdict(asked) if is_dataclass(asked) and not isinstance(asked, type) else asked
+        if not _same(plain, value):
+            yield Difference(name, plain, value)
+
+
+def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
+    """Facts for the record of a server whose settings are in force.
+
+    A setting that the scenario says to be inert may differ: that is told as a fact.
+
+    Raises:
+        RunError: ``not_in_force``: another setting differs; with both values of each.
+    """
+    inert = scenario.engine.inert or {}
+    wrong = tuple(differences(scenario, found))
+    unexpected = [one for one in wrong if one.setting not in inert]
+    if unexpected:
+        raise RunError(
+            "not_in_force",
+            "the server does not run with what the scenario asks for: "
+            + "; ".join(map(str, unexpected)),
+            evidence=tuple(f"{found.source}: {one}" for one in unexpected),
+        )
+    facts: dict[str, Json] = {
+        "settings_in_force": dict(found.settings),
+        "settings_told_by": found.source,
+    }
+    if found.told:
+        facts["server_settings"] = dict(found.told)
+    if found.limits:
+        facts["settings_limited"] = list(found.limits)
+    if wrong:
+        facts["settings_inert"] = [f"{one}: {inert[one.setting]}" for one in wrong]
+    revived = [name for name in inert if name not in {one.setting for one in wrong}]
+    if alive := [name for name in revived if name in found.settings]:
+        told: list[Json] = [*alive]
+        facts["settings_no_longer_inert"] = told
+    return facts
+
+
+def _same(asked: Json, found: Json) -> bool:
+    if isinstance(asked, dict) and isinstance(found, dict):  # what the server does not tell is left
+        return all(_same(asked[key], value) for key, value in found.items() if key in asked)
+    if isinstance(asked, bool) or isinstance(found, bool):
+        return bool(asked) == bool(found)
+    if isinstance(asked, int | float) and isinstance(found, int | float):
+        return abs(asked - found) <= 1e-6 * abs(asked)
+    return asked == found
+
+
+def _shown(value: Json) -> str:
+    return "nothing" if value is None else str(value)

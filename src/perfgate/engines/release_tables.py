@@ -1,0 +1,218 @@
+"""Which release of an engine knows what: one table per range of releases, chosen by version.
+
+A range is one YAML file, named after its first release. The oldest is a whole table; each later one
+is what changed against the range before it, as a merge patch (RFC 7396): mappings are merged,
+anything else is replaced, null takes away. Further files can stand in a folder of one's own.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import yaml
+from packaging.version import InvalidVersion, Version
+
+from perfgate.core.errors import InputError
+from perfgate.engines.release_table import ReleaseTable
+
+T = TypeVar("T", bound=ReleaseTable)
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
+_Programs = dict[str, dict[str, str | dict[str, Any] | None] | None]
+
+
+class ReleaseTables(Generic[T]):
+    """The tables of one engine.
+
+    Args:
+        kind: what a table holds.
+        folder: of the tables that come with perfgate.
+        variable: environment variable of a folder with further tables; None: there is none.
+        hint: what a person whose release is too old can do.
+        examples: releases as the engine names them, for messages.
+    """
+
+    def __init__(
+        self,
+        kind: type[T],
+        folder: Path,
+        *,
+        variable: str | None = None,
+        hint: str | None = None,
+        examples: str = "1.0.0 or 1.3.0rc7",
+    ) -> None:
+        self.kind = kind
+        self.folder = folder
+        self._variable = variable
+        self._hint = hint
+        self._examples = examples
+        self._tables = lru_cache(maxsize=8)(self._read_all)
+        self._release = lru_cache(maxsize=64)(self._chosen)
+
+    def read(self, *folders: Path) -> tuple[T, ...]:
+        """The tables of all ranges in `folders`, oldest first.
+
+        Raises:
+            InputError: a file is not named after a release, two are after the same, or one says
+                what no table has, or takes away what the range before it lacks.
+        """
+        tables: list[T] = []
+        fields: dict[str, Any] = {}
+        for path in self._files(folders):
+            try:
+                # The loader is a safe one: it makes plain values only.
+                changes = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+                fields = _patched(fields, _spelled_out(changes))
+                table = {**fields, "since": path.stem, "file": str(path)}
+                tables.append(msgspec.convert(table, self.kind))
+            except KeyError as error:
+                found = f"null for {error}, which the range before it lacks"
+                raise self._wrong(path, found) from None
+            except (yaml.YAMLError, msgspec.ValidationError, TypeError, OSError) as error:
+                raise self._wrong(path, str(error)) from error
+        return tuple(tables)
+
+    def all(self) -> tuple[T, ...]:
+        """All ranges, oldest first; the last one also stands for every later release.
+
+        Raises:
+            InputError: the folder that the variable names is none, or has a file that is no table.
+        """
+        return self._tables(self._more())
+
+    def release(self, version: str) -> T:
+        """The table of the range that `version` falls into.
+
+        Raises:
+            InputError: it is no version, or older than the oldest table.
+        """
+        return self._release(version, self._more())
+
+    def uncovered(self, version: str) -> str | None:
+        """Why no table is known to hold for a release, and which is used; None: one is.
+
+        The newest table holds for the rest of its minor release: a later one may have moved
+        options.
+
+        Raises:
+            InputError: as `release`.
+        """
+        used, newest = self.release(version), self.all()[-1]
+        last = Version(newest.since).release[:2]
+        if used.since != newest.since or self.base(version).release[:2] <= last:
+            return None
+        return (
+            f"no table of releases covers {self.kind.title} {version}: the newest one is used, of "
+            f"{newest.since} to {'.'.join(map(str, last))}; every option is asked of the installed "
+            "program before GPU time is spent"
+        )
+
+    def parse(self, version: str) -> Version:
+        """The version as Python packages order them.
+
+        Raises:
+            InputError: it is no version.
+        """
+        try:
+            return Version(version)
+        except InvalidVersion:
+            raise InputError(
+                f"not a version of {self.kind.title}",
+                field="engine version",
+                found=repr(version),
+                expected=f"a release or a candidate, e.g. {self._examples}",
+                hint="give the release that the build was branched from as --engine-version, and "
+                "its commit as --engine-commit",
+            ) from None
+
+    def base(self, version: str) -> Version:
+        """The version without the build that follows a ``+``.
+
+        Raises:
+            InputError: it is no version.
+        """
+        return Version(self.parse(version).public)
+
+    def _more(self) -> str | None:
+        return os.environ.get(self._variable) or None if self._variable else None
+
+    def _read_all(self, more: str | None) -> tuple[T, ...]:
+        if more is None:
+            return self.read(self.folder)
+        folder = Path(more)
+        if not folder.is_dir():
+            raise InputError(
+                "no such folder",
+                field=self._variable,
+                found=more,
+                expected="a folder with tables of further releases",
+                hint="set it to where they are, or unset it",
+            )
+        return self.read(self.folder, folder)
+
+    def _chosen(self, version: str, more: str | None) -> T:
+        asked, tables = self.base(version), self._tables(more)
+        for table in reversed(tables):
+            if asked >= Version(table.since):
+                return msgspec.structs.replace(table, version=version)
+        raise InputError(
+            f"this release of {self.kind.title} is too old",
+            field="engine version",
+            found=version,
+            expected=f"{tables[0].since} or later",
+            hint=self._hint,
+        )
+
+    def _files(self, folders: Iterable[Path]) -> list[Path]:
+        """The tables' files, in the order of their releases."""
+        found: dict[Version, Path] = {}
+        for path in (path for folder in folders for path in folder.glob("*.yaml")):
+            since = self.parse(path.stem)
+            if since in found:
+                raise self._wrong(path, f"the release of {found[since]}")
+            found[since] = path
+        return [found[since] for since in sorted(found)]
+
+    def _wrong(self, path: Path, found: str) -> InputError:
+        return InputError(
+            f"not a table of {self.kind.title} releases",
+            file=path,
+            found=found,
+            expected="what changed against the range before, under the names of "
+            f"{self.kind.__module__}",
+            hint='see "Add a release" in docs/reference/dialects.md',
+        )
+
+
+def _spelled_out(content: object) -> dict[str, Any]:
+    """Options that are only a name, as mappings, so that they can be merged."""
+    changes = msgspec.convert(content or {}, dict[str, Any])
+    programs = msgspec.convert(changes.get("programs") or {}, _Programs)
+    return {
+        **changes,
+        "programs": {
+            program: options
+            and {
+                setting: {"name": option} if isinstance(option, str) else option
+                for setting, option in options.items()
+            }
+            for program, options in programs.items()
+        },
+    }
+
+
+def _patched(before: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`before` with a merge patch applied; taking away what is not there is a mistake."""
+    after = dict(before)
+    for key, change in changes.items():
+        if change is None:
+            del after[key]
+        elif isinstance(change, dict):
+            was = after.get(key)
+            after[key] = _patched(was if isinstance(was, dict) else {}, change)
+        else:
+            after[key] = change
+    return after
