@@ -290,6 +290,8 @@ SYMPTOMS = {
         "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
         "(EngineCore pid=9) ERROR 11-23 06:47:10 [multiproc_executor.py:315] Worker proc "
         "VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
+        "(APIServer pid=23149) WARNING 11-23 06:59:50 [core_client.py:817] [shutdown] MPClient: "
+        "engine core exited unexpectedly; starting cleanup",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
     ],
     "nccl": [

@@ -20,6 +20,7 @@ TABLE = {
     "model_len": ("config_error", "User-specified max_model_len (1000000) is greater than"),
     "kv_space_too_big": ("oom", "less than requested memory for kv (40.0 GiB)"),
     "kv_cache_too_small": ("kv_cache_too_small", "larger than the available KV cache memory"),
+    "engine_core_killed": ("killed", "engine core exited unexpectedly"),
     "unknown_option": ("cli_drift", "unrecognized arguments: --nonsense 1"),
 }
 
