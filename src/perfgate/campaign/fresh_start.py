@@ -193,8 +193,7 @@ class FreshStart:
         used = server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
         derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
-        version = self._target.client_version
-        told = client_facts(client, version, self.scenario, self.tools.build, measured)
+        told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
         return Measurement({**measured.metrics, **derived}, {**measured.facts, **told})
 
     def _evaluate(

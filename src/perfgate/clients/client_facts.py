@@ -6,7 +6,8 @@ where verdicts are made.
 
 from packaging.version import InvalidVersion, Version
 
-from perfgate.clients.base import Client
+from perfgate.clients.base import Client, Target
+from perfgate.clients.datasets import not_sharegpt_v3
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario
@@ -20,18 +21,26 @@ SYNTHETIC_TOLERANCE = 0.001  # of all input tokens: encoding generated text agai
 
 
 def client_facts(
-    client: Client, version: str, scenario: Scenario, build: EngineBuild, measured: Measurement
+    client: Client, target: Target, scenario: Scenario, build: EngineBuild, measured: Measurement
 ) -> dict[str, Json]:
     """What is to be told of the client and of the dataset.
+
+    Args:
+        client: what measured.
+        target: with the client's release, and where datasets are.
+        scenario: what was measured.
+        build: the engine's.
+        measured: what the client reported.
 
     Returns:
         ``client_version``; ``client_differs``: the document measured with another release;
         ``client_and_server_differ``: they are one project's, and not of one release;
-        ``dataset_differs``: the input tokens are not as many as documented, so that documented
-        values are of other prompts; ``dataset_not_comparable``: that cannot be told. Each is a
-        sentence; those that do not apply are left out.
+        ``dataset_differs``: the prompts are not the document's, by the number of their tokens or,
+        where that cannot tell, by the dataset's file, so that no documented value is comparable;
+        ``dataset_not_comparable``: the number of tokens cannot tell. Each is a sentence; those
+        that do not apply are left out.
     """
-    load = scenario.workload
+    load, version = scenario.workload, target.client_version
     if client.of_engine or load is None or not version:
         return {}
     facts: dict[str, Json] = {"client_version": version}
@@ -44,9 +53,11 @@ def client_facts(
         facts[CLIENT_AND_SERVER_DIFFER] = (
             f"client {version}, server {build.version}: releases of {build.name} are mixed"
         )
-    if load.input_tokens is not None and len(scenario.points()) == 1:
-        facts |= _dataset(client, version, scenario, measured)
-    return facts
+    by_tokens = _by_tokens(client, version, scenario, measured)
+    if load.dataset == "sharegpt" and (by_tokens is None or DATASET_NOT_COMPARABLE in by_tokens):
+        other = not_sharegpt_v3(target.locations)
+        facts |= {} if other is None else {DATASET_DIFFERS: other}
+    return {**facts, **(by_tokens or {})}
 
 
 def same_release(one: str, other: str) -> bool:
@@ -57,13 +68,15 @@ def same_release(one: str, other: str) -> bool:
         return one == other
 
 
-def _dataset(
+def _by_tokens(
     client: Client, version: str, scenario: Scenario, measured: Measurement
-) -> dict[str, Json]:
-    """Whether the prompts are the document's, by their tokens."""
+) -> dict[str, Json] | None:
+    """Whether the prompts are the document's, by their tokens; None: none are documented."""
     load, found = scenario.workload, measured.facts.get("input_tokens")
-    if load is None or load.input_tokens is None or not isinstance(found, int):
-        return {}
+    if load is None or load.input_tokens is None or len(scenario.points()) != 1:
+        return None
+    if not isinstance(found, int):
+        return None
     documented = load.input_tokens
     if client.input_counted_by(version) == "server":
         return {

@@ -11,8 +11,12 @@ from perfgate.scenarios.scenario import LoadPoint
 
 _MOST = 3
 _WORDS = ("error", "failed")
-# vLLM since 0.13 lists the first ten; SGLang tells none but that of a failed warm-up.
-_ERROR = re.compile(r"Error \d+: .*|.*\b(?:Warmup failed|Initial test run failed)\b.*")
+# vLLM since 0.14 lists the first ten, some as a traceback, whose last line is the error; SGLang
+# tells none but that of a failed warm-up.
+_ERROR = re.compile(
+    r"Error \d+: (?!Traceback).*|[\w.]+(?:Error|Exception)(?:: .*)?"
+    r"|.*\b(?:Warmup failed|Initial test run failed)\b.*"
+)
 _ALL = (
     "no number of this run was measured. The first error above says why: the server is gone or "
     "another one's (`curl /v1/models`), the model has another name there, or a prompt is longer "
