@@ -171,7 +171,7 @@ def test_a_prefix_cache_that_nobody_asked_for(tmp_path: Path) -> None:
     assert not any(session.run.rglob("client.out")), "it was loaded"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["SIGTERM", "SIGKILL"])
 def test_a_session_that_is_ended_leaves_nothing_and_blames_nobody(
     number: signal.Signals, tmp_path: Path
 ) -> None:
