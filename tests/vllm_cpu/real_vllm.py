@@ -5,6 +5,7 @@ Sessions are watched from outside: by their processes, the files that perfgate w
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -28,6 +29,7 @@ CLIENT = "PERFGATE_PROGRAM_VLLM"
 MODELS = "PERFGATE_MODELS"
 MODEL = "SmolLM2-135M-Instruct"
 PATIENCE_S = 900  # a crowded machine is slow: a start takes half a minute on two quiet cores
+_SCORES = ["accuracy:perfgate_arithmetic:exact_match:strict-match"]
 SHARED_MEMORY = Path("/dev/shm")
 # What a session's processes need to end when nobody waits for them: their wardens end them.
 ENDING_S = 60
@@ -60,7 +62,7 @@ class Traces:
                 with suppress(psutil.Error, OSError):
                     words = process.cmdline()
                     self.processes[process.pid, process.create_time()] = " ".join(words)[:120]
-                    if "serve" in words and "--port" in words:
+                    if _program(words) == "vllm serve" and "--port" in words:
                         self.ports.add(int(words[words.index("--port") + 1]))
                     maps = Path(f"/proc/{process.pid}/maps").read_text()
                     found = (line.partition("/dev/shm/")[2] for line in maps.splitlines())
@@ -76,6 +78,12 @@ class Traces:
                     found.append(f"process {pid}: {words}")
         found += [str(SHARED_MEMORY / one) for one in self.shared_memory if _exists(one)]
         return found + [f"port {port}" for port in self.ports if listens(port)]
+
+
+def _program(words: list[str]) -> str:
+    """The program and its subcommand of a process that runs vLLM: ``vllm serve``."""
+    called = (at for at, word in enumerate(words[:-1]) if word.endswith("/bin/vllm"))
+    return next((f"vllm {words[at + 1]}" for at in called), "")
 
 
 def _exists(name: str) -> bool:
@@ -173,14 +181,12 @@ class Running:
     run: Path
 
     def server(self, title: str) -> psutil.Process | None:
-        """The process of the server whose command line begins with `title`, or holds it."""
+        """The process of the server with this title; ``vllm serve``: the first one."""
         with suppress(psutil.NoSuchProcess):
             for one in psutil.Process(self.process.pid).children(recursive=True):
                 with suppress(psutil.Error):
                     words = one.cmdline()
-                    named = " ".join(words).startswith(title)
-                    program = any(word.endswith("/bin/vllm") for word in words[:2])
-                    if named or (title == "serve" and program and "serve" in words):
+                    if title in (*words[:1], _program(words)):
                         return one
         return None
 
@@ -191,26 +197,28 @@ class Running:
     def port(self) -> int | None:
         """The port that perfgate gave the server, which it has not opened yet."""
         for script in self.run.glob("*/start-*/server.sh"):
-            words = script.read_text().split()
-            if "--port" in words:
-                return int(words[words.index("--port") + 1].strip("'\""))
+            found = re.search(r"--port[\s\\]+(\d+)", script.read_text())
+            if found:
+                return int(found[1])
         return None
 
 
-def checkout(folder: Path, change: Change | None = None) -> Checkout:
-    """A repository with the scenario that vLLM's own client loads: one start, no reference.
+def checkout(folder: Path, change: Change | None = None, name: str = "bench") -> Checkout:
+    """A repository with one of the scenarios: one start of it, no reference.
 
     Args:
         folder: made here.
+        name: ``bench``, which vLLM's own client loads, or ``serve``.
         change: changes the scenario, and the defaults of its file.
     """
     plain = yaml.safe_load((ROOT / "scenarios" / "local" / "smollm2_vllm.yaml").read_text())
     plain.pop("claims", None)
-    (scenario,) = [one for one in plain["scenarios"] if one["id"] == "local-smollm2-vllm-bench"]
+    (scenario,) = [one for one in plain["scenarios"] if one["id"].endswith(name)]
     plain["scenarios"] = [scenario]
+    scenario.pop("gate", None)
     kept = plain["defaults"]["gate"]["disturbance"]
     plain["defaults"]["gate"] = {
-        "metrics": ["output_throughput"],
+        "metrics": ["output_throughput", *_SCORES[: len(scenario.get("accuracy", ()))]],
         "max_starts": 1,
         "disturbance": kept,
     }
@@ -221,7 +229,8 @@ def checkout(folder: Path, change: Change | None = None) -> Checkout:
     (folder / "baselines").mkdir()
     (folder / "scenarios" / "vllm.yaml").write_text(yaml.safe_dump(plain))
     shutil.copy(ROOT / "scenarios" / "markers.yaml", folder / "scenarios")
-    shutil.copytree(ROOT / "perf_tests", folder / "perf_tests")
+    for needed in ("perf_tests", "fixtures"):
+        shutil.copytree(ROOT / needed, folder / needed)
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "conftest.py").write_text("pytest_plugins = ['perfgate.suite.plugin']\n")
     return Checkout(folder)

@@ -60,9 +60,9 @@ def under_load(title: str, number: int) -> Callable[[Running], bool]:
         pytest.param("VLLM::EngineCore", signal.SIGKILL, "killed", id="engine-core-killed"),
         # The server ends with status 0 then, as if all were well; and so it does here below.
         pytest.param("VLLM::Worker", signal.SIGKILL, "killed", id="worker-killed"),
-        pytest.param("serve", signal.SIGTERM, "server_died", id="asked-to-end-by-another"),
+        pytest.param("vllm serve", signal.SIGTERM, "server_died", id="asked-to-end-by-another"),
         # vLLM's EngineCore and Worker live on: perfgate ends them.
-        pytest.param("serve", signal.SIGKILL, "killed", id="parent-killed"),
+        pytest.param("vllm serve", signal.SIGKILL, "killed", id="parent-killed"),
     ],
 )
 def test_a_server_that_ends_under_load(
