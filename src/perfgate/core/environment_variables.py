@@ -65,6 +65,7 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "PERFGATE_TENSORRT_LLM_TABLES",
         "a folder with tables of further releases of TensorRT-LLM; unset: those of the package",
     ),
+    EnvironmentVariable("PERFGATE_SGLANG_TABLES", "the same for SGLang"),
     EnvironmentVariable(
         "PERFGATE_HOSTS", "the nodes of a run by mpirun, in order, separated by commas or blanks"
     ),
@@ -103,6 +104,11 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable("PERFGATE_SOAK_SEED", "which of them are killed", "the tests"),
     EnvironmentVariable(
         "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
+    ),
+    EnvironmentVariable(
+        "PERFGATE_REQUIRE_VLLM",
+        "1: tests that need a vLLM for the CPU fail where it is missing",
+        "the tests",
     ),
     EnvironmentVariable(f"{_STANDINS}<NAME>", "what a stand-in of the tests does", "the tests"),
 )
