@@ -26,6 +26,7 @@ class Vllm(Engine):
 
     name = "vllm"
     distribution = "vllm"
+    is_rehearsed = True
     image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)
     interpreter = VLLM_PYTHON
     programs = (VLLM_SERVE, VLLM_PYTHON)
