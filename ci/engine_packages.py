@@ -92,7 +92,7 @@ ENVIRONMENTS = {
         without=(
             *_SGLANG_WITHOUT,
             # The server's alone.
-            *("fastapi", "grpcio", "interegular", "llguidance", "ninja", "numba", "openai"),
+            *("grpcio", "interegular", "llguidance", "ninja", "numba", "openai"),
             *("openai-harmony", "outlines", "prometheus-client", "setproctitle", "tiktoken"),
             *("uvicorn", "uvloop", "watchfiles", "xgrammar"),
         ),
