@@ -45,7 +45,9 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
     isl, osl = _lengths(scenario, values)
     tasks = [task.task for task in scenario.accuracy]
     return {
+        "engine": scenario.engine.name,
         "engine_version": scenario.source.engine_version or release,
+        "client_version": (scenario.workload and scenario.workload.client_version) or "",
         "gpu": scenario.hardware.gpu,
         "gpus": scenario.hardware.gpus,
         "isl": isl,
