@@ -72,6 +72,11 @@ BROKEN = {
         "scenarios[0].environment.LD_PRELOAD",
         "programs on the way to the engine obey it",
     ),
+    "an inert setting that is none": (
+        [("      settings:\n", "      inert: {dp: why} # HERE\n      settings:\n")],
+        "scenarios[0].engine.inert.dp",
+        "not a setting of this scenario",
+    ),
     "an extra key with nothing behind it": (
         [
             (

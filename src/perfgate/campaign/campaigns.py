@@ -16,7 +16,7 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
@@ -29,8 +29,6 @@ from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
 
 # What a test of the suite is about.
 Selected = Probe | ClaimProbe | SweepProbe
-
-_STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
 
 class Campaigns:
@@ -153,7 +151,7 @@ class Campaigns:
                 return None  # what its nodes lack is told when a start is placed
             lacks = self.session.machine.lacks(scenario.hardware, scenario.launch)
             return lacks or _out_of_reach(scenario)
-        if scenario.engine.name == _STANDS_IN_FOR:
+        if engine[scenario.engine.name].is_rehearsed:
             return None
         return f"a rehearsal has no stand-in for {scenario.engine.name}"
 
