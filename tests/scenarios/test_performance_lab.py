@@ -20,6 +20,7 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.calls import steps
 from perfgate.rehearsal.argparse_options import given as given_options
+from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.options import Syntax
 from perfgate.rehearsal.recorded_pages import read
 from perfgate.scenarios.documented import documented_values
@@ -200,6 +201,16 @@ def test_rates_and_durations_give_the_counts(name: str) -> None:
     }.items():
         rate = result.number(label)
         assert abs(rate * seconds - count) <= half * (seconds + rate) + half**2, label
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_rehearsal_plays_these_prompts(name: str) -> None:
+    """Else it would be told that it measured others."""
+    part, (point,) = scenario_part(SCENARIOS[name], "1.0.0"), SCENARIOS[name].points()
+    result = PRINTED[name]
+    assert round(part["isl"] * point.requests) == result.number("Total input tokens")
+    generated = result.number("Total generated tokens")
+    assert part["osl"] * point.requests == pytest.approx(generated, rel=0.005)
 
 
 # What is asked. -----------------------------------------------------------------------------
