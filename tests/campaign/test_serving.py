@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
+from perfgate.campaign.server_answers import not_ready
 from perfgate.campaign.serving import (
-    _not_ready,
     answers,
     require_alive,
     require_serving,
@@ -72,6 +72,7 @@ class _AnyEngine:
 
     health_path = Engine.health_path
     models_path = Engine.models_path
+    health_within_s = Engine.health_within_s
 
 
 def python(folder: Path, code: str, name: str = "server") -> Job:
@@ -100,27 +101,41 @@ class _Endless(_Answer):
 @pytest.mark.timeout(60)
 def test_an_answer_without_end_is_no_answer() -> None:
     with stranger(_Endless) as port:
-        told = _not_ready(_AnyEngine(), Endpoint("127.0.0.1", port, STRANGER))
+        told = not_ready(_AnyEngine(), Endpoint("127.0.0.1", port, STRANGER), 20)
     assert "no valid answer yet: is too large" in told
 
 
 SERVER = """
-import json, sys
+import json, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Answer(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response({status})
         self.end_headers()
         self.wfile.write(json.dumps({{"data": [{{"id": "{model}"}}]}}).encode())
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep({hangs_s})
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({{"choices": {choices}}}).encode())
 HTTPServer(("127.0.0.1", {port}), Answer).serve_forever()
 """
 
 
 @contextmanager
-def serving(folder: Path, model: str = "m", status: int = 200) -> Iterator[tuple[Job, Endpoint]]:
+def serving(
+    folder: Path,
+    model: str = "m",
+    status: int = 200,
+    choices: str = '[{"text": "2"}]',
+    hangs_s: float = 0,
+) -> Iterator[tuple[Job, Endpoint]]:
     """A server of ours that listens."""
     endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
-    code = SERVER.format(status=status, model=model, port=endpoint.port)
+    code = SERVER.format(
+        status=status, model=model, port=endpoint.port, choices=choices, hangs_s=hangs_s
+    )
     with python(folder, code) as job:
         while not answers(endpoint.host, endpoint.port):
             assert job.poll() is None
@@ -143,6 +158,23 @@ def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
     assert caught.value.failure == "hang"
     assert told in caught.value.message
     assert "unhealthy" in (tmp_path / "server.evidence.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("choices", "hangs_s", "told"),
+    [("[]", 0, "has no choices"), ('[{"text": "2"}]', 60, "no completion of one token")],
+)
+def test_a_healthy_server_without_a_token_is_not_well(
+    tmp_path: Path, choices: str, hangs_s: float, told: str
+) -> None:
+    """Its health and its list of models answer on while its engine hangs."""
+    with (
+        serving(tmp_path, choices=choices, hangs_s=hangs_s) as (job, endpoint),
+        pytest.raises(RunError) as caught,
+    ):
+        require_serving(job, _AnyEngine(), endpoint, 0.5)
+    assert caught.value.failure == "hang"
+    assert told in caught.value.message
 
 
 def test_a_server_that_broke_by_a_measurement_is_told_with_its_cause(tmp_path: Path) -> None:

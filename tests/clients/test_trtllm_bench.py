@@ -152,7 +152,7 @@ class TestWhatWasAsked:
         self, tmp_path: Path, section: str, key: str, value: object
     ) -> None:
         error = refused(tmp_path, changed(section, key, value))
-        assert error.failure == "config_error"
+        assert error.failure == "not_in_force"
         assert "found " in error.message
         assert "expected " in error.message
 
@@ -169,7 +169,7 @@ class TestWhatWasAsked:
     ) -> None:
         scenario = with_settings(kv_cache_dtype="bf16")
         assert parse(tmp_path, changed("engine", "kv_cache_dtype", shown), scenario)
-        assert refused(tmp_path, as_json(Run()), scenario).failure == "config_error"
+        assert refused(tmp_path, as_json(Run()), scenario).failure == "not_in_force"
 
     @pytest.mark.parametrize(
         ("version", "shown"), [("0.20.0", 85.0), ("1.0.0", 85.0), ("1.1.0rc6", 0.85)]
@@ -186,7 +186,7 @@ class TestWhatWasAsked:
         self, tmp_path: Path, shown: float
     ) -> None:
         error = refused(tmp_path, changed("world_info", "kv_cache_percentage", shown))
-        assert error.failure == "config_error"
+        assert error.failure == "not_in_force"
         share = shown / 100 if shown > 1 else shown
         assert f"kv_cache_fraction did not take effect: found {share}, expected 0.85" in str(error)
 
@@ -213,7 +213,7 @@ class TestWhatWasAsked:
             assert parse(tmp_path, report)
         else:
             error = refused(tmp_path, report)
-            assert error.failure == "config_error"
+            assert error.failure == "not_in_force"
             assert "osl did not take effect: found 28.0, expected 128" in error.message
 
     def test_real_prompts_have_the_lengths_they_have(self, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ class TestWhatWasAsked:
         assert "no TTFT and TPOT" in error.message
 
     def test_streaming_that_was_not_asked(self, tmp_path: Path) -> None:
-        assert refused(tmp_path, as_json(Run(streaming=True))).failure == "config_error"
+        assert refused(tmp_path, as_json(Run(streaming=True))).failure == "not_in_force"
 
     def test_a_metric_that_gates_is_there(self, tmp_path: Path) -> None:
         report = as_json(Run())

@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,21 @@ def test_the_interpreter_is_looked_up_as_env_does(tmp_path: Path) -> None:
     assert interpreter_of(str(tool)) == str(on_path)
     assert interpreter_of(str(on_path)) == str(on_path)
     assert interpreter_of(str(tmp_path / "nothing")) is None
+
+
+OF_PACKAGE = Program("some.module", "python3", "it", ("-m", "mine"), runs=SERVER, package="mine")
+
+
+def test_perfgates_own_python_is_passed_over_where_it_lacks_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = executable(tmp_path / "env" / "python3")
+    monkeypatch.setenv("PATH", f"{own.parent}:{tmp_path / 'path'}")  # an activated environment
+    with pytest.raises(MissingProgram, match="with the package mine or on PATH"):
+        OF_PACKAGE.find()
+    other = executable(tmp_path / "path" / "python3")
+    assert OF_PACKAGE.find() == (str(other), "-m", "mine")
+    its_own = replace(OF_PACKAGE, name="some.pytest", package="pytest")
+    assert its_own.find() == (str(own), "-m", "mine")
+    script(tmp_path / "path" / "someserver", f"#!{tmp_path}/engine/bin/python3")
+    assert OF_PACKAGE.find() == (f"{tmp_path}/engine/bin/python3", "-m", "mine")

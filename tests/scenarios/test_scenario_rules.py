@@ -72,6 +72,11 @@ BROKEN = {
         "scenarios[0].environment.LD_PRELOAD",
         "programs on the way to the engine obey it",
     ),
+    "an inert setting that is none": (
+        [("      settings:\n", "      inert: {dp: why} # HERE\n      settings:\n")],
+        "scenarios[0].engine.inert.dp",
+        "not a setting of this scenario",
+    ),
     "an extra key with nothing behind it": (
         [
             (
@@ -324,6 +329,16 @@ BROKEN = {
         ],
         "scenarios[0].workload.concurrency",
         "a load without a cap has one point",
+    ),
+    "a setting is inert that is not set": (
+        [("max_seq_len: 3072", "max_seq_len: 3072\n      inert:\n        attention_dp: x # HERE")],
+        "scenarios[0].engine.inert.attention_dp",
+        "not a setting of this scenario",
+    ),
+    "one number of input tokens for a whole sweep": (
+        [("osl: 2048", "osl: 2048\n      input_tokens: 9000 # HERE")],
+        "scenarios[0].workload.input_tokens",
+        "the points of a sweep have prompts of their own",
     ),
     "the ranks get another environment than the engine": (
         [

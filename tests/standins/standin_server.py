@@ -60,6 +60,11 @@ class Handler(JsonHandler):
             self.answer_json(200, {"speed": speed})
             loaded.set()
 
+    def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path == "/v1/completions":
+            self.answer_json(200, {"choices": [{"text": " 2"}]})
+
     def log_message(self, *words: object) -> None:
         pass
 

@@ -18,7 +18,7 @@ from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
@@ -28,8 +28,6 @@ from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.claims import ClaimProbe
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
-
-_STANDS_IN_FOR = "tensorrt-llm"  # the engine whose programs a rehearsal has
 
 
 class Campaigns:
@@ -175,7 +173,7 @@ class Campaigns:
                 return None  # what its nodes lack is told when a start is placed
             lacks = self.session.machine.lacks(scenario.hardware, scenario.launch)
             return lacks or _out_of_reach(scenario)
-        if scenario.engine.name == _STANDS_IN_FOR:
+        if engine[scenario.engine.name].is_rehearsed:
             return None
         return f"a rehearsal has no stand-in for {scenario.engine.name}"
 

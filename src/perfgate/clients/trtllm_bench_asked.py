@@ -37,7 +37,7 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
     ``asked_not_reported`` names it.
 
     Raises:
-        RunError: ``incomplete`` (other number of requests), ``config_error`` (a setting or a
+        RunError: ``incomplete`` (other number of requests), ``not_in_force`` (a setting or a
             length is another), ``no_metrics`` (token times or a gating metric are missing).
     """
     facts = measured.facts
@@ -112,7 +112,6 @@ def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
 
 def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
     raise RunError(
-        "config_error",
+        "not_in_force",
         f"{name} did not take effect: found {shown}, expected {asked}",
-        hint="compare the release's options and YAML keys with the command that was run",
     )

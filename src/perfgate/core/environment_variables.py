@@ -65,6 +65,7 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "PERFGATE_TENSORRT_LLM_TABLES",
         "a folder with tables of further releases of TensorRT-LLM; unset: those of the package",
     ),
+    EnvironmentVariable("PERFGATE_SGLANG_TABLES", "the same for SGLang"),
     EnvironmentVariable(
         "PERFGATE_HOSTS", "the nodes of a run by mpirun, in order, separated by commas or blanks"
     ),

@@ -3,7 +3,8 @@
 Each may live in its own environment or container. A program is looked for in this order:
 ``PERFGATE_PROGRAM_<NAME>`` (words separated as in a shell), beside the running interpreter, PATH.
 An engine's interpreter is the one that runs another program of the engine, where that is found:
-the Python beside the running interpreter is perfgate's own.
+the Python beside the running interpreter is perfgate's own, and the engine's only where it has the
+engine's package.
 """
 
 import os
@@ -11,6 +12,7 @@ import shlex
 import shutil
 import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
@@ -35,6 +37,8 @@ class Program:
         of_engine: whether it comes with the engine, so that it is in the engine's container.
         is_engine_here: whether it is an engine that runs on this machine alone, in no container.
         runs: the program whose interpreter it is; None: it is found by its own name.
+        package: the Python package that an interpreter must have to be this program; perfgate's own
+            is passed over without it. None: any will do.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Program:
     of_engine: bool = False
     is_engine_here: bool = False
     runs: "Program | None" = None
+    package: str | None = None
 
     def __post_init__(self) -> None:
         _variables.add(self.variable)
@@ -95,14 +100,15 @@ class Program:
         interpreter = self._interpreter()
         if interpreter is not None:
             return (interpreter, *self.arguments)
-        beside = Path(sys.executable).parent / self.executable
-        if os.access(beside, os.X_OK):
-            return (str(beside), *self.arguments)
-        path = shutil.which(self.executable)
+        own = Path(sys.executable).parent
+        is_candidate = self.package is None or _has_package(self.package)
+        if is_candidate and os.access(own / self.executable, os.X_OK):
+            return (str(own / self.executable), *self.arguments)
+        path = shutil.which(self.executable, path=None if is_candidate else _path_without(own))
         if path is None:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
-                "or on PATH",
+                f"{f'with the package {self.package} ' if self.package else ''}or on PATH",
                 hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
         return (_absolute(path), *self.arguments)
@@ -165,6 +171,21 @@ def interpreter_of(path: str) -> str | None:
     return None
 
 
+def _has_package(name: str) -> bool:
+    """Whether perfgate's own Python has the package; it is not imported."""
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _path_without(folder: Path) -> str:
+    """PATH without `folder`, which an activated environment puts first."""
+    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(one for one in given if one and Path(one).absolute() != folder)
+
+
 def _absolute(path: str) -> str:
     """Programs are started in other folders. Links stay: an environment's python is one."""
     return str(Path(path).absolute())
@@ -203,8 +224,27 @@ VLLM_SCRIPT = Program("vllm-benchmark-serving", "benchmark_serving.py", _VLLM)
 VLLM_SERVE = Program("vllm-serve", "vllm", _VLLM, of_engine=True)  # as engine
 VLLM_PYTHON = Program("vllm-python", "python", _VLLM, of_engine=True, runs=VLLM_SERVE)
 _SGLANG = "SGLang: `pip install sglang` in an environment of its own, or its release container"
-SGLANG_SERVE = Program("sglang", "python3", _SGLANG, ("-m", "sglang.launch_server"), of_engine=True)
-SGLANG_BENCH = Program("sglang-bench-serving", "python3", _SGLANG, ("-m", "sglang.bench_serving"))
+SGLANG_CLI = Program("sglang-cli", "sglang", _SGLANG, of_engine=True)  # since 0.5.5
+SGLANG_SERVE = Program(
+    "sglang",
+    "python3",
+    _SGLANG,
+    ("-m", "sglang.launch_server"),
+    of_engine=True,
+    runs=SGLANG_CLI,
+    package="sglang",
+)
+SGLANG_PYTHON = Program(
+    "sglang-python", "python3", _SGLANG, of_engine=True, runs=SGLANG_SERVE, package="sglang"
+)
+SGLANG_BENCH = Program(
+    "sglang-bench-serving",
+    "python3",
+    _SGLANG,
+    ("-m", "sglang.bench_serving"),
+    runs=SGLANG_CLI,
+    package="sglang",
+)
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")
 SBATCH = Program("sbatch", "sbatch", "Slurm")

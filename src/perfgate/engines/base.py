@@ -41,12 +41,36 @@ class Endpoint:
         return f"http://{self.host}:{self.port}"
 
 
+@dataclass(frozen=True)
+class ReleaseImage:
+    """The container images of an engine's releases.
+
+    Attributes:
+        name: without a tag.
+        tag: of one release, with ``{version}`` in it.
+        entry_point: the program that a command line is given to where none is named; empty: a
+            script that sets up the image, and runs what it is given.
+    """
+
+    name: str
+    tag: str = "{version}"
+    entry_point: str = ""
+
+    def of(self, version: str) -> str:
+        """The image of one release."""
+        return f"{self.name}:{self.tag.format(version=version)}"
+
+
 class Engine(ABC):
     """One engine. Stateless: every method takes what it needs.
 
     Attributes:
         interpreter: the Python that its ranks run in; None: it has no ranks.
         programs: all of its programs, the one that tells its build first.
+        distribution: name of its Python package, which perfgate never shares an environment with;
+            empty: it is of no harm there.
+        image: its release containers; None: it has none.
+        is_rehearsed: whether it has stand-ins (`perfgate.rehearsal`).
         health_within_s: how long its health endpoint may take to answer, in seconds.
         settings_paths: paths of its HTTP server that may tell its resolved settings, as a JSON
             object; the first that does counts.
@@ -56,6 +80,9 @@ class Engine(ABC):
     name: str
     programs: ClassVar[tuple[Program, ...]] = ()
     interpreter: ClassVar[Program | None] = None
+    distribution: ClassVar[str] = ""
+    image: ClassVar[ReleaseImage | None] = None
+    is_rehearsed: ClassVar[bool] = False
     health_path = "/health"
     models_path = "/v1/models"
     health_within_s: ClassVar[float] = 5.0

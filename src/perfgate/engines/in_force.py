@@ -93,6 +93,8 @@ def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
 def _same(asked: Json, found: Json) -> bool:
     if isinstance(asked, dict) and isinstance(found, dict):  # what the server does not tell is left
         return all(_same(asked[key], value) for key, value in found.items() if key in asked)
+    if isinstance(asked, list | tuple) and isinstance(found, list):
+        return [*asked] == found
     if isinstance(asked, bool) or isinstance(found, bool):
         return bool(asked) == bool(found)
     if isinstance(asked, int | float) and isinstance(found, int | float):

@@ -14,14 +14,12 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import DOCKER
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.scenarios.scenario import Container, Scenario
 
 # What holds the engine of a start: nothing, Docker, or Slurm's plugin.
 Runtime = Literal["none", "docker", "pyxis"]
 
-RELEASES = "nvcr.io/nvidia/tensorrt-llm/release"
-NAME = "tensorrt_llm"
 PUBLISHED = "127.0.0.1:8000:8000"
 WORKDIR = "/workspace"
 
@@ -68,7 +66,8 @@ class DockerRun:
         words += _option("--name", self.name)
         words += [*variable_words(self.variables), *self.options]
         program, *arguments = command.argv
-        if greeted and command.stdout is None:
+        entry_points = {one.image.entry_point for one in engine.values() if one.image}
+        if greeted and command.stdout is None and program not in entry_points:
             return (*words, self.image, program, *arguments)
         return (*words, "--entrypoint", program, self.image, *arguments)
 
@@ -79,9 +78,11 @@ def container_of(scenario: Scenario, build: EngineBuild) -> Container:
     Raises:
         InputError: the engine has no release container.
     """
-    if build.name != "tensorrt-llm":
+    released = engine[build.name].image
+    if released is None:
+        known = ", ".join(sorted(name for name, one in engine.items() if one.image))
         raise InputError(
-            f"no release container of {build.name} is known", expected="engine tensorrt-llm"
+            f"no release container of {build.name} is known", expected=f"one of {known}"
         )
     if scenario.launch is not None:
         raise InputError(
@@ -90,10 +91,12 @@ def container_of(scenario: Scenario, build: EngineBuild) -> Container:
             hint="srun and sbatch take it from PERFGATE_CONTAINER_IMAGE; mpirun runs inside one",
         )
     documented = scenario.container
-    name = NAME if documented is None else documented.name or NAME
-    if documented is not None and documented.image.partition(":")[0] != RELEASES:
+    name = build.name.replace("-", "_")
+    if documented is not None and documented.name:
+        name = documented.name
+    if documented is not None and documented.image.partition(":")[0] != released.name:
         return Container(documented.image, name)
-    return Container(f"{RELEASES}:{build.version}", name)
+    return Container(released.of(build.version), name)
 
 
 def contained(

@@ -22,7 +22,8 @@ class RehearsalEnvironment:
 
     Attributes:
         variables: the variables.
-        pages: release → program → of which release its recorded page is; empty until `build`.
+        pages: engine and release → program → of which release its recorded page is; empty until
+            `build`.
     """
 
     def __init__(self) -> None:
@@ -58,8 +59,9 @@ class RehearsalEnvironment:
             )
         releases = json.loads((folder / PLAYBOOK).read_text())["releases"]
         self.pages = {
-            version: {program: label(name) for program, name in programs.items()}
-            for version, programs in releases.items()
+            f"{engine} {version}": {program: label(name) for program, name in programs.items()}
+            for engine, versions in releases.items()
+            for version, programs in versions.items()
         }
         self.enter(variables)
 

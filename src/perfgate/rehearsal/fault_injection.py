@@ -24,7 +24,7 @@ def inject_engine_fault(playbook: Playbook, host: str = "", port: str = "") -> N
     sys.stdout.flush()
     if name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
-    written = FAULTS[name].written(playbook.numbers, host, port)
+    written = FAULTS[name].written(playbook.numbers, host, port, playbook.engine)
     print(written, end="", file=sys.stderr, flush=True)
     raise SystemExit(1)
 

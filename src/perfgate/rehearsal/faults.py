@@ -22,11 +22,13 @@ class FaultLines(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         text: may speak of the server's ``{host}`` and ``{port}``.
-        since: major and minor version of TensorRT-LLM from which on it is written.
+        engine: that writes it.
+        since: major and minor version of the engine from which on it is written.
         server: whether the program is a server; None: either.
     """
 
     text: str
+    engine: str = "tensorrt-llm"
     since: tuple[int, int] = (0, 0)
     server: bool | None = None
 
@@ -62,16 +64,27 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
         """How it is asked for."""
         return self.name if self.unit is None else f"{self.name}:{_EXAMPLES[self.unit]}"
 
-    def written(self, release: tuple[int, int], host: str = "", port: str = "") -> str:
+    def written(
+        self,
+        release: tuple[int, int],
+        host: str = "",
+        port: str = "",
+        engine: str = "tensorrt-llm",
+    ) -> str:
         """What the engine writes to standard error when this ends it; empty: nothing.
 
         Args:
-            release: major and minor version of TensorRT-LLM.
+            release: major and minor version of the engine.
             host: where the server listens; empty: it is no server.
             port: likewise.
+            engine: whose program it is.
         """
         for lines in self.lines:
-            if lines.since <= release and lines.server in (None, bool(port)):
+            if (
+                lines.engine == engine
+                and lines.since <= release
+                and lines.server in (None, bool(port))
+            ):
                 return lines.text.format(host=host, port=port)
         return ""
 

@@ -155,7 +155,7 @@ def played(playbook: Playbook, program: str, *, engine: bool = False) -> Syntax:
             one.removeprefix(begins) for one in programs if one.startswith(begins)
         )
     if not pages:
-        end(f"TensorRT-LLM {' and '.join(playbook.releases)} has no {program}")
+        end(f"{playbook.engine} {' and '.join(playbook.releases)} has no {program}")
     options = next(iter(pages.values())) if len(pages) == 1 else _any_of(pages.values())
     fault = playbook.fault_at("engine") if engine else None
     if fault == "cli_drift_help":

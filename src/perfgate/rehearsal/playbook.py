@@ -23,8 +23,9 @@ PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 ROLE = "PERFGATE_ROLE"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
-FORMAT = 3
+FORMAT = 4
 
+_MAIN = "tensorrt-llm"
 _SLOWER = ("slow", "slow_host", "slow_no_control")
 _COMMON_SCORE = 0.9  # where no score is documented
 
@@ -35,6 +36,8 @@ class ScenarioPart:
 
     Attributes:
         engine_version: release that its document speaks of.
+        engine: name of the engine under test.
+        client_version: release of the load client that its document speaks of; empty: of none.
         gpu: name of the GPUs.
         gpus: how many in all.
         isl: mean input tokens of a request.
@@ -48,6 +51,8 @@ class ScenarioPart:
     """
 
     engine_version: str
+    engine: str = "tensorrt-llm"
+    client_version: str = ""
     gpu: str = "B200"
     gpus: int = 8
     isl: float = 1024.0
@@ -66,6 +71,7 @@ class Playbook:
 
     Attributes:
         folder: where playbook.json is.
+        engine: whose program this is.
         version: release that this program imitates.
         releases: releases that it may be asked for while nobody says for which scenario, oldest
             first; else only that one. Of each: program → name of its recorded page.
@@ -78,6 +84,7 @@ class Playbook:
     """
 
     folder: Path
+    engine: str
     version: str
     releases: Mapping[str, Mapping[str, str]]
     fault: Fault | None
@@ -146,8 +153,13 @@ class Playbook:
         return self.fault.value or 0.0
 
 
-def here() -> Playbook:
-    """The playbook that the environment names; ends the program where it names none."""
+def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
+    """The playbook that the environment names; ends the program where it names none.
+
+    Args:
+        engine: whose program asks; None: that of the scenario.
+        as_client: whether it loads a server, of this engine or another.
+    """
     place = os.environ.get(REHEARSAL_VARIABLE)
     if not place:
         end(
@@ -159,19 +171,26 @@ def here() -> Playbook:
         end(f"{path} is of another perfgate")
     scenario = os.environ.get(SCENARIO, "")
     known: dict[str, Any] | None = plain["scenarios"].get(scenario)
-    # While nobody says for which scenario, it may be any of the releases.
-    versions = tuple(plain["releases"])
-    if known is not None:
+    if engine is None:
+        engine = known["engine"] if known is not None else _MAIN
+        if engine not in plain["releases"]:
+            engine = next(iter(plain["releases"]), _MAIN)
+    releases = plain["releases"].get(engine, {})
+    versions = tuple(releases)  # while nobody says for which scenario, it may be any of them
+    if known is not None and not as_client and known["engine"] == engine:
         versions = (plain["engine_version"] or known["engine_version"],)
+    elif known is not None and known["client_version"] in releases:
+        versions = (known["client_version"],)
     if not versions:
-        end(f"{path} has no scenario")
+        end(f"{path} has no scenario of {engine}")
     fault = None if plain.get("fault") is None else convert(plain["fault"], Fault)
     if fault is not None and os.environ.get(ROLE, "").endswith("_control"):
         fault = fault.of_control
     return Playbook(
         folder=path.parent,
+        engine=engine,
         version=versions[-1],
-        releases={version: plain["releases"][version] for version in versions},
+        releases={version: releases[version] for version in versions},
         fault=fault,
         seed=plain["seed"],
         scenario=scenario,
@@ -179,6 +198,12 @@ def here() -> Playbook:
         probe=os.environ.get(PROBE, ""),
         start=int(os.environ.get(START) or 1),
     )
+
+
+def engines() -> tuple[str, ...]:
+    """The engines of which programs are played; none where the environment names no playbook."""
+    place = os.environ.get(REHEARSAL_VARIABLE)
+    return tuple(json.loads(Path(place).read_text())["releases"]) if place else ()
 
 
 def major_minor(version: str) -> tuple[int, int]:

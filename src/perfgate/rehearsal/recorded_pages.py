@@ -60,7 +60,9 @@ def read(name: str) -> Page:
 
 def label(name: str) -> str:
     """Of which release a page is, for people: ``1.1.0rc6``, ``about 1.0``."""
-    return name.removeprefix("tensorrt_llm_").replace("_", " ")
+    for engine in ("tensorrt_llm", "vllm", "sglang"):
+        name = name.removeprefix(f"{engine}_")
+    return name.replace("_", " ")
 
 
 def nearest(engine: str, version: str) -> dict[str, str]:
@@ -91,6 +93,8 @@ def nearest(engine: str, version: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for program in [YAML, *dict.fromkeys(one for page in pages.values() for one in page.programs)]:
         telling = [(at, name) for at, name in dated if pages[name].tells(program)]
+        if not telling:
+            continue
         before = [name for at, name in telling if at <= asked]
         if before:
             found[program] = before[-1]

@@ -28,11 +28,13 @@ from perfgate.scenarios.scenario import Limits, Scenario
 
 __all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
 
-ENGINE = "tensorrt-llm"
+# Engine that has stand-ins → release of scenarios whose document names none.
+ENGINES = {"tensorrt-llm": "1.0.0", "vllm": "0.11.0", "sglang": "0.5.3"}
+# Load client → the engine that it comes with.
+_CLIENTS = {"vllm-bench": "vllm", "vllm-benchmark-serving": "vllm", "sglang-bench": "sglang"}
 PLAYBOOK = "playbook.json"
 # Stand-ins are ready in a second and never silent for longer, unless they are to hang.
 LIMITS = Limits(start_s=30.0, silence_s=5.0, total_s=60.0)
-_RELEASE = "1.0.0"  # of scenarios whose document names none
 
 # Program → module that stands in for it, and the module's first arguments.
 _LAUNCHERS = (
@@ -46,8 +48,13 @@ _MODULES: Mapping[Program, tuple[str, ...]] = {
     programs.TRTLLM_BENCH: ("trtllm_bench",),
     programs.TRTLLM_SERVE: ("trtllm_serve",),
     programs.TRTLLM_EVAL: ("trtllm_eval",),
-    programs.TENSORRT_LLM_PYTHON: ("tensorrt_llm_python",),
+    programs.TENSORRT_LLM_PYTHON: ("engine_python",),
     programs.VLLM: ("vllm",),
+    programs.VLLM_SERVE: ("vllm",),
+    programs.VLLM_SCRIPT: ("vllm_script",),
+    programs.VLLM_PYTHON: ("engine_python",),
+    programs.SGLANG_SERVE: ("engine_python",),
+    programs.SGLANG_BENCH: ("engine_python",),
     programs.LM_EVAL: ("lm_eval",),
     **{program: ("launch_programs", program.executable) for program in _LAUNCHERS},
 }
@@ -79,7 +86,7 @@ def set_up(
         InputError: not a version, or a fault that would hit nothing.
         SeveralInputErrors: documented values are not as they should be.
     """
-    rehearsed = [scenario for scenario in scenarios if scenario.engine.name == ENGINE]
+    rehearsed = [scenario for scenario in scenarios if scenario.engine.name in ENGINES]
     if fault is not None:
         require_hits(fault, [(one.id, label) for one in rehearsed for label in _labels(one)])
     folder = folder.absolute()
@@ -116,13 +123,23 @@ def _scenarios_and_releases(
     scenarios: Iterable[Scenario], engine_version: str | None
 ) -> dict[str, Any]:
     """What the stand-ins know of each scenario, and of the releases that they imitate for them."""
-    known = {scenario.id: scenario_part(scenario, _RELEASE) for scenario in scenarios}
-    versions = {str(each["engine_version"]) for each in known.values()}
-    if engine_version is not None:
-        versions = {engine_version}
-    pages = {version: nearest(ENGINE, version) for version in versions}
-    ordered = {version: pages[version] for version in sorted(pages, key=Version)}
-    return {"releases": ordered, "scenarios": known}
+    chosen = tuple(scenarios)
+    known = {one.id: scenario_part(one, ENGINES[one.engine.name]) for one in chosen}
+    versions: dict[str, set[str]] = {}
+    for scenario in chosen:
+        name, load = scenario.engine.name, scenario.workload
+        version = engine_version or str(known[scenario.id]["engine_version"])
+        versions.setdefault(name, set()).add(version)
+        if load is not None and load.client in _CLIENTS:
+            own = _CLIENTS[load.client]
+            versions.setdefault(own, set()).add(load.client_version or ENGINES[own])
+    return {
+        "releases": {
+            engine: {one: nearest(engine, one) for one in sorted(found, key=Version)}
+            for engine, found in sorted(versions.items())
+        },
+        "scenarios": known,
+    }
 
 
 def _labels(scenario: Scenario) -> list[str]:
@@ -144,16 +161,13 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
             f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
         )
         make_executable(path)
-    python3 = folder / "python3"
-    python3.unlink(missing_ok=True)
-    python3.symlink_to(programs.TENSORRT_LLM_PYTHON.executable)
 
 
 def _variables(folder: Path, played: Iterable[Program]) -> dict[str, str]:
-    found = {program.variable: shlex.quote(str(folder / program.executable)) for program in played}
-    client = programs.BENCHMARK_SERVING
-    found[client.variable] = shlex.join([str(folder / client.executable), *client.arguments])
-    return found
+    return {
+        program.variable: shlex.join([str(folder / program.executable), *program.arguments])
+        for program in (*played, programs.BENCHMARK_SERVING)
+    }
 
 
 def shortened(scenario: Scenario) -> Scenario:
@@ -161,7 +175,7 @@ def shortened(scenario: Scenario) -> Scenario:
 
     Those of other engines stay as they are: they have no stand-ins.
     """
-    return replace(scenario, limits=LIMITS) if scenario.engine.name == ENGINE else scenario
+    return replace(scenario, limits=LIMITS) if scenario.engine.name in ENGINES else scenario
 
 
 def clear(folder: Path) -> None:

@@ -26,7 +26,7 @@ _PAGE = f"vllm_{VERSION}"
 def main(argv: Sequence[str]) -> None:
     """Read the command line, ask the server, report."""
     words = list(argv)
-    playbook = here()
+    playbook = here("vllm", as_client=True)
     announce("vllm")
     if words in (["--version"], ["-v"]):
         print(VERSION)

@@ -475,11 +475,14 @@ class Scenario:
         """The sweep, from low to high concurrency; empty without a workload.
 
         Every point has its own seed, so that no point's prompts are in the prefix cache of the
-        point before; an uncapped one is alone, and keeps the workload's.
+        point before; an uncapped one is alone, and keeps the workload's. So does the only point of
+        ShareGPT, whose conversations the seed chooses.
         """
         load = self.workload
         if load is None:
             return ()
+        is_alone = len(load.concurrency) == 1 and load.dataset == "sharegpt"
+        own_seed = load.capped and not is_alone
         return tuple(
             LoadPoint(
                 concurrency=concurrency,
@@ -489,7 +492,7 @@ class Scenario:
                     if load.warmup_requests is None
                     else load.warmup_requests
                 ),
-                seed=load.seed + (concurrency if load.capped else 0),
+                seed=load.seed + (concurrency if own_seed else 0),
                 capped=load.capped,
             )
             for concurrency in load.concurrency

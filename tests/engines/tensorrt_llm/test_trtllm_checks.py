@@ -174,6 +174,10 @@ ASKED: dict[str, tuple[Any, ...]] = {
     "trust_remote_code": (True, False),
     "cpu_threads": (2,),
     "backend": ("pytorch", "_autodeploy"),
+    "dp": (2,),
+    "kv_cache_reuse": (True, False),
+    "quantization": ("fp8",),
+    "seed": (0, 1),
 }
 MAKERS = {"bench": benched, "serve": on_server, "first_answer": first_answer}
 # What every release does by itself when it is not told: no word is needed to say it.

@@ -15,7 +15,7 @@ from perfgate.core.programs import (
     TRTLLM_SERVE,
 )
 from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve
 from perfgate.engines.tensorrt_llm.releases import uncovered
@@ -29,6 +29,9 @@ class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
+    distribution = "tensorrt_llm"
+    image = ReleaseImage("nvcr.io/nvidia/tensorrt-llm/release")
+    is_rehearsed = True
     interpreter = TENSORRT_LLM_PYTHON
     programs = (
         TRTLLM_BENCH,

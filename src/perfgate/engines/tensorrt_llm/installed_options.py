@@ -9,14 +9,13 @@ the YAML file and what no help page shows. Each is asked once a session.
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.command import Command
-from perfgate.core.errors import CliDrift, InputError, MissingProgram
+from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.core.redaction import redact
@@ -30,8 +29,7 @@ from perfgate.engines.definitions import (
     OptionDefinition,
     Options,
 )
-from perfgate.engines.help_page import options_in
-from perfgate.engines.option_check import Call, Mismatch
+from perfgate.engines.installed_pages import drift, last_line, page, unknown_extra
 from perfgate.engines.program_output import answer
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
@@ -40,7 +38,7 @@ from perfgate.engines.tensorrt_llm.releases import told_by
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
 _ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
-_MOST_TOLD = 4  # mismatches in one message; the rest is counted
+_TITLE = "TensorRT-LLM"
 _KINDS: Mapping[str, Kind] = {
     "integer": "integer",
     "integer range": "integer",
@@ -70,7 +68,9 @@ def verify(
     )
     if found:
         asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
-        raise _unknown_extra(build, found, asked_by) or _drift(build, tuple(found))
+        raise unknown_extra(build, _TITLE, found, asked_by) or drift(
+            build, _TITLE, tuple(found), told_by
+        )
     return definitions.notes
 
 
@@ -92,20 +92,20 @@ def installed_definitions(
         has_file |= bool(found) and FILE in command.files
         for call in found:
             if call.help and call.page not in pages:
-                pages[call.page] = _page(call, locations)
+                pages[call.page] = page(call, locations)
             elif not call.help and call.page not in unasked:
                 unasked.append(call.page)
     told = _told(locations) if has_file or unasked else {}
     why: Mapping[str, str] = told.get("not_told", {})
     programs = told.get("programs", {})
-    for page in unasked:
-        if page in programs:
-            pages[page] = {
-                str(one["options"][0]).lstrip("-"): _option(one) for one in programs[page]
+    for name in unasked:
+        if name in programs:
+            pages[name] = {
+                str(one["options"][0]).lstrip("-"): _option(one) for one in programs[name]
             }
         else:
             reason = why.get("programs") or "only a model, or its tokenizer, makes it show them"
-            notes.append(f"options of {page}: not asked: {reason}")
+            notes.append(f"options of {name}: not asked: {reason}")
     model: Mapping[str, Any] | None = told.get("model")
     if has_file and model is None:
         notes.append(f"keys of the {YAML}: not asked: {why.get('model', 'no answer')}")
@@ -126,20 +126,6 @@ def installed_definitions(
     )
 
 
-def _page(call: Call, locations: Locations) -> Options:
-    said = answer(call.help, locations)
-    options = options_in(said)
-    if not options:
-        raise InputError(
-            f"{call.program} does not list its options",
-            field=shlex.join(call.help),
-            found=_last_line(said),
-            expected="a list of options",
-            hint="run it by hand: the installation may be broken",
-        )
-    return options
-
-
 def _told(locations: Locations) -> Mapping[str, Any]:
     """What `build_answer` says in the engine's Python; only ``not_told`` where it says nothing."""
 
@@ -153,7 +139,7 @@ def _told(locations: Locations) -> Mapping[str, Any]:
     said = answer((*python, "-c", question()), locations)
     found = _ANSWER.search(said)
     if found is None:
-        return nothing(f"no answer: it printed {_last_line(said)}")
+        return nothing(f"no answer: it printed {last_line(said)}")
     try:
         told = json.loads(found["json"])
     except ValueError:
@@ -192,51 +178,3 @@ def _older(model: Mapping[str, Any]) -> Keys:
         )
         for name, keys in model.get("older", {}).items()
     }
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "nothing"
-
-
-def _unknown_extra(
-    build: EngineBuild, found: Iterable[Mismatch], asked_by: Mapping[str, str]
-) -> InputError | None:
-    """What is wrong with the first that a scenario itself gives; None: all are of the tables."""
-    for one in found:
-        if one.place in asked_by:
-            return InputError(
-                f"the installed TensorRT-LLM {build.version} does not take this: {one.problem}",
-                field=asked_by[one.place],
-                found=f"{one.place} {one.found}" if one.found != one.place else one.found,
-                expected=one.expected,
-                hint="correct it, or take it out of the scenario",
-            )
-    return None
-
-
-def _drift(build: EngineBuild, found: tuple[Mismatch, ...]) -> CliDrift:
-    first, *others = found
-    more = "".join(
-        f"; {one.program} {one.place}: {one.problem}, {one.found}" for one in others[:_MOST_TOLD]
-    )
-    left = len(others) - _MOST_TOLD
-    more += f"; and {left} more" if left > 0 else ""
-    kind = "key" if first.program == YAML else "option"
-    if first.problem.startswith("no such option"):
-        problem = f"the installed {first.program} has no option {first.place}"
-    elif first.problem.startswith("no such key"):
-        problem = f"the installed build has no key {first.place} in its YAML file"
-    else:
-        problem = f"the installed {first.program} does not take {first.place}: {first.problem}"
-    near = first.expected.removesuffix("?") if first.expected.endswith("?") else ""
-    hint = f"the installed program has {near}; " if near else ""
-    line = told_by(build.version, first)
-    return CliDrift(
-        problem + more,
-        field=f"TensorRT-LLM {build.version}",
-        found=first.found,
-        expected=first.expected if not near else f"a {kind} of the installed build",
-        hint=f"{hint}{line or 'the release table'} makes perfgate write it: give the true release "
-        "with --engine-version, or report that the table is wrong",
-    )

@@ -12,7 +12,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer, ask_here
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.launchers.base import Job
 from perfgate.launchers.docker.calls import CALL_S, docker, meaning, trouble
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -21,7 +21,6 @@ from perfgate.plan.container import container_of
 from perfgate.scenarios.scenario import Scenario
 
 TELL_EVERY_S = 30.0
-_ENGINE = "tensorrt-llm"
 _LAYER = re.compile(r"^[0-9a-f]{12}: (.*)$", re.MULTILINE)
 _LAYER_IS_HERE = ("Pull complete", "Already exists")
 
@@ -48,13 +47,13 @@ def image_of(scenario: Scenario, site: DockerSite, version: str | None) -> str:
     if site.image is not None:
         return site.image
     version = version or scenario.source.engine_version
-    if scenario.engine.name != _ENGINE or version is None:
+    if engine[scenario.engine.name].image is None or version is None:
         raise InputError(
             "no image is known for the engine",
             file=scenario.file,
             field=f"{scenario.id}.engine",
             found=f"{scenario.engine.name}, release unknown",
-            expected=f"{_ENGINE} and a release, or an image by name",
+            expected="an engine with release containers and a release, or an image by name",
             hint="give --engine-version, or docker.image in site.yaml",
         )
     return container_of(scenario, EngineBuild(scenario.engine.name, version, version)).image

@@ -3,7 +3,8 @@
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-ENGINES = ("tensorrt_llm", "vllm", "sglang")
+from perfgate.engines.base import engine
+
 HINT = (
     "install perfgate into an environment of its own; it finds the engine's programs on PATH, by "
     "PERFGATE_PROGRAM_<NAME>, or in a container"
@@ -15,7 +16,8 @@ def shared_python() -> str | None:
 
     Only the metadata of packages is read: importing an engine takes a minute, and a GPU.
     """
-    found = [f"{name} {one}" for name in ENGINES if (one := _version(name)) is not None]
+    names = [known.distribution for known in engine.values() if known.distribution]
+    found = [f"{name} {one}" for name in names if (one := _version(name)) is not None]
     if not found:
         return None
     return (

@@ -1,36 +1,41 @@
-"""A stand-in for the Python that has TensorRT-LLM: runs scripts, `-m`, `-c`; its package is empty.
+"""A stand-in for the Python that has an engine: runs scripts, `-m`, `-c`; the packages are empty.
 
-It tells the played release as the package's version, and the schema of its LLM-API model from the
-recorded page; everything else is the real interpreter.
+It tells the played release as the package's version, and the schema of TensorRT-LLM's LLM-API model
+from the recorded page; everything else is the real interpreter.
 """
 
 import importlib.metadata
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-from perfgate.rehearsal import benchmark_serving, lm_eval
 from perfgate.rehearsal import healthy_log as healthy
+from perfgate.rehearsal import lm_eval
 from perfgate.rehearsal.llm_api_model import MODULE, model_of
-from perfgate.rehearsal.playbook import Playbook, end, here
+from perfgate.rehearsal.playbook import Playbook, end, engines, here
 from perfgate.rehearsal.recorded_pages import YAML, read
 
 # The packages that can be imported; nothing is in them but what `_Package` puts there.
 _PACKAGES = ("tensorrt_llm", "tensorrt_llm.llmapi")
-_BENCHMARK_SERVING = "tensorrt_llm.serve.scripts.benchmark_serving"
+# Module that is a program → the stand-in that plays it.
+_PROGRAMS = {
+    "tensorrt_llm.serve.scripts.benchmark_serving": "benchmark_serving",
+    "sglang.launch_server": "sglang_server",
+    "sglang.bench_serving": "sglang_bench",
+}
 
 
 def main(argv: Sequence[str]) -> None:
     """``python SCRIPT …``, ``python -m MODULE …`` or ``python -c CODE …``."""
     words = list(argv)
-    if words[:1] == ["-m"] and words[1:2] == [_BENCHMARK_SERVING]:
-        benchmark_serving.main(words[2:])
+    if words[:1] == ["-m"] and len(words) > 1 and words[1] in _PROGRAMS:
+        import_module(f"perfgate.rehearsal.{_PROGRAMS[words[1]]}").main(words[2:])
         return
-    playbook = here()
-    _imitate_package(playbook)
+    _imitate_packages()
     if words[:1] == ["-c"] and len(words) > 1:
         sys.argv = ["-c", *words[2:]]
         exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
@@ -44,9 +49,11 @@ def main(argv: Sequence[str]) -> None:
         end("a script, -m or -c is needed")
 
 
-def _imitate_package(playbook: Playbook) -> None:
-    """Let `import tensorrt_llm` and its metadata tell the imitated release."""
-    versions = {"tensorrt-llm": playbook.version, "lm-eval": lm_eval.VERSION}
+def _imitate_packages() -> None:
+    """Let the metadata of the engines tell the imitated releases, and `import tensorrt_llm` it."""
+    played = {engine: here(engine) for engine in engines()}
+    versions = {engine: playbook.version for engine, playbook in played.items()}
+    versions["lm-eval"] = lm_eval.VERSION
     real = importlib.metadata.version
 
     def version(distribution_name: str) -> str:
@@ -54,7 +61,8 @@ def _imitate_package(playbook: Playbook) -> None:
         return found or real(distribution_name)
 
     importlib.metadata.version = version
-    sys.meta_path.insert(0, _Package(playbook))
+    if "tensorrt-llm" in played:
+        sys.meta_path.insert(0, _Package(played["tensorrt-llm"]))
 
 
 class _Package(MetaPathFinder, Loader):

@@ -1,0 +1,85 @@
+"""SGLang as perfgate's engine: each question goes to the module that answers it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from perfgate.core.command import Command
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Json
+from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
+from perfgate.engines import weights
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.in_force import InForce
+from perfgate.engines.model_reference import reference
+from perfgate.engines.sglang import checks, discovery, installed_options, resolved, serve
+from perfgate.engines.sglang.releases import uncovered
+from perfgate.engines.sglang.words import words
+from perfgate.scenarios.problem import Problem
+from perfgate.scenarios.scenario import Scenario
+
+
+@engine("sglang")
+class SGLang(Engine):
+    """SGLang's own server, 0.4.2 and newer."""
+
+    name = "sglang"
+    programs = (SGLANG_SERVE, SGLANG_PYTHON, SGLANG_CLI)
+    # /health generates a token from 0.5 on, and gives up after 20 s (SGLANG_HEALTH_CHECK_TIMEOUT).
+    health_within_s = 30.0
+    settings_paths = resolved.PATHS
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """See `Engine.words`."""
+        return words()
+
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:
+        """See `Engine.check`."""
+        checks.check(scenario, build)
+
+    @classmethod
+    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
+        """See `Engine.refused_extras`."""
+        return checks.refused_extras(scenario)
+
+    def build(self, locations: Locations) -> EngineBuild:
+        """See `Engine.build`."""
+        return discovery.installed(locations)
+
+    def uncovered(self, version: str) -> str | None:
+        """See `Engine.uncovered`."""
+        return uncovered(version)
+
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
+        """See `Engine.served_model`: the public name, which a folder's model is given."""
+        return scenario.model.name
+
+    def verify(
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+    ) -> tuple[str, ...]:
+        """See `Engine.verify`."""
+        return installed_options.verify(build, commands, locations)
+
+    def serve(
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
+    ) -> Command:
+        """See `Engine.serve`."""
+        return serve.serve(scenario, build, endpoint, locations)
+
+    def in_force(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,  # noqa: ARG002
+        told: Mapping[str, Json],
+        log: Iterable[str],  # noqa: ARG002
+    ) -> InForce | None:
+        """See `Engine.in_force`."""
+        return resolved.in_force(scenario, told)
+
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
+        """See `Engine.tokenizer`."""
+        return reference(scenario, locations).where
+
+    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
+        """See `Engine.model_facts`."""
+        return weights.model_facts(scenario, locations)

@@ -1,0 +1,123 @@
+"""Extra options: `engine.extra_args` on its way into the server's command line.
+
+A scenario says each thing in one place. An option that a field of the scenario says, or that
+perfgate gives for its own needs, is refused, whether or not the field is set, in every spelling and
+abbreviation that the program takes.
+"""
+
+from collections.abc import Mapping
+
+from perfgate.core.errors import InputError
+from perfgate.engines.sglang.releases import Release
+from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
+from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.scenario import Scenario
+
+_OWN = "perfgate itself"
+_ONE_SERVER = "nothing: perfgate measures one server on this machine, over HTTP"
+_OPEN = "nothing: perfgate and its clients ask without a key, over plain HTTP"
+# Option of a setting whose name is not the scenario's field.
+_FIELDS: Mapping[str, str] = {
+    "model": "model",
+    "served_name": "model.name",
+    "host": _OWN,
+    "port": _OWN,
+    "device": "hardware.gpu",
+    "chunk_size": "engine.settings.max_num_tokens",
+    "prefill_tokens": "engine.settings.max_num_tokens",
+    "ep_of_tp": "engine.settings.ep",
+    "attention_dp_parts": "engine.settings.dp",
+}
+# Beside them, what would take the measurement out of perfgate's hands, or say a field in another
+# way (options of 0.4.6, 0.5.3 and 0.5.23).
+_NEVER: Mapping[str, str] = {
+    "--config": f"{dotted(ARGS)}, one option after the other",
+    "--model": "model",
+    "--tokenizer-path": "model",
+    "--revision": "model",
+    **dict.fromkeys(("--enable-ep-moe", "--ep-size"), "engine.settings.ep"),
+    "--cuda-graph-bs": "engine.settings.cuda_graphs",
+    "--cuda-graph-max-bs": "engine.settings.cuda_graphs",
+    "--cuda-graph-config": "engine.settings.cuda_graphs",
+    **dict.fromkeys(("--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"), _OPEN),
+    **dict.fromkeys(
+        ("--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr"), _ONE_SERVER
+    ),
+    **dict.fromkeys(("--disaggregation-mode", "--grpc-mode", "--smg-grpc-mode"), _ONE_SERVER),
+    "--fastapi-root-path": _OWN,
+}
+
+
+class ExtraOptionRefused(InputError):
+    """An extra option that a scenario cannot give; `at` is the problem, from the scenario down."""
+
+    def __init__(self, scenario: Scenario, at: Problem) -> None:
+        self.at = at
+        super().__init__(
+            at.problem,
+            file=scenario.file,
+            field=f"{scenario.id}.{dotted(at.path)}",
+            found=at.found,
+            expected=at.expected,
+            hint=at.hint,
+        )
+
+
+def words(scenario: Scenario, known: Release) -> tuple[str, ...]:
+    """The scenario's extra words for the server.
+
+    Raises:
+        ExtraOptionRefused: a program or file that SGLang has not, or an option that a field of the
+            scenario, or perfgate, gives.
+    """
+    engine = scenario.engine
+    if engine.extra_yaml is not None:
+        found = ", ".join(engine.extra_yaml)
+        problem = Problem(YAML, "SGLang is given no settings file", found, "options in extra_args")
+        raise ExtraOptionRefused(scenario, problem)
+    owners = _owners(known)
+    told: list[str] = []
+    for option in extra_options(engine):
+        if option.program != SERVE:
+            path = (*ARGS, option.program)
+            problem = Problem(path, "not a program of this scenario", option.program, SERVE)
+            raise ExtraOptionRefused(scenario, problem)
+        name = _as_declared(option.name)
+        owner = owners.get(name) or next(
+            (owner for spelling, owner in owners.items() if spelling.startswith(name)), None
+        )
+        if owner is not None:
+            raise _refused(scenario, option.path, " ".join(option.words), owner)
+        told += option.words
+    return tuple(told)
+
+
+def asked_by(scenario: Scenario) -> dict[str, str]:
+    """Extra option → the field that gives it, from the scenario's id on."""
+    return {one.name: f"{scenario.id}.{dotted(one.path)}" for one in extra_options(scenario.engine)}
+
+
+def _owners(known: Release) -> dict[str, str]:
+    """Every spelling of what is said elsewhere → where it is said."""
+    found: dict[str, str] = {}
+    for setting, option in known.options(SERVE).items():
+        owner = _FIELDS.get(setting, f"engine.settings.{setting.partition('.')[0]}")
+        found |= dict.fromkeys(option.spellings, owner)
+    return found | dict(_NEVER)
+
+
+def _as_declared(option: str) -> str:
+    return "--" + option.removeprefix("--").replace("_", "-")
+
+
+def _refused(scenario: Scenario, path: Keys, found: str, owner: str) -> ExtraOptionRefused:
+    is_field = owner.partition(".")[0] in ("engine", "model", "hardware")
+    problem = Problem(
+        path,
+        "already said by another field" if is_field else "not a scenario's to say",
+        found,
+        f"what no other field says; this is for {owner}",
+        f"use {owner}" if is_field else "take it out",
+    )
+    return ExtraOptionRefused(scenario, problem)

@@ -1,0 +1,23 @@
+"""What one range of SGLang releases knows and how it spells it. Values only, no versions."""
+
+from typing import ClassVar, Literal
+
+from perfgate.engines.release_table import ReleaseTable
+
+SERVE = "sglang.launch_server"
+
+
+class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One range of releases that behave the same for perfgate.
+
+    Attributes:
+        attention_dp_alone: what becomes of data parallelism of the attention that is asked for
+            without its number of parts: as many parts as the tensor parallelism has ranks; the
+            server ends with an error; or it is switched off without a word.
+        overlap_with_speculation: whether the overlap scheduler stays on while EAGLE drafts.
+    """
+
+    title: ClassVar[str] = "SGLang"
+
+    attention_dp_alone: Literal["all_ranks", "fails", "off"]
+    overlap_with_speculation: bool = False

@@ -1,0 +1,219 @@
+"""Resolved settings: what a running SGLang says that it runs with, in the scenario's words. Pure.
+
+Its ``/get_server_info`` (0.5.23: also ``/server_info``) tells every argument as the server itself
+has changed it. Only what is named here is kept: the answer holds keys and the like.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from perfgate.core.measurement import Json
+from perfgate.engines.in_force import InForce
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+PATHS = ("/get_server_info", "/server_info")
+_KEPT = (
+    "version",
+    "tp_size",
+    "pp_size",
+    "dp_size",
+    "attn_dp_size",
+    "ep_size",
+    "enable_dp_attention",
+    "max_running_requests",
+    "max_total_num_tokens",
+    "max_req_input_len",
+    "chunked_prefill_size",
+    "max_prefill_tokens",
+    "context_length",
+    "mem_fraction_static",
+    "kv_cache_dtype",
+    "page_size",
+    "disable_radix_cache",
+    "disable_overlap_schedule",
+    "schedule_policy",
+    "schedule_conservativeness",
+    "disable_cuda_graph",
+    "cuda_graph_max_bs",
+    "enable_torch_compile",
+    "torch_compile_max_bs",
+    "speculative_algorithm",
+    "speculative_num_steps",
+    "speculative_eagle_topk",
+    "speculative_num_draft_tokens",
+    "quantization",
+    "attention_backend",
+    "moe_runner_backend",
+    "moe_a2a_backend",
+    "device",
+    "dtype",
+    "random_seed",
+    "stream_interval",
+)
+_PLAIN: Mapping[str, str] = {
+    "tp": "tp_size",
+    "pp": "pp_size",
+    "ep": "ep_size",
+    "max_batch_size": "max_running_requests",
+    "max_seq_len": "context_length",
+    "kv_cache_fraction": "mem_fraction_static",
+    "kv_cache_dtype": "kv_cache_dtype",
+    "torch_compile": "enable_torch_compile",
+    "quantization": "quantization",
+    "moe_backend": "moe_runner_backend",
+    "attention_backend": "attention_backend",
+    "stream_interval": "stream_interval",
+    "trust_remote_code": "trust_remote_code",
+    "seed": "random_seed",
+}
+_INVERTED: Mapping[str, str] = {
+    "kv_cache_reuse": "disable_radix_cache",
+    "overlap_scheduler": "disable_overlap_schedule",
+}
+_CHOSEN_BY_SERVER = "auto"
+
+
+def in_force(scenario: Scenario, answer: Mapping[str, Json]) -> InForce | None:
+    """What the server's answer says; None: it says nothing of its arguments.
+
+    Args:
+        scenario: what was asked.
+        answer: of the server, and under ``path`` where it was told.
+    """
+    if "tp_size" not in answer:
+        return None
+    told = dict(answer)
+    settings = dict(_settings(scenario.engine.settings, told))
+    return InForce(
+        settings=settings,
+        limits=tuple(_limits(scenario, told)),
+        told=_kept(told),
+        source=str(told.get("path", PATHS[0])),
+    )
+
+
+def _settings(asked: EngineSettings, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    for name, key in _PLAIN.items():
+        if told.get(key) is not None and getattr(asked, name) != _CHOSEN_BY_SERVER:
+            yield name, told[key]
+    for name, key in _INVERTED.items():
+        if isinstance(told.get(key), bool):
+            yield name, not told[key]
+    parts = _attention_parts(told)
+    yield "attention_dp", parts > 1
+    yield "dp", parts if asked.attention_dp else _integer(told.get("dp_size"), 1)
+    yield from _chunks(asked, told, parts)
+    yield "mtp", _speculation(asked, told)
+    if asked.cuda_graphs is not None:
+        yield "cuda_graphs", _graphs(asked, told)
+
+
+def _attention_parts(told: Mapping[str, Json]) -> int:
+    """Parts of the attention's data parallelism; 1: it is off, whatever the flag says."""
+    own = _integer(told.get("attn_dp_size"), 1)  # from 0.5.22 on
+    return own if own > 1 or not told.get("enable_dp_attention") else _replicas(told)
+
+
+def _replicas(told: Mapping[str, Json]) -> int:
+    return _integer(told.get("dp_size"), 1)
+
+
+def _chunks(
+    asked: EngineSettings, told: Mapping[str, Json], parts: int
+) -> Iterator[tuple[str, Json]]:
+    """The size that is told is that of one part of the attention."""
+    size = _integer(told.get("chunked_prefill_size"), 0)
+    yield "chunked_context", size > 0
+    if asked.chunked_context is False:
+        if "max_prefill_tokens" in told:
+            yield "max_num_tokens", told["max_prefill_tokens"]
+    elif size > 0:
+        whole = asked.max_num_tokens is not None and asked.max_num_tokens // parts == size
+        yield "max_num_tokens", asked.max_num_tokens if whole else size
+
+
+def _speculation(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
+    if told.get("speculative_algorithm") is None:
+        return {"layers": 0} if asked.mtp is not None and not asked.mtp.layers else None
+    return {"layers": told.get("speculative_num_steps")}
+
+
+def _graphs(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
+    """Only what is asked for: the rest is the server's to choose."""
+    graphs = asked.cuda_graphs
+    found: dict[str, Json] = {"enabled": _graphs_are_on(told)}
+    if graphs is not None and graphs.enabled and graphs.max_batch_size is not None:
+        found["max_batch_size"] = _largest_graph(told)
+    return found
+
+
+def _decoding(told: Mapping[str, Json]) -> Mapping[str, Json]:
+    """How batches that decode are captured, from 0.5.14 on."""
+    config = told.get("cuda_graph_config")
+    decoding = config.get("decode") if isinstance(config, dict) else None
+    return decoding if isinstance(decoding, dict) else {}
+
+
+def _graphs_are_on(told: Mapping[str, Json]) -> bool:
+    is_off = bool(told.get("disable_cuda_graph")) or _decoding(told).get("backend") == "disabled"
+    return not is_off
+
+
+def _largest_graph(told: Mapping[str, Json]) -> Json:
+    found = told.get("cuda_graph_max_bs")
+    return _decoding(told).get("max_bs") if found is None else found
+
+
+def _kept(told: Mapping[str, Json]) -> dict[str, Json]:
+    kept = {key: told[key] for key in _KEPT if key in told}
+    largest = _largest_graph(told)
+    return kept if largest is None else {**kept, "cuda_graph_max_bs": largest}
+
+
+# Limits. ------------------------------------------------------------------------------------
+
+
+def _limits(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[str]:
+    """What bounds the settings for this load, both numbers in a line."""
+    asked = max(
+        (point.concurrency if point.capped else point.requests for point in scenario.points()),
+        default=0,
+    )
+    places = _integer(told.get("attn_dp_size"), 1) * _replicas(told)
+    load = f"{asked} requests in flight" + (f" on {places} parts" if places > 1 else "")
+    running = _integer(told.get("max_running_requests"), 0)
+    admitted = running if _shares_its_limit(told) else running * _replicas(told)
+    if 0 < admitted < asked:
+        is_own = scenario.engine.settings.max_batch_size is None
+        speculates = told.get("speculative_algorithm") is not None
+        why = ": the server's own limit under speculative decoding" if is_own and speculates else ""
+        yield f"max_running_requests {running}, {load}{why}"
+    of_part = _effective(told)
+    expected = min(admitted or asked, asked)
+    if 0 < of_part * places < expected:
+        yield f"effective_max_running_requests_per_dp {of_part}, {load}"
+    batch = ceil(min(of_part * places or expected, expected) / places)
+    compiled = _integer(told.get("torch_compile_max_bs"), 0)
+    if told.get("enable_torch_compile") and 0 < compiled < batch:
+        yield f"torch_compile_max_bs {compiled}, {load}: larger batches are not compiled"
+    captured = _integer(_largest_graph(told), 0)
+    if _graphs_are_on(told) and 0 < captured < batch:
+        yield f"cuda_graph_max_bs {captured}, {load}: larger batches run without CUDA graphs"
+
+
+def _shares_its_limit(told: Mapping[str, Json]) -> bool:
+    """Whether `dp_size` counts parts of the attention, which share one limit; else replicas."""
+    return bool(told.get("enable_dp_attention")) and _integer(told.get("attn_dp_size"), 1) == 1
+
+
+def _effective(told: Mapping[str, Json]) -> int:
+    """What the scheduler admits of one part, after the KV cache was made."""
+    states = told.get("internal_states")
+    first = states[0] if isinstance(states, list) and states else {}
+    found = first.get("effective_max_running_requests_per_dp") if isinstance(first, dict) else None
+    return _integer(found, 0)
+
+
+def _integer(value: Json, otherwise: int) -> int:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number else otherwise  # type: ignore[arg-type]

@@ -1,0 +1,46 @@
+"""`python3 -m sglang.launch_server`: the server that the load clients and lm_eval talk to."""
+
+from perfgate.core.command import Command
+from perfgate.core.locations import Locations
+from perfgate.core.programs import SGLANG_SERVE
+from perfgate.engines.arguments import Argument, spelled
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.model_reference import reference
+from perfgate.engines.sglang import extra_options
+from perfgate.engines.sglang.pinning import pinned
+from perfgate.engines.sglang.releases import release
+from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.settings import arguments
+from perfgate.scenarios.scenario import Scenario
+
+
+def serve(
+    scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
+) -> Command:
+    """The command that serves the scenario's model on `endpoint`.
+
+    A model from the hub is served under its own name; one from a folder is given it.
+
+    Raises:
+        InputError: a setting that this release cannot express.
+        MissingProgram: the program is not installed.
+    """
+    known = release(build.version)
+    model = reference(scenario, locations)
+    given = (
+        Argument("model", model.where, "model"),
+        Argument("host", endpoint.host, "listen.host"),
+        Argument("port", endpoint.port, "listen.port"),
+        Argument("served_name", None if model.path is None else endpoint.model, "model.name"),
+        Argument("device", "cpu" if scenario.hardware.gpu == "none" else None, "hardware.gpu"),
+        *arguments(scenario, pinned(scenario, build), known),
+    )
+    return Command(
+        (
+            *locations.find(SGLANG_SERVE),
+            *spelled(scenario, known, SERVE, given),
+            *extra_options.words(scenario, known),
+        ),
+        env=dict(scenario.environment),
+        asked_by=extra_options.asked_by(scenario),
+    )

@@ -1,0 +1,100 @@
+"""Settings of a scenario as arguments of SGLang's server. No option is named here."""
+
+from collections.abc import Iterator
+
+from perfgate.engines.arguments import Argument, of_settings
+from perfgate.engines.refusal import refusal
+from perfgate.engines.sglang.releases import Release
+from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+_CHUNKS_OFF = -1
+_EAGLE = "EAGLE"
+_AS_THEY_STAND = (
+    "pp",
+    "max_batch_size",
+    "max_seq_len",
+    "kv_cache_fraction",
+    "kv_cache_dtype",
+    "kv_cache_reuse",
+    "torch_compile",
+    "overlap_scheduler",
+    "quantization",
+    "moe_backend",
+    "attention_backend",
+    "stream_interval",
+    "trust_remote_code",
+    "seed",
+)
+
+
+def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> tuple[Argument, ...]:
+    """All that the server is told of `settings`.
+
+    Args:
+        scenario: for messages.
+        settings: the scenario's, with the document's defaults in the place of what it leaves open.
+        known: the release that is told.
+
+    Raises:
+        CannotDo: a value that the release cannot express, where no option is missing for it.
+    """
+    return (
+        Argument("tp", settings.tp, "engine.settings.tp"),
+        *_parallelism(scenario, settings, known),
+        *_chunks(settings),
+        *_graphs(settings),
+        *_speculation(settings),
+        *of_settings(settings, *_AS_THEY_STAND),
+    )
+
+
+def _parallelism(
+    scenario: Scenario, settings: EngineSettings, known: Release
+) -> Iterator[Argument]:
+    """Of the attention and of replicas, which share an option up to 0.5.21; of the experts."""
+    options = known.options(SERVE)
+    attention, parts = "engine.settings.attention_dp", "engine.settings.dp"
+    if settings.attention_dp and settings.dp is not None and "attention_dp_parts" in options:
+        yield Argument("attention_dp_parts", settings.dp, parts)
+    else:
+        yield Argument("attention_dp", settings.attention_dp or None, attention)
+        yield Argument("dp", settings.dp, parts)
+    if settings.ep is None or "ep" in options:
+        yield Argument("ep", settings.ep, "engine.settings.ep")
+    elif settings.ep == settings.tp:
+        yield Argument("ep_of_tp", settings.ep > 1, "engine.settings.ep")
+    elif settings.ep != 1:
+        expected = f"{settings.tp}, as tp: it spreads the experts over all of it, or not at all"
+        raise refusal(scenario, "engine.settings.ep", settings.ep, known, expected)
+
+
+def _chunks(settings: EngineSettings) -> Iterator[Argument]:
+    """Without chunks the tokens of a batch are limited by another option."""
+    tokens = "engine.settings.max_num_tokens"
+    if settings.chunked_context is False:
+        yield Argument("chunk_size", _CHUNKS_OFF, "engine.settings.chunked_context")
+        yield Argument("prefill_tokens", settings.max_num_tokens, tokens)
+    else:
+        yield Argument("chunk_size", settings.max_num_tokens, tokens)
+
+
+def _graphs(settings: EngineSettings) -> Iterator[Argument]:
+    graphs, field = settings.cuda_graphs, "engine.settings.cuda_graphs"
+    if graphs is None:
+        return
+    yield Argument("cuda_graphs", graphs.enabled, field)
+    yield Argument("cuda_graphs.padding", graphs.padding, f"{field}.padding")
+    yield Argument("cuda_graphs.batch_sizes", graphs.batch_sizes or None, f"{field}.batch_sizes")
+    yield Argument("cuda_graphs.max_batch_size", graphs.max_batch_size, f"{field}.max_batch_size")
+
+
+def _speculation(settings: EngineSettings) -> Iterator[Argument]:
+    """The three numbers go together; with one candidate a step, the tokens are one more."""
+    layers, field = settings.mtp.layers if settings.mtp is not None else 0, "engine.settings.mtp"
+    if not layers:
+        return
+    yield Argument("mtp", _EAGLE, field)
+    yield Argument("mtp.steps", layers, field)
+    yield Argument("mtp.topk", 1, field)
+    yield Argument("mtp.draft_tokens", layers + 1, field)

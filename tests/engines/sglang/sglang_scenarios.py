@@ -1,0 +1,114 @@
+"""The documented SGLang lines as scenarios, typed off the document by hand."""
+
+import shlex
+from dataclasses import replace
+from typing import Any
+
+from perfgate.core.command import Command
+from perfgate.core.locations import Locations
+from perfgate.engines.base import Endpoint, EngineBuild, engine
+from perfgate.engines.definitions import Definitions
+from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.rehearsal.recorded_pages import read
+from perfgate.scenarios.scenario import (
+    EngineChoice,
+    EngineSettings,
+    GatePolicy,
+    Hardware,
+    Limits,
+    Model,
+    Mtp,
+    Scenario,
+    Source,
+    Workload,
+)
+
+ENGINE = engine["sglang"]()
+ON_PAPER = Locations(on_paper=True)
+SERVED = Endpoint("0.0.0.0", 8000, "deepseek-ai/DeepSeek-R1-0528")  # noqa: S104
+DOCUMENTS = "0.5.3"  # the release that the GPUStack performance lab measured
+PAGES = ("0.4.6", "0.5.3", "0.5.23")
+UNSET = EngineSettings()
+LOAD = Workload(
+    client="vllm-bench",
+    dataset="sharegpt",
+    isl=None,
+    osl=None,
+    concurrency=(1000,),
+    requests=1000,
+    capped=False,
+    api="chat",
+)
+
+TP = EngineSettings(tp=8)
+DP = replace(TP, attention_dp=True)
+COMPILED = replace(DP, torch_compile=True)
+EAGLE = replace(COMPILED, mtp=Mtp(1))
+_BEGIN = "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1-0528"
+_LONG = f"{_BEGIN} --host 0.0.0.0 --port 8000 --tp-size 8"
+# "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs": line of its section → settings.
+DOCUMENTED = {
+    _LONG: TP,
+    f"{_LONG} --enable-dp-attention": DP,
+    f"{_LONG} --enable-dp-attention --enable-torch-compile": COMPILED,
+    f"{_LONG} --enable-dp-attention --enable-torch-compile --speculative-algorithm EAGLE "
+    "--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2": EAGLE,
+    "python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-R1-0528 --tp 8 "
+    "--enable-dp-attention": DP,
+}
+
+
+def scenario(
+    settings: EngineSettings = TP, release: str | None = DOCUMENTS, **more: Any
+) -> Scenario:
+    """A valid scenario with what a test is about."""
+    extra_args = more.pop("extra_args", None)
+    inert = more.pop("inert", None)
+    choice = EngineChoice("sglang", settings, more.pop("extra_yaml", None), extra_args, inert)
+    values = {"hardware": Hardware("H200", 8), "workload": LOAD, "accuracy": (), **more}
+    return Scenario(
+        id="case",
+        title="case",
+        source=Source("document.md", "section", engine_version=release),
+        model=Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
+        engine=choice,
+        gate=GatePolicy(("output_throughput",)),
+        limits=Limits(60.0, 60.0, 60.0),
+        **values,
+    )
+
+
+def build(version: str = DOCUMENTS) -> EngineBuild:
+    return EngineBuild("sglang", version, version)
+
+
+def render(case: Scenario, version: str = DOCUMENTS, locations: Locations = ON_PAPER) -> Command:
+    return ENGINE.serve(case, build(version), SERVED, locations)
+
+
+def page(version: str) -> Definitions:
+    """What the release's own parser takes, of the server."""
+    return Definitions(
+        engine="sglang",
+        version=version,
+        source="recorded",
+        whole=True,
+        programs={SERVE: read(f"sglang_{version}").options(SERVE)},
+        abbreviates=True,
+    )
+
+
+def values(words: tuple[str, ...] | str, definitions: Definitions) -> dict[str, tuple[str, ...]]:
+    """Declared option → its values, whatever its spelling; positions do not matter."""
+    split = shlex.split(words) if isinstance(words, str) else list(words)
+    found: dict[str, tuple[str, ...]] = {}
+    last = ""
+    for word in split[3:]:  # python3 -m sglang.launch_server
+        if word.startswith("--"):
+            option = definitions.option(SERVE, word)
+            assert option is not None, word
+            last = option.options[0]
+            found[last] = ()
+        else:
+            found[last] += (word,)
+    return found
