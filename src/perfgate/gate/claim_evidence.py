@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from perfgate.core.metrics import Metric
 from perfgate.gate import scale
 from perfgate.gate.ab import AbNoise, AbRule, look
-from perfgate.gate.noise import sum_of_squares, t_quantile
+from perfgate.gate.noise import CLIP, median, sum_of_squares, t_quantile
 from perfgate.gate.verdict import counted, percent
 
 # Both errors, a false PASS and a false REGRESSION, at every look (statistics §10).
@@ -157,7 +157,7 @@ class BothSpreads:
         error = 0.0
         means = []
         for values in (new, other):
-            kept = self.noise.kept(values) if len(values) >= self.rule.fewest else tuple(values)
+            kept = self._kept(values)
             means.append(fmean(kept))
             error += self._variance(kept) / len(kept)
         if self.earlier is not None:
@@ -168,10 +168,23 @@ class BothSpreads:
         loss = means[0] - means[1]
         return _loss(self.metric, number, means[1], loss, loss - reach, loss + reach)
 
+    def _kept(self, values: tuple[float, ...]) -> tuple[float, ...]:
+        """The values with outliers pulled in, though not to less than most of them show."""
+        if len(values) < self.rule.fewest:
+            return values
+        if self.noise.measured:
+            return self.noise.kept(values)
+        centre = median(values)
+        spread = 1.4826 * median([abs(x - centre) for x in values])
+        reach = CLIP * max(self.noise.sigma, spread)
+        return tuple(min(max(x, centre - reach), centre + reach) for x in values)
+
     def _variance(self, values: Sequence[float]) -> float:
-        """The variance of one start of a side, of its own starts and the prior."""
-        squares = self.rule.prior_dof * self.noise.within**2 + sum_of_squares(values)
-        return squares / (self.rule.prior_dof + len(values) - 1)
+        """The variance of one start of a side: pooled with the prior, and no less than its own."""
+        squares, dof = sum_of_squares(values), len(values) - 1
+        prior = self.rule.prior_dof
+        pooled = (prior * self.noise.within**2 + squares) / (prior + dof)
+        return max(pooled, squares / dof) if dof else pooled
 
     def counted(self, number: int) -> str:
         if self.earlier is None:
