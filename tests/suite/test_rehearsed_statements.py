@@ -85,7 +85,7 @@ SCALES = {
 }
 
 
-# Of the others, a rehearsal has no stand-in for an engine: their tests are skipped, with that reason.
+# Of the others a rehearsal has no stand-in for an engine: their tests are skipped, and say so.
 ENGINES = {scenario.id: scenario.engine.name for scenario in SUITE.scenarios}
 REHEARSED = [
     name

@@ -35,7 +35,7 @@ machines that measure their own noise (3 % worth two observations, looks from th
 and those against a baseline take each side's own spread (`BothSpreads`), with n starts of one side
 and m of the other, and a baseline of D sessions:
 
-    s_i² = (10 σ² (1-ρ) + Σ (x - x̄_i)²) / (10 + n_i - 1)
+    s_i² = max((10 σ² (1-ρ) + Σ (x - x̄_i)²) / (10 + n_i - 1), Σ (x - x̄_i)² / (n_i - 1))
     SE² = s_n²/n + s_m²/m (+ ρ σ² (1 + 1/D) of a baseline)       10 + min(n, m) - 1 degrees
 
 Anything else is INCONCLUSIVE after six pairs. A claim that fails is "not reproduced": it may be the
