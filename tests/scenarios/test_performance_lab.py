@@ -18,7 +18,7 @@ from perfgate.clients.base import client
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.plan.calls import steps
+from perfgate.plan.calls import endpoint_of, steps
 from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.options import Syntax
@@ -28,6 +28,7 @@ from perfgate.scenarios.scenario import EngineSettings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "tests/data/performance_lab/deepseek_r1_h200.txt").read_text(encoding="utf-8")
+PAPER = Locations(on_paper=True)
 PREFIX = "h200-r1-0528-lab-"
 TENSORRT_LLM = "h200-r1-0528-fp8-sharegpt"
 SCENARIOS = {
@@ -273,9 +274,11 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# Where the server is and where the result goes; latencies beyond those that are printed anyway.
+# Where the server is and where the result goes; latencies beyond those that are printed anyway; and
+# the temperature of 0 that this release sends where none is given.
 OUR_CLIENT_OPTIONS = {
-    *("host", "port", "save_result", "result_dir", "result_filename", "percentile_metrics"),
+    *("host", "port", "save_result", "result_dir", "result_filename"),
+    *("percentile_metrics", "metric_percentiles", "temperature"),
 }
 
 
@@ -284,14 +287,16 @@ def test_the_benchmark_command_is_the_documents(name: str) -> None:
     (words,) = (step.command.argv for step in rendered(name) if step.role == "client")
     assert words[:3] == ("vllm", "bench", "serve")
     differ = differing("vllm_0.11.0", "vllm bench serve", words[3:], bench_words(name)[3:])
-    assert differ - {"temperature"} <= OUR_CLIENT_OPTIONS
+    assert differ <= OUR_CLIENT_OPTIONS
 
 
 def rendered(name: str) -> Any:
     scenario = SCENARIOS[name]
     version = VERSIONS[scenario.engine.name]
     build = EngineBuild(scenario.engine.name, version, version)
-    return steps(scenario, build, Locations(on_paper=True))
+    where = scenario.listen.host if scenario.listen else None
+    endpoint = endpoint_of(scenario, build, PAPER, where)
+    return steps(scenario, build, PAPER, endpoint)
 
 
 def server_words(name: str) -> tuple[str, ...]:
