@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from documented_set import LAB, documented_suite
 
+from perfgate.cli.main import main
 from perfgate.clients.base import client
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
@@ -336,6 +337,19 @@ def test_dp_attention_without_a_size_is_flagged_and_nothing_else_is() -> None:
         assert list(inert) == ["attention_dp"], name
         assert "--dp-size" in inert["attention_dp"]
         assert SCENARIOS[name].engine.settings.dp is None
+
+
+@pytest.mark.parametrize(
+    "call", [["plan"], ["scenarios", "command"], ["plan", "--format", "json"]], ids=" ".join
+)
+def test_it_is_told_before_anything_is_started(
+    call: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for name in (f"{PREFIX}sglang-dp-sharegpt", f"{PREFIX}sglang-dp8-sharegpt"):
+        assert main([*call, name]) == 0
+        told.append("known not to be in force: attention_dp: " in capsys.readouterr().out)
+    assert told == [True, False]
 
 
 @pytest.mark.parametrize("name", BESIDE)
