@@ -275,7 +275,8 @@ class Planner:
     def _under_test(self, scenario: Scenario) -> PlannedBuild:
         """The build: as a person says, else the installed one, else that of the document."""
         name = scenario.engine.name
-        version, commit = self._override.version, self._override.commit
+        said = self._override.of(name)
+        version, commit = said.version, said.commit
         if version is not None:
             return PlannedBuild(EngineBuild(name, version, commit or version), "as given")
         installed = self._installed_build(scenario)
