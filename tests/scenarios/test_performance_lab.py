@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from documented_set import LAB, documented_suite
 
+from perfgate.cli.main import main
 from perfgate.clients.base import client
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
-from perfgate.plan.calls import steps
+from perfgate.plan.calls import endpoint_of, steps
 from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.options import Syntax
@@ -28,6 +29,7 @@ from perfgate.scenarios.scenario import EngineSettings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "tests/data/performance_lab/deepseek_r1_h200.txt").read_text(encoding="utf-8")
+PAPER = Locations(on_paper=True)
 PREFIX = "h200-r1-0528-lab-"
 TENSORRT_LLM = "h200-r1-0528-fp8-sharegpt"
 SCENARIOS = {
@@ -273,9 +275,11 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-# Where the server is and where the result goes; latencies beyond those that are printed anyway.
+# Where the server is and where the result goes; latencies beyond those that are printed anyway; and
+# the temperature of 0 that this release sends where none is given.
 OUR_CLIENT_OPTIONS = {
-    *("host", "port", "save_result", "result_dir", "result_filename", "percentile_metrics"),
+    *("host", "port", "save_result", "result_dir", "result_filename"),
+    *("percentile_metrics", "metric_percentiles", "temperature"),
 }
 
 
@@ -284,14 +288,16 @@ def test_the_benchmark_command_is_the_documents(name: str) -> None:
     (words,) = (step.command.argv for step in rendered(name) if step.role == "client")
     assert words[:3] == ("vllm", "bench", "serve")
     differ = differing("vllm_0.11.0", "vllm bench serve", words[3:], bench_words(name)[3:])
-    assert differ - {"temperature"} <= OUR_CLIENT_OPTIONS
+    assert differ <= OUR_CLIENT_OPTIONS
 
 
 def rendered(name: str) -> Any:
     scenario = SCENARIOS[name]
     version = VERSIONS[scenario.engine.name]
     build = EngineBuild(scenario.engine.name, version, version)
-    return steps(scenario, build, Locations(on_paper=True))
+    where = scenario.listen.host if scenario.listen else None
+    endpoint = endpoint_of(scenario, build, PAPER, where)
+    return steps(scenario, build, PAPER, endpoint)
 
 
 def server_words(name: str) -> tuple[str, ...]:
@@ -331,6 +337,19 @@ def test_dp_attention_without_a_size_is_flagged_and_nothing_else_is() -> None:
         assert list(inert) == ["attention_dp"], name
         assert "--dp-size" in inert["attention_dp"]
         assert SCENARIOS[name].engine.settings.dp is None
+
+
+@pytest.mark.parametrize(
+    "call", [["plan"], ["scenarios", "command"], ["plan", "--format", "json"]], ids=" ".join
+)
+def test_it_is_told_before_anything_is_started(
+    call: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for name in (f"{PREFIX}sglang-dp-sharegpt", f"{PREFIX}sglang-dp8-sharegpt"):
+        assert main([*call, name]) == 0
+        told.append("known not to be in force: attention_dp: " in capsys.readouterr().out)
+    assert told == [True, False]
 
 
 @pytest.mark.parametrize("name", BESIDE)

@@ -17,7 +17,7 @@ def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
     Raises:
         InputError: no image is known; stand-ins are not in a container; a name is unknown.
     """
-    said = session.override
+    said = session.override.of(scenario.engine.name)
     if session.synthetic and said.version is None:  # a rehearsal plays the document's release
         said = replace(said, version=scenario.source.engine_version)
     return tools_with(scenario, session, session.launcher, said)

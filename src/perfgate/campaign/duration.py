@@ -53,7 +53,11 @@ def estimate(
 def _planned(tools: Toolchain, session: Session) -> PlannedScenario | None:
     """The scenario as `perfgate plan` plans it; None: it cannot, which the campaign will tell."""
     build = tools.build
-    planner = Planner(session.machine, BuildOverride(build.version, build.commit), session.repo)
+    planner = Planner(
+        session.machine,
+        BuildOverride(f"{build.name}={build.version}", f"{build.name}={build.commit}"),
+        session.repo,
+    )
     try:
         return planner.plan([tools.scenario], ()).scenarios[0]
     except PerfgateError:

@@ -62,7 +62,8 @@ _HELP = {
     "--points": "only these points of the sweep",
     "--launcher": "how programs are started",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
-    "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
+    "--engine-version": "release of the engine, whose spelling is used; of vLLM or SGLang as "
+    "vllm=RELEASE (default: ask the program)",
     "--engine-commit": "commit of the engine (default: ask the program)",
 }
 

@@ -10,7 +10,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
 from perfgate.core.suggestion import did_you_mean
-from perfgate.engines.base import EngineBuild, engine
+from perfgate.engines.base import EngineBuild, engine, said_of
 from perfgate.plan.registered import registered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
@@ -163,8 +163,11 @@ def build_of(scenario: Scenario, version: str | None) -> EngineBuild:
     Raises:
         InputError: the given release is none.
     """
+    name = scenario.engine.name
+    if said := said_of(name, version, alone=True):
+        version = f"{name}={said}"
     warn_of_release([scenario], version)
-    version = version or scenario.source.engine_version
+    version = said or scenario.source.engine_version
     if version is None:
         return engine[scenario.engine.name]().build(Locations.of_environment())
     return EngineBuild(scenario.engine.name, version, version)

@@ -71,6 +71,8 @@ class Engine(ABC):
             empty: it is of no harm there.
         image: its release containers; None: it has none.
         is_rehearsed: whether it has stand-ins (`perfgate.rehearsal`).
+        is_named: a release or commit that a person gives counts for it only with its name before,
+            ``vllm=0.11.0``; a bare one is of TensorRT-LLM, or of an engine of a person's own.
         health_within_s: how long its health endpoint may take to answer, in seconds.
         settings_paths: paths of its HTTP server that may tell its resolved settings, as a JSON
             object; the first that does counts.
@@ -83,6 +85,7 @@ class Engine(ABC):
     distribution: ClassVar[str] = ""
     image: ClassVar[ReleaseImage | None] = None
     is_rehearsed: ClassVar[bool] = False
+    is_named: ClassVar[bool] = False
     health_path = "/health"
     models_path = "/v1/models"
     health_within_s: ClassVar[float] = 5.0
@@ -210,3 +213,19 @@ class Engine(ABC):
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")
+
+
+def said_of(name: str, text: str | None, *, alone: bool = False) -> str | None:
+    """What ``--engine-version`` or ``--engine-commit`` say of one engine; None: nothing.
+
+    Args:
+        name: of the engine.
+        text: as a person gives it, ``[ENGINE=]VALUE``.
+        alone: whether no other engine can be meant.
+    """
+    if text is None:
+        return None
+    before, named, value = text.partition("=")
+    if named:
+        return value if before == name else None
+    return None if engine[name].is_named and not alone else text

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from perfgate.engines.base import engine
+from perfgate.core.errors import InputError
+from perfgate.engines.base import engine, said_of
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -14,9 +15,18 @@ def uncovered(scenarios: Iterable[Scenario], version: str | None) -> tuple[str, 
         version: as ``--engine-version`` says it; None: the programs are asked.
 
     Raises:
-        InputError: it is no release of one of the engines.
+        InputError: it is no release of one of the engines, or of none that is measured.
     """
     if version is None:
         return ()
     names = sorted({scenario.engine.name for scenario in scenarios})
-    return tuple(told for name in names if (told := engine[name]().uncovered(version)))
+    meant = {name: said for name in names if (said := said_of(name, version))}
+    if names and not meant:
+        raise InputError(
+            "this release is of no engine that is measured",
+            field="engine version",
+            found=version,
+            expected=" or ".join(f"{name}=RELEASE" for name in names),
+            hint="a bare release is TensorRT-LLM's",
+        )
+    return tuple(told for name, said in meant.items() if (told := engine[name]().uncovered(said)))

@@ -7,7 +7,7 @@ from functools import cached_property
 from perfgate.clients.base import Client, Offline, client
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.engines.base import Engine, EngineBuild, engine
+from perfgate.engines.base import Engine, EngineBuild, engine, said_of
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.probe import Probe, all_probes
@@ -20,12 +20,16 @@ class BuildOverride:
     """What a person says of the engine's build; None: ask the program.
 
     Attributes:
-        version: release whose spelling is used.
-        commit: commit that names the baseline.
+        version: release whose spelling is used; ``ENGINE=RELEASE`` of one engine.
+        commit: commit that names the baseline; likewise.
     """
 
     version: str | None = None
     commit: str | None = None
+
+    def of(self, name: str) -> "BuildOverride":
+        """What is said of one engine, by its name; see `engines.base.said_of`."""
+        return BuildOverride(said_of(name, self.version), said_of(name, self.commit))
 
 
 @dataclass(frozen=True)

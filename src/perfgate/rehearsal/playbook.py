@@ -178,7 +178,7 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
     releases = plain["releases"].get(engine, {})
     versions = tuple(releases)  # while nobody says for which scenario, it may be any of them
     if known is not None and not as_client and known["engine"] == engine:
-        versions = (plain["engine_version"] or known["engine_version"],)
+        versions = (known["engine_version"],)
     elif known is not None and known["client_version"] in releases:
         versions = (known["client_version"],)
     if not versions:

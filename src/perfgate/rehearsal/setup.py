@@ -19,6 +19,7 @@ from perfgate.core import programs
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.core.programs import REHEARSAL_VARIABLE, Program
+from perfgate.engines.base import said_of
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
@@ -95,7 +96,6 @@ def set_up(
     playbook = {
         "schema_version": FORMAT,
         SYNTHETIC: True,
-        "engine_version": engine_version,
         "fault": None if fault is None else asdict(fault),
         "seed": seed,
         **_scenarios_and_releases(rehearsed, engine_version),
@@ -128,8 +128,9 @@ def _scenarios_and_releases(
     versions: dict[str, set[str]] = {}
     for scenario in chosen:
         name, load = scenario.engine.name, scenario.workload
-        version = engine_version or str(known[scenario.id]["engine_version"])
-        versions.setdefault(name, set()).add(version)
+        if said := said_of(name, engine_version):
+            known[scenario.id]["engine_version"] = said
+        versions.setdefault(name, set()).add(str(known[scenario.id]["engine_version"]))
         if load is not None and load.client in _CLIENTS:
             own = _CLIENTS[load.client]
             versions.setdefault(own, set()).add(load.client_version or ENGINES[own])

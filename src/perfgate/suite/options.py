@@ -127,7 +127,8 @@ _HELP = {
     "--inject": "change a setting of the build under test, to see the gate catch it",
     "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an "
     "image, an installation's folder, settings as --inject takes them, or this",
-    "--engine-version": "release of the engine, whose spelling is used (default: ask the program)",
+    "--engine-version": "release of the engine, whose spelling is used; of vLLM or SGLang as "
+    "vllm=RELEASE (default: ask the program)",
     "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
     "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
     "test, that of its nearest ancestor is compared with",

@@ -92,7 +92,7 @@ def judge(
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
         return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
-    not_as_documented = unlike_documented(scenario, measurements) if probe.is_load else ""
+    not_as_documented = unlike_documented(measurements)
     if entry is None and not_as_documented:
         return ProbeJudgement(Verdict.NOT_COMPARABLE, reason=not_as_documented)
     if entry is not None:
@@ -110,7 +110,7 @@ def judge(
     if unlike:
         notes = (f"not compared with the anchor: {'; '.join(unlike)}",)
     if not_as_documented and reference.documented:
-        notes += (f"not compared with the document: {not_as_documented}",)
+        notes += ("not compared with the document, which measured other prompts",)
     documented = {} if not_as_documented else reference.documented
     notes = (*_of_nodes(reference, measurements), *notes)
     return replace(

@@ -11,6 +11,12 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import Scenario
 
 
+def inert_notes(scenario: Scenario) -> tuple[str, ...]:
+    """What is known before a start: which settings the document's line does not put in force."""
+    inert = scenario.engine.inert or {}
+    return tuple(f"known not to be in force: {name}: {why}" for name, why in inert.items())
+
+
 def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> Iterator[str]:
     """One line for each setting that is not in force, or bounded; said once for all starts.
 
