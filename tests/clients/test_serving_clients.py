@@ -98,33 +98,6 @@ class TestBenchmarkServing:
 
 
 class TestVllmBench:
-    LAB = replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None, ignore_eos=False, api="chat")
-    ALL_AT_ONCE = LoadPoint(
-        concurrency=1000, requests=1000, warmup_requests=0, seed=0, capped=False
-    )
-
-    def test_is_called_as_the_gpustack_lab_calls_it(self) -> None:
-        assert argv(VllmBench(), self.LAB, self.ALL_AT_ONCE) == (
-            "vllm bench serve --model deepseek-ai/DeepSeek-R1-0528 --backend openai-chat "
-            "--endpoint /v1/chat/completions --dataset-name sharegpt "
-            "--dataset-path ShareGPT_V3_unfiltered_cleaned_split.json --num-prompts 1000 "
-            "--percentile-metrics ttft,tpot,itl,e2el "
-            "--save-result --result-dir . --result-filename concurrency_1000.json "
-            "--host 127.0.0.1 --port 8000 --seed 0"
-        )
-
-    def test_random_prompts(self) -> None:
-        words = argv(VllmBench(), replace(WORKLOAD, isl=4000, osl=200))
-        assert "--dataset-name random --random-input-len 4000 --random-output-len 200" in words
-        assert "--endpoint /v1/completions" in words
-
-    def test_warm_up_and_no_streaming(self) -> None:
-        words = argv(
-            VllmBench(), replace(WORKLOAD, streaming=False), replace(POINT, warmup_requests=4)
-        )
-        assert "--num-warmups 4" in words
-        assert "--no-stream --percentile-metrics e2el " in words
-
     def test_tells_its_own_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         program = tmp_path / "vllm"
         program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
@@ -133,6 +106,19 @@ class TestVllmBench:
         assert (
             VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations()) == "0.11.0"
         )
+
+    def test_its_python_tells_without_importing_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "vllm-0.32.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
+        program = tmp_path / "vllm"
+        program.write_text(f"#!{sys.executable}\nraise SystemExit('asked')\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        assert VllmBench().version(EngineBuild("vllm", "0.33.0", "a"), Locations()) == "0.32.0"
 
     @pytest.mark.parametrize("body", ["exit 1", "true"])
     def test_a_program_that_does_not(

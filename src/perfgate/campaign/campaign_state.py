@@ -14,6 +14,7 @@ from perfgate.campaign.probe_state import (
     not_reported,
     not_worth_measuring,
     of_broken_answers,
+    told_of_client,
     why_not_used,
 )
 from perfgate.campaign.schedule import StartRole, controlled_by
@@ -185,7 +186,7 @@ class CampaignState:
             notes = (*notes, why_not_used(state.disturbed))
         if state.judged is not None and state.unused_controls:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
-        notes = (*notes, *not_reported(state.measurements))
+        notes = (*notes, *not_reported(state.measurements), *told_of_client(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         if state.error:
             judged = ProbeJudgement(Verdict.ERROR)

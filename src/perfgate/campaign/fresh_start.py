@@ -13,6 +13,7 @@ from perfgate.campaign.dataset_cache import made_once
 from perfgate.campaign.server_answers import settings_facts
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
+from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import compared_with_texts
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
@@ -192,7 +193,8 @@ class FreshStart:
         used = server.cpu_seconds() - before
         measured = client.parse(load, point, folder)
         derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
-        return replace(measured, metrics={**measured.metrics, **derived})
+        told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
+        return Measurement({**measured.metrics, **derived}, {**measured.facts, **told})
 
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path

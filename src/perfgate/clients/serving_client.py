@@ -1,16 +1,24 @@
 """What the clients of vLLM's benchmark family have in common: options, and reading a folder."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from perfgate.clients import datasets, serving_report, serving_text
 from perfgate.clients.base import Target, with_asked
+from perfgate.clients.failed_requests import explained
 from perfgate.clients.logs import left, logged, no_report
+from perfgate.clients.output_counts import count_facts, require_counted
 from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
-LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests
+LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests …
+SPECIAL_TOKENS = 2  # … or so many tokens: those that a tokenizer adds, or an encoder joins
+
+Read = Callable[[Path, LoadPoint], Mapping[str, Any] | None]
+"""Folder and sweep point → the client's result file, decoded; None: there is none."""
 
 
 def result_name(point: LoadPoint) -> str:
@@ -26,7 +34,12 @@ def reporting(target: Target, workload: Workload, point: LoadPoint) -> list[str]
     known = LATENCIES if workload.streaming else [x for x in LATENCIES if x not in FROM_STREAM]
     argv = ["--percentile-metrics", ",".join(known)]
     argv += ["--save-result", "--result-dir", ".", "--result-filename", result_name(point)]
-    argv += ["--host", target.endpoint.host, "--port", str(target.endpoint.port)]
+    return [*argv, *asked_of(target, point)]
+
+
+def asked_of(target: Target, point: LoadPoint) -> list[str]:
+    """Options for the server that is asked, its tokenizer where that has another name, the seed."""
+    argv = ["--host", target.endpoint.host, "--port", str(target.endpoint.port)]
     if target.tokenizer != target.endpoint.model:
         argv += ["--tokenizer", target.tokenizer]
     return [*argv, "--seed", str(point.seed)]
@@ -41,8 +54,16 @@ def requests(workload: Workload, point: LoadPoint) -> list[str]:
     return argv
 
 
-def prompts(client: str, target: Target, workload: Workload) -> list[str]:
+def prompts(
+    client: str, target: Target, workload: Workload, generated: str = "random"
+) -> list[str]:
     """Options that take prompts from the ShareGPT conversations, or generate them.
+
+    Args:
+        client: its name, for messages.
+        target: where the conversations are.
+        workload: what is asked.
+        generated: the client's word for prompts that it generates.
 
     Raises:
         InputError: the person's file is missing, or the prompts are of another kind.
@@ -57,34 +78,68 @@ def prompts(client: str, target: Target, workload: Workload) -> list[str]:
             found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
             expected="dataset synthetic, isl and osl given; or dataset sharegpt",
         )
-    argv = ["--dataset-name", "random", "--random-input-len", str(workload.isl)]
+    argv = ["--dataset-name", generated, "--random-input-len", str(workload.isl)]
     return [*argv, "--random-output-len", str(workload.osl)]
 
 
-def parse(client: str, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
-    """Read what the client left in `folder`; the JSON result is the source, its table the fallback.
+def read_json(folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
+    """The result of ``--save-result``.
+
+    Raises:
+        RunError: it is cut, or no result.
+    """
+    path = folder / result_name(point)
+    if not path.is_file():
+        return None
+    return require_report(left(path), path.name)
+
+
+def require_report(fields: Any, name: str) -> Mapping[str, Any]:
+    """A decoded result file, which is a report.
+
+    Raises:
+        RunError: ``no_metrics``, it is anything else.
+    """
+    if not serving_report.is_report(fields):
+        raise RunError("no_metrics", f"{name} is not a result of a serving benchmark")
+    found: Mapping[str, Any] = fields
+    return found
+
+
+def parse(
+    client: str,
+    workload: Workload,
+    point: LoadPoint,
+    folder: Path,
+    read: Read = read_json,
+) -> Measurement:
+    """Read what the client left in `folder`; its result file is the source, its table the fallback.
 
     Raises:
         RunError: see `Client.parse`.
     """
-    measured = _report(client, workload, point, folder).measurement(client)
-    done = measured.facts["requests_completed"]
-    if done != point.requests:
-        raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+    try:
+        measured = _report(client, workload, point, folder, read).measurement(client)
+        done = measured.facts["requests_completed"]
+        if done != point.requests:
+            raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+    except RunError as error:
+        raise explained(error, client, point, folder) from error
     needed = [*(FROM_STREAM if workload.streaming else ()), "e2el"]
     for short in needed if workload.osl != 1 else ["e2el"]:
         if f"{short}_mean_ms" not in measured.metrics:
             raise RunError("no_metrics", f"the report has no mean {short.upper()}")
     _require_lengths(measured, workload)
+    require_counted(measured.facts, workload)
+    measured = Measurement(measured.metrics, {**measured.facts, **count_facts(measured.facts)})
     return with_asked(measured, point)
 
 
-def _report(client: str, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:
-    path = folder / result_name(point)
-    if path.is_file():
-        fields = left(path)
-        if not serving_report.is_report(fields):
-            raise RunError("no_metrics", f"{path.name} is not a result of {client}")
+def _report(
+    client: str, workload: Workload, point: LoadPoint, folder: Path, read: Read
+) -> ServingReport:
+    fields = read(folder, point)
+    if fields is not None:
         return serving_report.parse(fields, streaming=workload.streaming)
     for lines in logged(folder, "client", serving_text.WORDS):
         if serving_text.is_report(lines):
@@ -115,4 +170,4 @@ def _require_lengths(measured: Measurement, workload: Workload) -> None:
 
 
 def _off(true: float, asked: int) -> bool:
-    return abs(true - asked) > LENGTH_TOLERANCE * asked
+    return abs(true - asked) > max(LENGTH_TOLERANCE * asked, SPECIAL_TOKENS)

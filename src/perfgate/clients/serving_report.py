@@ -1,8 +1,12 @@
 """What a serving benchmark of vLLM's family says, whichever way it was written.
 
-TensorRT-LLM's benchmark_serving and ``vllm bench serve`` descend from one script and share keys and
-labels; they exit with 0 even when requests failed, and with numbers that look healthy when a server
-died half-way. The JSON result is read here, the printed one by `serving_text`.
+TensorRT-LLM's benchmark_serving, ``vllm bench serve`` and ``sglang.bench_serving`` descend from one
+script and share keys and labels; they exit with 0 even when requests failed, and with numbers that
+look healthy when a server died half-way. The JSON result is read here, the printed one by
+`serving_text`.
+
+The peaks are no measure of concurrency: every request that touches a second counts in it, so that
+there are nine "at once" where four were allowed.
 """
 
 import json
@@ -20,11 +24,12 @@ from perfgate.core.metrics import lookup
 LATENCIES = ("ttft", "tpot", "itl", "e2el")
 FROM_STREAM = ("ttft", "tpot", "itl")
 FROM_SECOND_TOKEN = ("tpot", "itl")
-# Canonical metric ← key. The stray colon is in real releases of both programs.
+# Canonical metric ← key. The stray colon is in real releases of two of the programs.
 RATES = {
     "request_throughput": "request_throughput",
     "output_throughput": "output_throughput",
     "total_token_throughput": "total_token_throughput",
+    "total_throughput": "total_token_throughput",
     "user_throughput": "output_throughput_per_user",
     "request_goodput": "request_goodput",
     "request_goodput:": "request_goodput",
@@ -33,8 +38,9 @@ RATES = {
 REQUIRED = ("request_throughput", "output_throughput", "total_token_throughput", "duration_s")
 _STATISTICS = {"mean": "mean", "median": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
 _LATENCY_KEY = re.compile(
-    r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el)_ms"
+    r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el|e2e_latency)_ms"
 )
+_SHORT = {"e2e_latency": "e2el"}  # SGLang's word
 # Fact ← key.
 _FACTS = {
     "backend": "backend",
@@ -45,6 +51,9 @@ _FACTS = {
     "failed": "requests_failed",
     "total_input_tokens": "input_tokens",
     "total_output_tokens": "output_tokens",
+    "total_output_tokens_retokenized": "output_tokens_retokenized",
+    "dataset_name": "dataset",
+    "concurrency": "mean_concurrency",
     "request_rate": "request_rate",
     "burstiness": "burstiness",
     "max_concurrency": "max_concurrency",
@@ -58,7 +67,9 @@ _IGNORED = frozenset(
     {"date", "tokenizer_id", "label", "best_of", "input_lens", "output_lens", "ttfts", "itls"}
     | {"e2els", "generated_texts", "errors", "latencies", "queue_times", "start_times", "tokenizer"}
     | {"avg_decoded_tokens_per_iter", "spec_decode_acceptance_length"}
-    | {"spec_decode_acceptance_rate", "rtfx"}
+    | {"spec_decode_acceptance_rate", "rtfx", "accept_length", "input_throughput", "tag"}
+    | {"server_info", "cache_report", "total_input_text_tokens", "total_input_vision_tokens"}
+    | {"sharegpt_output_len", "random_input_len", "random_output_len", "random_range_ratio"}
 )
 # benchmark_serving puts -1 s as TTFT of every request that was not streamed.
 _NOT_STREAMED_MS = -1000.0
@@ -104,6 +115,15 @@ def is_of_vllm(fields: Mapping[str, Any]) -> bool:
     return bool({"failed", "endpoint_type", "label"} & set(fields))
 
 
+def is_of_sglang(fields: object) -> bool:
+    """Whether SGLang wrote it: only it encodes the answers again."""
+    return is_report(fields) and "total_output_tokens_retokenized" in _keys(fields)
+
+
+def _keys(fields: object) -> Mapping[str, Any]:
+    return fields if isinstance(fields, dict) else {}
+
+
 def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> ServingReport:
     """Read a decoded result.
 
@@ -134,10 +154,15 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Servin
         if latency is None:
             if not {key} & {*RATES, *_FACTS, *_IGNORED}:
                 unknown.append(key)
-        elif latency["statistic"] in _STATISTICS and streamed.has(latency["short"]):
-            name = f"{latency['short']}_{_STATISTICS[latency['statistic']]}_ms"
-            metrics[name] = latency_value(name, value, _evidence(key, value))
+        else:
+            short = _SHORT.get(latency["short"], latency["short"])
+            if latency["statistic"] in _STATISTICS and streamed.has(short):
+                name = f"{short}_{_STATISTICS[latency['statistic']]}_ms"
+                metrics[name] = latency_value(name, value, _evidence(key, value))
     metrics |= _acceptance(fields)
+    if fields.get("input_throughput") is not None and "output_throughput" in metrics:
+        read = positive(fields["input_throughput"], _evidence("input_throughput", "read"))
+        metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
     facts["streaming"] = streaming
     if unknown:
         facts["unknown_labels"] = list(unknown)
@@ -181,7 +206,7 @@ def _acceptance(fields: Mapping[str, Any]) -> dict[str, float]:
     """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
     per_step = fields.get("avg_decoded_tokens_per_iter")
     length = per_step.get("mean") if isinstance(per_step, dict) else None
-    length = length or fields.get("spec_decode_acceptance_length")
+    length = length or fields.get("spec_decode_acceptance_length") or fields.get("accept_length")
     share = fields.get("spec_decode_acceptance_rate")
     found = {}
     if length:

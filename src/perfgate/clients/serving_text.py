@@ -7,7 +7,14 @@ there.
 import re
 from dataclasses import dataclass, field
 
-from perfgate.clients.report_lines import FEWEST_ROWS, Line, last_line, number, positive
+from perfgate.clients.report_lines import (
+    FEWEST_ROWS,
+    Line,
+    last_line,
+    number,
+    plain_fact,
+    positive,
+)
 from perfgate.clients.serving_report import (
     ServingReport,
     Streamed,
@@ -24,7 +31,8 @@ _FAILED = re.compile(r"Total failed requests:\s*(?P<count>\d+)")
 _MARKED_AS_FAILED = "!FAILED REQUESTS!"
 # The programs print all their arguments at their start, as Python shows a namespace.
 WORDS = ("serving benchmark result", "namespace(", "failed requests")
-_ARGUMENT = re.compile(r"\b(?P<name>num_prompts|non_streaming|no_stream)=(?P<value>\w+)")
+# vLLM's no_stream is about how a dataset is loaded: it streams every answer.
+_ARGUMENT = re.compile(r"\b(?P<name>num_prompts|non_streaming|disable_stream)=(?P<value>\w+)")
 _TWO_DIGITS = 0.005  # half a unit of the last printed digit
 
 # Labels without letter case → metric and factor to its unit.
@@ -36,6 +44,7 @@ _METRICS = {
     "total token throughput (tok/s)": ("total_token_throughput", 1.0),
     "user throughput (tok/s)": ("output_throughput_per_user", 1.0),
     "acceptance length": ("acceptance_length", 1.0),
+    "accept length": ("acceptance_length", 1.0),
     "mean avg decoded tokens per iter": ("acceptance_length", 1.0),
     "acceptance rate (%)": ("draft_acceptance_rate", 0.01),
 }
@@ -45,6 +54,12 @@ _FACTS = {
     "failed requests": "requests_failed",
     "total input tokens": "input_tokens",
     "total generated tokens": "output_tokens",
+    "total generated tokens (retokenized)": "output_tokens_retokenized",
+    "backend": "backend",
+    "traffic request rate": "request_rate",
+    "max request concurrency": "max_concurrency",
+    "max reqeuest concurrency": "max_concurrency",  # SGLang 0.4.6 spells it so
+    "concurrency": "mean_concurrency",
     "maximum request concurrency": "max_concurrency",
     "request rate configured (rps)": "request_rate",
     "peak output token throughput (tok/s)": "peak_output_throughput",
@@ -53,10 +68,15 @@ _FACTS = {
     "median request ar": "request_acceptance_median",
 }
 _LATENCY = re.compile(
-    r"(?P<statistic>mean|median|std(?: dev)?|p\d+(?:\.\d+)?) (?P<short>ttft|tpot|itl|e2el) \(ms\)"
+    r"(?P<statistic>mean|median|std(?: dev)?|p\d+(?:\.\d+)?) "
+    r"(?P<short>ttft|tpot|itl|e2el|e2e latency) \(ms\)"
 )
+_SHORT = {"e2e latency": "e2el"}  # SGLang's word
 _STATISTICS = ("mean", "median", "p90", "p95", "p99")
-_UNUSED = re.compile(r"(?:median|std dev|min|max|p\d+(?:\.\d+)?) avg decoded tokens per iter")
+_UNUSED = re.compile(
+    r"(?:median|std dev|min|max|p\d+(?:\.\d+)?) avg decoded tokens per iter"
+    r"|max itl \(ms\)|input token throughput \(tok/s\)|total input (?:text|vision) tokens"
+)
 
 
 @dataclass
@@ -82,8 +102,15 @@ def is_piece(lines: tuple[Line, ...]) -> bool:
 
 
 def is_of_vllm(lines: tuple[Line, ...]) -> bool:
-    """Whether vLLM printed it: only it shows peaks, only TensorRT-LLM shows users."""
+    """Whether vLLM printed it, not TensorRT-LLM, which shows no peaks."""
     return any(line.text.startswith(("Peak output token", "Peak concurrent")) for line in lines)
+
+
+def is_of_sglang(lines: tuple[Line, ...]) -> bool:
+    """Whether SGLang printed it: only it encodes the answers again, in all releases."""
+    return is_report(lines) and any(
+        line.text.startswith("Total generated tokens (retokenized)") for line in lines
+    )
 
 
 def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> ServingReport:
@@ -100,7 +127,7 @@ def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> ServingR
     table = _table(lines)
     arguments = _arguments(lines)
     if streaming is None:
-        unstreamed = {arguments.get("non_streaming"), arguments.get("no_stream")}
+        unstreamed = {arguments.get("non_streaming"), arguments.get("disable_stream")}
         streaming = "True" not in unstreamed and not _shows_no_stream(table)
     found = _Found()
     for line in table:
@@ -167,14 +194,15 @@ def _read(found: _Found, line: Line, streaming: bool) -> None:
             found.facts["requests_failed"] = measured
             raise RunError("incomplete", f"{value} requests failed", evidence=(line.evidence,))
         whole = measured is not None and measured == measured // 1
-        found.facts[_FACTS[known]] = int(measured or 0) if whole else (measured or value)
+        found.facts[_FACTS[known]] = int(measured or 0) if whole else plain_fact(measured or value)
     elif known in _METRICS:
         name, factor = _METRICS[known]
         found.metrics[name] = positive(value, line.evidence) * factor
     elif latency := _LATENCY.fullmatch(known):
-        has_it = Streamed(streaming, found.facts).has(latency["short"])
+        short = _SHORT.get(latency["short"], latency["short"])
+        has_it = Streamed(streaming, found.facts).has(short)
         if has_it and latency["statistic"] in _STATISTICS:
-            name = f"{latency['short']}_{latency['statistic']}_ms"
+            name = f"{short}_{latency['statistic']}_ms"
             found.metrics[name] = latency_value(name, value, line.evidence)
     elif not _UNUSED.fullmatch(known):
         found.unknown.append(label)

@@ -24,6 +24,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
         options: every spelling; of an argument, its name.
         kind: what it takes.
         off: spellings of the flag that says the opposite.
+        hidden: those of all spellings that the program takes and its help page does not show.
         choices: the only values it takes; empty: any of its kind.
         default: what it is when it is not given; UNSET: not told.
         required: the program ends without it.
@@ -35,6 +36,7 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     options: tuple[str, ...]
     kind: Kind = "text"
     off: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     default: Any = UNSET
     required: bool = False

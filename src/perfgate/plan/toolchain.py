@@ -81,6 +81,12 @@ class Toolchain:
             return self.clients[load.client] if load else None
         return self.clients.get(probe.what.client)
 
+    def named_program(self, probe: Probe) -> str:
+        """What measures the probe, with its release: that of the engine where it comes with it."""
+        program = self.program_of(probe)
+        name = program.name if program else ""
+        return f"{name} {self.versions.get(name, '')}".strip()
+
     def is_offline(self, probe: Probe) -> bool:
         """Whether the probe's program has the engine inside itself."""
         return isinstance(self.program_of(probe), Offline)
@@ -109,9 +115,11 @@ class Toolchain:
             common["extra_options"] = extra
         program = self.program_of(probe)
         name = program.name if program else ""
-        # A program that comes with the engine has the engine's version: the thing under test.
-        version = self.versions.get(name, "")
-        told = name if version == self.build.version else f"{name} {version}"
+        # A program that comes with the engine has the engine's version: the thing under test. Any
+        # other is pinned, and stays told where the two happen to be equal: an engine that moves on
+        # without its client would else look like another client.
+        of_engine = isinstance(program, Offline) or (program is not None and program.of_engine)
+        told = name if of_engine else f"{name} {self.versions.get(name, '')}"
         if isinstance(probe.what, AccuracyTask):
             return {**common, "evaluator": told}
         return {**common, "client": told, **machine}

@@ -18,8 +18,12 @@ def given(syntax: Syntax, argv: Sequence[str]) -> GivenOptions:
             parser.add_argument(name)
             continue
         parser.add_argument(*option.options, dest=name, default=SUPPRESS, **_settings(option))
-        if option.off:
-            parser.add_argument(*option.off, dest=name, default=SUPPRESS, action="store_false")
+        shown = [word for word in option.off if word not in option.hidden]
+        for words, told in ((shown, None), (option.hidden, SUPPRESS)):
+            if words:
+                parser.add_argument(
+                    *words, dest=name, default=SUPPRESS, action="store_false", help=told
+                )
     found = vars(parser.parse_args(argv))
     if syntax.drifted and found:
         parser.error(f"unrecognized arguments: {syntax.options[next(reversed(found))].options[0]}")

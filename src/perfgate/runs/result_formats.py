@@ -22,6 +22,7 @@ from perfgate.clients import (
 from perfgate.clients.logs import decoded
 from perfgate.clients.report_lines import Line, last_line
 from perfgate.clients.report_log import report_lines, telling_lines
+from perfgate.clients.sglang_results import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES, TELLING, diagnose_log
@@ -98,8 +99,15 @@ _FORMATS: dict[str, _Format] = {
         trtllm_bench_json.is_report,
         lambda fields: trtllm_bench_json.parse(fields).measurement(),
     ),
+    # Before those of which it is a relative: what they lack tells them apart.
+    "sglang-bench": replace(
+        _serving("sglang-bench"),
+        known_text=serving_text.is_of_sglang,
+        known_json=serving_report.is_of_sglang,
+    ),
     "benchmark_serving": _serving("benchmark_serving"),
     "vllm-bench": _serving("vllm-bench"),
+    "vllm-benchmark-serving": _serving("vllm-benchmark-serving"),
     # Its printed table is an ornament of the terminal; the export is the result.
     "aiperf": _Format(known_json=aiperf_file.is_report, read_json=aiperf_file.parse),
     # Before lm_eval, whose table it prints in percent.
@@ -185,6 +193,7 @@ def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Me
         size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
         file.seek(0)
         content = file.read(min(size, json_text.LARGEST_DOCUMENT) + 1)
+        require_one_run(content, "the file")
         return _from_json(decoded(content, "the file", last_line(lines)), client)
     if trtllm_bench_text.is_piece(lines) or serving_text.is_piece(lines):
         raise RunError(

@@ -1,0 +1,96 @@
+"""What a load client's release, and the tokens that it counted, say of a measurement.
+
+Facts for its record; nothing is refused here. Whether a documented value may be compared is judged
+where verdicts are made.
+"""
+
+from packaging.version import InvalidVersion, Version
+
+from perfgate.clients.base import Client, Target
+from perfgate.clients.datasets import not_sharegpt_v3
+from perfgate.core.measurement import Json, Measurement
+from perfgate.engines.base import EngineBuild
+from perfgate.scenarios.scenario import Scenario
+
+CLIENT_DIFFERS = "client_differs"
+CLIENT_AND_SERVER_DIFFER = "client_and_server_differ"
+DATASET_DIFFERS = "dataset_differs"
+DATASET_NOT_COMPARABLE = "dataset_not_comparable"
+NOTED = (CLIENT_DIFFERS, CLIENT_AND_SERVER_DIFFER, DATASET_DIFFERS, DATASET_NOT_COMPARABLE)
+SYNTHETIC_TOLERANCE = 0.001  # of all input tokens: encoding generated text again joins a few
+
+
+def client_facts(
+    client: Client, target: Target, scenario: Scenario, build: EngineBuild, measured: Measurement
+) -> dict[str, Json]:
+    """What is to be told of the client and of the dataset.
+
+    Args:
+        client: what measured.
+        target: with the client's release, and where datasets are.
+        scenario: what was measured.
+        build: the engine's.
+        measured: what the client reported.
+
+    Returns:
+        ``client_version``; ``client_differs``: the document measured with another release;
+        ``client_and_server_differ``: they are one project's, and not of one release;
+        ``dataset_differs``: the prompts are not the document's, by the number of their tokens or,
+        where that cannot tell, by the dataset's file, so that no documented value is comparable;
+        ``dataset_not_comparable``: the number of tokens cannot tell. Each is a sentence; those
+        that do not apply are left out.
+    """
+    load, version = scenario.workload, target.client_version
+    if client.of_engine or load is None or not version:
+        return {}
+    facts: dict[str, Json] = {"client_version": version}
+    documented = load.client_version
+    if documented is not None and not same_release(documented, version):
+        facts[CLIENT_DIFFERS] = (
+            f"{client.name} {version} measured, the document's values are of {documented}"
+        )
+    if client.source == build.name and not same_release(version, build.version):
+        facts[CLIENT_AND_SERVER_DIFFER] = (
+            f"client {version}, server {build.version}: releases of {build.name} are mixed"
+        )
+    by_tokens = _by_tokens(client, version, scenario, measured)
+    if load.dataset == "sharegpt" and (by_tokens is None or DATASET_NOT_COMPARABLE in by_tokens):
+        other = not_sharegpt_v3(target.locations)
+        facts |= {} if other is None else {DATASET_DIFFERS: other}
+    return {**facts, **(by_tokens or {})}
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two versions name one release; what follows a ``+`` names a build of it."""
+    try:
+        return Version(Version(one).public) == Version(Version(other).public)
+    except InvalidVersion:
+        return one == other
+
+
+def _by_tokens(
+    client: Client, version: str, scenario: Scenario, measured: Measurement
+) -> dict[str, Json] | None:
+    """Whether the prompts are the document's, by their tokens; None: none are documented."""
+    load, found = scenario.workload, measured.facts.get("input_tokens")
+    if load is None or load.input_tokens is None or len(scenario.points()) != 1:
+        return None
+    if not isinstance(found, int):
+        return None
+    documented = load.input_tokens
+    if client.input_counted_by(version) == "server":
+        return {
+            DATASET_NOT_COMPARABLE: (
+                f"{client.name} {version} counts input tokens by the server's usage, chat template "
+                f"and all: {found} cannot be compared with the {documented} documented"
+            )
+        }
+    tolerance = SYNTHETIC_TOLERANCE if load.dataset == "synthetic" else 0.0
+    if abs(found - documented) <= tolerance * documented:
+        return {}
+    return {
+        DATASET_DIFFERS: (
+            f"{found} input tokens, {documented} documented: other prompts than the document's "
+            "(another dataset file, tokenizer, seed, or release of the client)"
+        )
+    }

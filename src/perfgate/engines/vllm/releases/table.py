@@ -1,0 +1,61 @@
+"""What one range of vLLM releases knows and how it spells it. Values only, no versions."""
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from perfgate.engines.release_table import ReleaseTable
+
+SERVE = "vllm serve"
+
+
+class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the server does when it is not told, of what moved between releases.
+
+    Attributes:
+        kv_cache_fraction: share of the GPU memory that it takes.
+        kv_cache_reuse: whether its prefix cache is on.
+        chunked_context: whether long prompts are prefilled in chunks; None: it depends.
+        overlap_scheduler: whether it schedules asynchronously; None: it chooses.
+        seed: seed of its random numbers; None: none.
+    """
+
+    kv_cache_fraction: float
+    kv_cache_reuse: bool
+    chunked_context: bool | None = None
+    overlap_scheduler: bool | None = None
+    seed: int | None = None
+
+
+class CompilationKeys(Struct, frozen=True, forbid_unknown_fields=True):
+    """Keys of the JSON value that says what is compiled and captured.
+
+    Attributes:
+        level: of how much is compiled: 0, nothing, up to 3.
+        graph_mode: of how CUDA graphs are captured; None: there is none.
+    """
+
+    level: str
+    graph_mode: str | None = None
+
+
+class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One range of vLLM releases that behave the same for perfgate.
+
+    Attributes:
+        defaults: what the server does when it is not told.
+        compilation: keys of the value of the option ``compilation``.
+        help: the option that prints all others.
+        attention_variable: environment variable that names the kernels of the attention, where no
+            option does.
+        lone_graph_size_is_largest: the option of the sizes to capture takes a single one for the
+            largest, below which it chooses.
+    """
+
+    title: ClassVar[str] = "vLLM"
+
+    defaults: Defaults
+    compilation: CompilationKeys
+    help: str
+    attention_variable: str | None = None
+    lone_graph_size_is_largest: bool = False

@@ -1,0 +1,165 @@
+"""What is told of a client's release, and of the dataset, beside a measurement."""
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from building import SCENARIO
+
+from perfgate.clients import datasets
+from perfgate.clients.base import Client, Target
+from perfgate.clients.benchmark_serving import BenchmarkServing
+from perfgate.clients.client_facts import client_facts, same_release
+from perfgate.clients.sglang_bench import SglangBench
+from perfgate.clients.vllm_bench import VllmBench
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.scenarios.scenario import Scenario
+
+assert SCENARIO.workload is not None
+SHAREGPT = replace(
+    SCENARIO.workload,
+    client="vllm-bench",
+    dataset="sharegpt",
+    isl=None,
+    osl=None,
+    concurrency=(1000,),
+    requests=1000,
+    requests_per_concurrency=None,
+    capped=False,
+    client_version="0.11.0",
+    input_tokens=219171,
+)
+LAB = replace(SCENARIO, workload=SHAREGPT)
+
+
+def lab(**changes: Any) -> Scenario:
+    return replace(SCENARIO, workload=replace(SHAREGPT, **changes))
+
+
+def target(version: str, datasets: Path | None = None) -> Target:
+    return Target(Endpoint("127.0.0.1", 8000, "m"), "m", Locations(datasets=datasets), version)
+
+
+def told(
+    scenario: Scenario = LAB,
+    version: str = "0.11.0",
+    tokens: int = 219171,
+    client: Client | None = None,
+    build: EngineBuild | None = None,
+) -> dict[str, Any]:
+    build = build or EngineBuild("vllm", "0.11.0", "a")
+    measured = Measurement({}, {"input_tokens": tokens})
+    return client_facts(client or VllmBench(), target(version), scenario, build, measured)
+
+
+def test_a_run_as_documented_is_told_its_client_and_nothing_else() -> None:
+    assert told() == {"client_version": "0.11.0"}
+    assert told(version="0.11.0+cpu") == {"client_version": "0.11.0+cpu"}
+
+
+def test_another_client_than_the_document_s() -> None:
+    found = told(version="0.10.2", build=EngineBuild("sglang", "0.5.3", "a"))
+    assert found["client_differs"] == (
+        "vllm-bench 0.10.2 measured, the document's values are of 0.11.0"
+    )
+    assert "client_and_server_differ" not in found  # another project's server has other releases
+
+
+def test_client_and_server_of_one_project_in_two_releases() -> None:
+    found = told(build=EngineBuild("vllm", "0.32.0", "a"))
+    assert found["client_and_server_differ"] == (
+        "client 0.11.0, server 0.32.0: releases of vllm are mixed"
+    )
+    mixed = told(
+        lab(client_version=None),
+        "0.5.3",
+        client=SglangBench(),
+        build=EngineBuild("sglang", "1", ""),
+    )
+    assert "releases of sglang are mixed" in mixed["client_and_server_differ"]
+    assert "client_differs" not in mixed
+
+
+def test_another_sharegpt_file() -> None:
+    found = told(tokens=219170)
+    assert found["dataset_differs"].startswith("219170 input tokens, 219171 documented")
+    assert "another dataset file" in found["dataset_differs"]
+
+
+def test_generated_prompts_may_be_a_few_tokens_off() -> None:
+    synthetic = lab(dataset="synthetic", isl=32000, osl=100, input_tokens=3199900)
+    assert "dataset_differs" not in told(synthetic, tokens=3199950)
+    assert "dataset_differs" in told(synthetic, tokens=3209900)
+
+
+def test_a_client_that_counts_by_the_server_tells_nothing_of_the_dataset() -> None:
+    found = told(version="0.32.0", tokens=231171)
+    assert "cannot be compared with the 219171 documented" in found["dataset_not_comparable"]
+    assert "dataset_differs" not in found
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        lab(input_tokens=None),
+        lab(capped=True, concurrency=(1, 4), requests=None, requests_per_concurrency=5),
+        replace(SCENARIO, workload=None),
+    ],
+)
+def test_nothing_is_said_of_a_dataset_that_no_total_tells(scenario: Scenario) -> None:
+    assert not {"dataset_differs", "dataset_not_comparable"} & told(scenario, tokens=1).keys()
+
+
+def test_a_report_without_input_tokens() -> None:
+    found = client_facts(
+        VllmBench(), target("0.11.0"), LAB, EngineBuild("vllm", "0.11.0", ""), Measurement({}, {})
+    )
+    assert found == {"client_version": "0.11.0"}
+
+
+def test_the_engine_s_own_client_has_the_engine_s_release() -> None:
+    assert told(client=BenchmarkServing()) == {}
+
+
+def test_versions_that_are_none_are_compared_as_text() -> None:
+    assert same_release("unknown", "unknown")
+    assert not same_release("unknown", "0.11.0")
+
+
+class TestFileOfConversations:
+    """Where tokens cannot tell, the file does: a cut copy that was closed again is another."""
+
+    SERVER_COUNTS = "0.32.0"
+
+    def told(self, folder: Path, scenario: Scenario = LAB) -> dict[str, Any]:
+        measured = Measurement({}, {"input_tokens": 231171})
+        build = EngineBuild("sglang", "0.5.3", "a")
+        place = target(self.SERVER_COUNTS, folder)
+        return client_facts(VllmBench(), place, scenario, build, measured)
+
+    def test_another_file_of_that_name(self, tmp_path: Path) -> None:
+        (tmp_path / datasets.SHAREGPT).write_text('[{"id": "a", "conversations": []}]')
+        found = self.told(tmp_path)["dataset_differs"]
+        assert found.startswith(f"{datasets.SHAREGPT} is not ShareGPT V3: 34 bytes")
+        assert "35f0e213ce09" in found
+
+    def test_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / datasets.SHAREGPT).write_text("[]")
+        whole = hashlib.sha256(b"[]").hexdigest()
+        monkeypatch.setattr(datasets, "SHAREGPT_SHA256", whole)
+        assert "dataset_differs" not in self.told(tmp_path)
+
+    def test_no_total_is_documented(self, tmp_path: Path) -> None:
+        (tmp_path / datasets.SHAREGPT).write_text("[{}]")
+        assert (
+            "is not ShareGPT V3" in self.told(tmp_path, lab(input_tokens=None))["dataset_differs"]
+        )
+
+    def test_generated_prompts_have_no_file(self, tmp_path: Path) -> None:
+        (tmp_path / datasets.SHAREGPT).write_text("[{}]")
+        synthetic = lab(dataset="synthetic", isl=128, osl=4, input_tokens=None)
+        assert "dataset_differs" not in self.told(tmp_path, synthetic)
