@@ -107,6 +107,17 @@ class TestWhole:
         assert not [name for name in found.facts if "server" in name or "key" in name]
         assert "unknown_labels" not in found.facts
 
+    def test_they_are_taken_out_of_the_run_folder(self, tmp_path: Path) -> None:
+        workload, folder = (
+            replace(SMALL, isl=64, osl=16),
+            left(tmp_path, SGLANG / "own_server.jsonl"),
+        )
+        found = SglangBench().parse(workload, point(4), folder)
+        kept = (folder / "concurrency_4.jsonl").read_text()
+        assert "api_key" not in kept
+        assert json.loads(kept)["completed"] == 4
+        assert SglangBench().parse(workload, point(4), folder) == found
+
     def test_the_label_that_old_releases_misspell(self) -> None:
         text = (OLD / "healthy.out").read_text()
         assert "Max reqeuest concurrency:" in text
