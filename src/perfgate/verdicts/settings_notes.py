@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import Scenario
 
-
 _LIMITED = "limited: "
 
 
