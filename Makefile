@@ -157,7 +157,7 @@ WITH_SGLANG := PERFGATE_PROGRAM_SGLANG="$(abspath $(SGLANG)/bin/python) -m sglan
   PERFGATE_PROGRAM_SGLANG_BENCH_SERVING="$(abspath $(SGLANG_CLIENT)/bin/python) -m sglang.bench_serving" \
   PERFGATE_MODELS=$(abspath $(VLLM_MODELS))
 
-sglang-env: $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp $(VLLM_MODELS)/.stamp-sglang ## .venv-sglang, .venv-sglang-client: SGLang without its kernels (4 to 8 min, 5 GB)
+sglang-env: $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp $(VLLM_MODELS)/.stamp-sglang ## .venv-sglang, .venv-sglang-client: SGLang without its kernels (4 to 17 min, 6 GB)
 
 $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/sglang_stubs.py
 	@$(PYTHON) -c 'import platform, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) or \
