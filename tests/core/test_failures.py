@@ -37,6 +37,8 @@ TABLE = [
     Log("cli_drift.log", "cli_drift", 31, "No such option: --request_json"),
     Log("config_error.pydantic.log", "config_error", 28, "2 validation errors for TorchLlmArgs"),
     Log("config_error.shared_memory.log", "config_error", 33, "creating shared memory segment"),
+    Log("config_error.sglang.log", "config_error", 35, "greater than the derived context_length"),
+    Log("config_error.sglang_client.log", "config_error", 37, "Warmup failed - Please make sure"),
     Log("crash.aborted.log", "crash", 41, "*** Process received signal ***"),
     Log("crash.bare.log", "crash", 39, "Segmentation fault (core dumped)"),
     Log("crash.open_mpi.log", "crash", 40, "Signal: Segmentation fault (11)"),
@@ -51,11 +53,15 @@ TABLE = [
     Log("disk_full.log", "disk_full", 35, "No space left on device: 'report.json'"),
     Log("hang.log", "hang", 39, "Hang detected on rank 2"),
     Log("incomplete.log", "incomplete", 18, "!FAILED REQUESTS!"),
+    Log("incomplete.sglang.log", "incomplete", 10, "All requests failed."),
     Log("killed.log", "killed", 43, "mpirun noticed that process rank 6"),
     Log("killed.slurm.log", "killed", 32, "task 3: Killed"),
     Log("killed.interrupted.log", "killed", 39, "Keyboard interrupt"),
+    Log("killed.sglang.log", "killed", 109, "scheduler_0 (pid=16432) crashed with exit code -9"),
     Log("kv_cache_too_small.log", "kv_cache_too_small", 34, "must be large enough to process"),
     Log("model_file.llama_cpp.log", "model_file", 29, "not within the file bounds"),
+    Log("model_file.sglang.log", "model_file", 16, "Repo id must be in the form"),
+    Log("model_file.sglang_offline.log", "model_file", 25, "LocalEntryNotFoundError"),
     Log("mpi.spawn.log", "mpi", 23, "already filled"),
     Log("mpi.ssh.log", "mpi", 24, "ssh: connect to host b200-08 port 2233"),
     Log("nccl.log", "nccl", 32, "Failed, NCCL error"),
@@ -77,6 +83,7 @@ TABLE = [
     Log("pmi_mismatch.pmi2.log", "pmi_mismatch", 23, "PMI2_Init failed"),
     Log("port_in_use.log", "port_in_use", 43, "('0.0.0.0', 8000): address already in use"),
     Log("port_in_use.early.log", "port_in_use", 32, "Address already in use"),
+    Log("port_in_use.sglang.log", "port_in_use", 61, "('127.0.0.1', 8724): address already"),
     Log("request_too_long.log", "request_too_long", 50, "prompt length (9351.0)"),
     Log("total_timeout.slurm.log", "total_timeout", 32, "DUE TO TIME LIMIT"),
     Log("truncated_output.log", "truncated_output", 31, "Unterminated string"),
@@ -90,6 +97,7 @@ CAUSES = {
         "address already in use",
         "main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080",
         "RuntimeError: Failed to bind socket to 0.0.0.0:8000: [Errno 13] Permission denied",
+        "ValueError: Port is already in use. dist_init_port=30233 port_base=30234",
     ],
     "disk_full": [
         "OSError: [Errno 28] No space left on device: '/runs/x'",
@@ -102,6 +110,7 @@ CAUSES = {
         "that can be stored in KV cache (23648).",
         "ValueError: No available memory for the cache blocks. Try increasing "
         "`gpu_memory_utilization`",
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
     ],
     "oom": [
         "torch.OutOfMemoryError: CUDA out of memory.",
@@ -120,6 +129,11 @@ CAUSES = {
         "RuntimeError: Worker failed with error 'Available memory on node 0 (9.52/14.46 GiB) on kv "
         "cache allocation is less than requested memory for kv (40.0 GiB).",
         "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
+        "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other "
+        "processes. pre_model_load_memory=40.1",
+        "[2026-11-23 06:45:25 TP0] Prefill out of memory. Try to lower your batch size.",
+        "RuntimeError: alloc_req_slots runs out of memory. Please set a smaller number for "
+        "`--max-running-requests`.",
         "llama_init_from_model: failed to allocate buffer for kv cache",
         "terminate called after throwing an instance of 'std::bad_alloc'",
         "MemoryError",
@@ -135,6 +149,9 @@ CAUSES = {
         "gguf_init_from_file_impl: invalid magic characters: 'abcd', expected 'GGUF'",
         "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
         "OSError: /models/x is not a local folder and is not a valid model identifier",
+        "OSError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models/x'.",
+        "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't "
+        "find them in the cached files.",
         "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
         "'namespace/repo_name': '/models/x'. Use `repo_type` argument if needed.",
         "  Value error, Invalid repository ID or local directory specified: '/models/x'.",
@@ -150,6 +167,12 @@ CAUSES = {
         "Encountered an error: Prompt length (200) exceeds maximum input length (1)",
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
         "send_error: request (9000 tokens) exceeds the available context size (4096 tokens)",
+        "ValueError: Requested token count exceeds the model's maximum context length of 2048 "
+        "tokens. You requested a total of 2064 tokens",
+        '{"object":"error","message":"The input (3001 tokens) is longer than the model\'s context '
+        'length (2048 tokens).","type":"BadRequestError","param":null,"code":400}',
+        "Input length (9000 tokens) exceeds the maximum allowed length (8186 tokens). Use a "
+        "shorter input or enable --allow-auto-truncate.",
     ],
     "nccl": [
         "Failed, NCCL error /src/allreducePlugin.cpp:295 'internal error'",
@@ -208,6 +231,9 @@ CAUSES = {
     ],
     "hang": [
         "[TRT-LLM] [E] Hang detected on rank 2 in PyExecutor; hard-killing",
+        "[2025-10-01 10:00:00 TP0] Watchdog timeout (self.watchdog_timeout=300)",
+        "[2026-11-23 06:45:25 TP0] Scheduler watchdog timeout (self.watchdog_timeout=300, "
+        "self.soft=False)",
         "TimeoutError: RPC call to execute_model timed out.",
         "TimeoutError: Timed out waiting for engines to send initial message on input socket.",
     ],
@@ -243,6 +269,11 @@ CAUSES = {
         "srun: error: Unable to allocate resources: Requested node configuration is not available",
         "sbatch: error: Batch job submission failed: Invalid partition name specified",
         "slurmstepd-n1: error: pyxis: failed to import docker image",
+        "ValueError: Warning: User-specified context_length (1000000) is greater than the derived "
+        "context_length (8192).",
+        "AssertionError: Please set a dp-size > 1. You can use 1 < dp-size <= tp-size",
+        "ValueError: Warmup failed - Please make sure benchmark arguments are correctly specified. "
+        'Error: Not Found: {"error":{"message":"File Not Found"}}',
     ],
     "truncated_output": [
         "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 812",
@@ -264,6 +295,10 @@ CAUSES = {
     ],
 }  # fmt: skip
 SYMPTOMS = {
+    "oom": ["Exception: Capture cuda graph failed: out of resources"],
+    "hang": [
+        "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds."
+    ],
     "config_error": [
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig"
     ],
@@ -293,6 +328,9 @@ SYMPTOMS = {
         "(APIServer pid=23149) WARNING 11-23 06:59:50 [core_client.py:817] [shutdown] MPClient: "
         "engine core exited unexpectedly; starting cleanup",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
+        "[2026-11-23 06:45:25] Subprocess scheduler_0 (pid=16432) crashed with exit code -9. "
+        "Triggering SIGQUIT for cleanup...",
+        "Child process unexpectedly failed with an exit code -9. pid=812",
     ],
     "nccl": [
         "torch.distributed.DistBackendError: ncclRemoteError: A call failed possibly due to",
@@ -317,10 +355,25 @@ BANNERS = {
         "Primary job  terminated normally, but 1 process returned",
         "mpirun detected that one or more processes exited with non-zero status, thus causing",
     ],
-    "unknown": ["srun: error: n2: task 1: Exited with exit code 3"],
+    "unknown": [
+        "srun: error: n2: task 1: Exited with exit code 3",
+        "[2026-11-23 06:45:25] Subprocess scheduler_0 (pid=7) crashed with exit code 1.",
+        "Child process unexpectedly failed with an exit code 1. pid=812",
+        "[2026-11-23 06:45:25] SIGQUIT received. signum=None, frame=None. It usually means one "
+        "child failed.",
+        "[2025-10-01 10:00:00] Received sigquit from a child process. It usually means the child "
+        "failed.",
+        "[2025-10-01 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):",
+    ],
 }
 
+HEALTHY_LOGS = [
+    *("healthy.bench.log", "healthy.serve.log", "healthy.sglang.log", "healthy.shutdown.log"),
+]
 HEALTHY = [
+    "[2026-11-23 06:45:25] Scheduler watchdog timeout (self.watchdog_timeout=60, self.soft=True)",
+    "The input (3001 tokens) is longer than the model's context length (2048 tokens). Truncating "
+    "the input.",
     "[09/17/2025-21:24:40] [TRT-LLM] [I] Estimated max memory in KV cache : 47.55 GiB",
     "[TRT-LLM] [W] Both free_gpu_memory_fraction and max_tokens are set (to 0.9 and 8256 with free "
     "memory 1.63 of total memory 5.87, respectively). The smaller value will be used.",
@@ -377,7 +430,7 @@ def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     assert found.next_step
 
 
-@pytest.mark.parametrize("file", ["healthy.bench.log", "healthy.serve.log", "healthy.shutdown.log"])
+@pytest.mark.parametrize("file", HEALTHY_LOGS)
 def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
     assert diagnose(read(file)) is None
     assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
@@ -418,6 +471,7 @@ def test_a_healthy_line_shows_nothing(line: str) -> None:
         "2026-07-06 23:18:23,723 - ",
         "[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] ",
         "[TensorRT-LLM][ERROR] ",
+        "[2026-11-23 06:45:25 DP0 TP3] ",
         "\x1b[31m[1,3]<stderr>:\x1b[0m[09/17/2025-21:24:19] [TRT-LLM] [E] \x1b[1m",
     ],
 )

@@ -76,7 +76,7 @@ class Campaign:
             tools,
             session.machine,
             session.reference,
-            synthetic=session.synthetic,
+            synthetic=session.synthetic or scenario.is_synthetic,
             repo=session.repo,
             vboost=level_for(scenario, session),
         )
@@ -349,7 +349,9 @@ class Campaign:
         seconds = round(ready.share_s + time.monotonic() - began, 1)
         attempt.disturbed |= bool(measured.disturbed)
         self._found.take(probe, measured, attempt, started, seconds)
-        synthetic = self.session.synthetic or start.setup.lease.synthetic
+        synthetic = (
+            self.session.synthetic or start.setup.lease.synthetic or self.scenario.is_synthetic
+        )
         fingerprint = self._references.fingerprint(probe, attempt.build.tools)
         self.session.run.record(
             "measurement",

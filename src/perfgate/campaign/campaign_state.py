@@ -200,7 +200,7 @@ class CampaignState:
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self._session.injections),
-            synthetic=self._session.synthetic,
+            synthetic=self._session.synthetic or probe.scenario.is_synthetic,
             notes=judged.notes,
             observed=judged.observed,
             measured=measured_metrics(

@@ -231,7 +231,9 @@ class Campaigns:
                 "tests": self._groups.counted(name),
                 **account.plain(),
                 "ended": "measured" if measured else "failed",
-                "synthetic": self.session.synthetic or account.synthetic,
+                "synthetic": self.session.synthetic
+                or account.synthetic
+                or probes[0].scenario.is_synthetic,
             },
         )
 

@@ -20,8 +20,9 @@ _NOTE_EVERY_S = 0.5
 # The first token may have to wait for kernels to be compiled; a server that hangs is asked again.
 _TOKEN_WITHIN_S = 120.0
 # A server that dies closes its connections before it has ended, while its memory is given back: its
-# client may be the first to see that.
-_DYING_S = 3.0
+# client may be the first to see that. SGLang waits 5 s from the death of its scheduler to its own
+# end.
+_DYING_S = 9.0
 
 
 def answers(host: str, port: int) -> bool:

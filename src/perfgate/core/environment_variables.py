@@ -106,6 +106,11 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
     ),
     EnvironmentVariable(
+        "PERFGATE_REQUIRE_SGLANG",
+        "1: tests that need an SGLang on the CPU fail where it is missing",
+        "the tests",
+    ),
+    EnvironmentVariable(
         "PERFGATE_REQUIRE_VLLM",
         "1: tests that need a vLLM for the CPU fail where it is missing",
         "the tests",

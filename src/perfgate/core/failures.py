@@ -49,6 +49,7 @@ _PREFIX = re.compile(
     | [\w.-]+[ ]+\|[ ]                                 # docker compose
     | \d{4}-\d\d-\d\d[ T][\d:.,]+Z?[ ]+(?:-[ ]+)?      # times of Python, uvicorn, docker
     | \[\d\d/\d\d/\d{4}-[\d:]+\][ ]+                   # TensorRT-LLM
+    | \[\d{4}-\d\d-\d\d[ ][\d:]+(?:[ ][A-Z]+\d+)*\][ ]  # SGLang: [2026-11-23 06:45:25 DP0 TP3]
     | \[TRT(?:-LLM)?\][ ]+ | \[TensorRT-LLM\][ ]?
     | \[RANK[ ]\d+\][ ]+
     | \[(?P<bracketed>[A-Z]+)\][ ]*                    # [I] [W] [E] [INFO] [WARNING] [ERROR]

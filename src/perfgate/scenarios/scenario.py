@@ -150,6 +150,8 @@ class EngineChoice:
         extra_args: program → further options of its command line, as words.
         inert: setting → why it is known not to be in force with the document's own command line,
             which is rendered nonetheless; None: every setting must be in force.
+        stubbed: which parts of the engine are stand-ins, so that its numbers are synthetic; None:
+            all of it is real.
     """
 
     name: str
@@ -157,6 +159,7 @@ class EngineChoice:
     extra_yaml: Mapping[str, Any] | None = None
     extra_args: Mapping[str, tuple[str | int | float, ...]] | None = None
     inert: Mapping[str, str] | None = None
+    stubbed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -470,6 +473,11 @@ class Scenario:
     floors: tuple[Floor, ...] = ()
     markers: tuple[str, ...] = ()
     file: Path | None = field(default=None, compare=False)
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether stand-ins in its engine make its numbers, whatever runs it."""
+        return self.engine.stubbed is not None
 
     def points(self) -> tuple[LoadPoint, ...]:
         """The sweep, from low to high concurrency; empty without a workload.

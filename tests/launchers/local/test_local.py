@@ -288,6 +288,50 @@ def test_stop_lets_an_obedient_program_end_in_its_own_way(start: Start, roll: Pa
     assert gone(job)
 
 
+WATCHES_ITS_CHILD = """
+import signal, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+told = []
+signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+print("ready", flush=True)
+while not told:
+    time.sleep(0.02)
+time.sleep(0.5)
+if child.poll() is not None:
+    sys.exit(f"its child crashed with {child.poll()}")
+child.terminate()
+print("ended its child with", child.wait(), flush=True)
+"""
+
+
+def test_stop_lets_a_program_end_its_children_before_anybody_else_does(start: Start):
+    """SGLang takes a scheduler that ends before it for a crash, and writes so into its log."""
+    job = start(*python(WATCHES_ITS_CHILD))
+    eventually(lambda: "ready" in job.stdout.read_text())
+    assert job.stop(grace_s=60).status == 0
+    assert job.stdout.read_text().splitlines()[1:] == ["ended its child with -15"]
+    assert gone(job)
+
+
+def test_stop_asks_the_children_of_a_program_that_does_not_listen_before_it_kills_them(
+    start: Start,
+):
+    child = (
+        "import signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: exit(print('child heard', flush=True)))\n"
+        "print('child ready', flush=True)\ntime.sleep(600)"
+    )
+    deaf = (
+        "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}])\ntime.sleep(600)"
+    )
+    job = start(*python(deaf))
+    eventually(lambda: "child ready" in job.stdout.read_text())
+    assert job.stop(grace_s=6).status == -signal.SIGKILL
+    assert "child heard" in job.stdout.read_text()
+    assert gone(job)
+
+
 def test_stop_wakes_a_stopped_program(start: Start, roll: Path):
     job = start(*program("obedient", roll))
     eventually(lambda: signed(roll)).suspend()

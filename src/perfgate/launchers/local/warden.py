@@ -38,6 +38,8 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36
 
 SETTLE_S = 1.0  # what a program's helpers may take to notice by themselves that it has ended
+ALONE_S = 7.0  # SGLang 0.5.23 takes 4 s to end its own processes, more on a busy machine
+ALONE = 0.7  # and the part of the time to end politely that this may be
 KILL_S = 20.0  # a killed process that holds much GPU memory needs seconds to give it back
 LONGEST_PAUSE_S = 0.1
 
@@ -144,6 +146,11 @@ class Warden:
         self.polite_until = float("inf")
         self.leftovers: dict[tuple[int, int], str] = {}
 
+    @property
+    def program_runs(self) -> bool:
+        """Whether this warden started the program, and it has not ended."""
+        return self.program is not None and self.exit_status is None
+
     def report(self, **message: Any) -> None:
         """Tell perfgate; when it is gone there is nobody to tell."""
         try:
@@ -174,10 +181,14 @@ class Warden:
     def clear(self, pause: Callable[[float], None]) -> list[Process]:
         """End everything below this process: SIGTERM, then SIGKILL over and over.
 
+        The program hears SIGTERM first, and alone as long as it may take to end what it started:
+        one whose children end before it (SGLang) takes that for a crash, and says so in its log.
+
         Returns:
             what outlived even that, for KILL_S: processes stuck in the kernel, or not ours to kill.
         """
         asked: set[tuple[int, int]] = set()
+        began = time.monotonic()
         pause_s = 0.005
         looked = False
         while self.collect():
@@ -190,9 +201,13 @@ class Warden:
             self.note_leftovers(tree, now)
             if now > self.polite_until + KILL_S:
                 return [process for process in tree if process.alive]
+            alone = min(ALONE_S, ALONE * (self.polite_until - began))
+            is_alone = self.program_runs and now < began + alone
             for process in tree:
                 if now >= self.polite_until:
                     process.send(signal.SIGKILL)
+                elif is_alone and process.pid != self.program:
+                    continue
                 elif (process.pid, process.start) not in asked:
                     asked.add((process.pid, process.start))
                     process.send(signal.SIGTERM)
