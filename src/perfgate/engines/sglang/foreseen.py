@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from perfgate.engines.sglang.checks import attention_is_divided_alone
 from perfgate.engines.sglang.releases import Release
 from perfgate.engines.sglang.resolved import in_flight
+from perfgate.scenarios.extra_options import extra_options
 from perfgate.scenarios.scenario import Scenario
 
 # `ServerArgs` of 0.4.6 to 0.5.23: what holds where nothing else is said.
 _UNDER_SPECULATION = 48
 _COMPILED = 32
+_COMPILED_BY = "--torch-compile-max-bs"
 
 
 def foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
@@ -38,8 +40,9 @@ def foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
                 f"mtp: SGLang runs at most {admitted} requests at once under speculative decoding, "
                 f"{asked} are in flight; max_batch_size says otherwise"
             )
-    if settings.torch_compile and min(asked, admitted or asked) > _COMPILED:
+    is_sized = any(one.name == _COMPILED_BY for one in extra_options(scenario.engine))
+    if settings.torch_compile and not is_sized and min(asked, admitted or asked) > _COMPILED:
         yield (
             f"torch_compile: SGLang compiles for batches of up to {_COMPILED} requests, {asked} "
-            "are in flight; --torch-compile-max-bs under extra_args says otherwise"
+            f"are in flight; {_COMPILED_BY} under extra_args says otherwise"
         )
