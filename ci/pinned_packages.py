@@ -10,7 +10,8 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 
 Beside them `perfgate.cdx.json`, the CycloneDX list of base.txt that every wheel carries, and
 `constraints.txt`, the same versions without hashes, for who installs the wheel beside other
-packages. None of them names an index, a path of this machine or the day.
+packages. What an engine needs in an environment of its own is for `ci/engine_packages.py`, whose
+files are beside these. None of them names an index, a path of this machine or the day.
 
     python ci/pinned_packages.py             keep the versions that still fit
     python ci/pinned_packages.py --upgrade   the newest versions
@@ -24,7 +25,8 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +46,7 @@ WHAT = {
 }
 
 _HEAD = """\
-# Made by `make constraints` (ci/pinned_packages.py), for Python 3.11 and newer.
+# Made by `make constraints` ({made_by}), for Python 3.11 and newer.
 # {what}
 """
 
@@ -90,11 +92,32 @@ def resolve(tools: Path, wanted: Sequence[str], extras: Sequence[str], kept: str
     return pins(done.stdout)
 
 
-def write(path: Path, what: str, found: dict[str, str], *, hashes: bool = True) -> None:
+def write(
+    path: Path,
+    what: str,
+    found: dict[str, str],
+    *,
+    hashes: bool = True,
+    made_by: str = "ci/pinned_packages.py",
+) -> None:
     """One requirements file."""
     lines = [found[pin] if hashes else pin for pin in sorted(found)]
-    path.write_text("\n".join([_HEAD.format(what=what).rstrip(), *lines]) + "\n")
+    path.write_text("\n".join([_HEAD.format(what=what, made_by=made_by).rstrip(), *lines]) + "\n")
     print(f"{path.relative_to(ROOT)}: {len(lines)} packages")
+
+
+@contextmanager
+def tools_in(given: Path | None) -> Iterator[Path]:
+    """The folder of uv and cyclonedx-py: the one given, or one that is there for as long."""
+    if given is not None:
+        yield given
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        tools = Path(folder) / "bin"
+        words = [tools / "python", "-m", "pip", "install", "--quiet", *TOOLS]
+        subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": ""})
+        yield tools
 
 
 def bill_of_materials(tools: Path) -> None:
@@ -124,13 +147,7 @@ def main() -> int:
     parser.add_argument("--tools", type=Path, help="the folder of uv and cyclonedx-py")
     given = parser.parse_args()
     kept = "" if given.upgrade or not CONSTRAINTS.exists() else CONSTRAINTS.read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        tools = given.tools
-        if tools is None:
-            venv.create(folder, with_pip=True)
-            tools = Path(folder) / "bin"
-            words = [tools / "python", "-m", "pip", "install", "--quiet", *TOOLS]
-            subprocess.run(words, check=True, env={**os.environ, "PYTHONPATH": ""})
+    with tools_in(given.tools) as tools:
         everything = resolve(tools, (), SETS["dev"], kept)
         limits = "\n".join(everything)
         FOLDER.mkdir(exist_ok=True)

@@ -30,7 +30,7 @@ def test_each_package_has_one_exact_version_and_hashes(path: Path) -> None:
     found = pins(path.read_text())
     assert found
     for pin, lines in found.items():
-        assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+( ; .+)?", pin), pin
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+(\+cpu)?( ; .+)?", pin), pin
         first, *hashes = lines.split("\n")
         assert first == pin + " \\"
         assert hashes

@@ -107,6 +107,19 @@ class TestVllmBench:
             VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations()) == "0.11.0"
         )
 
+    def test_its_python_tells_without_importing_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "vllm-0.32.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
+        program = tmp_path / "vllm"
+        program.write_text(f"#!{sys.executable}\nraise SystemExit('asked')\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        assert VllmBench().version(EngineBuild("vllm", "0.33.0", "a"), Locations()) == "0.32.0"
+
     @pytest.mark.parametrize("body", ["exit 1", "true"])
     def test_a_program_that_does_not(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str

@@ -117,6 +117,8 @@ CAUSES = {
         "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory",
         "ValueError: Free memory on device (3.2/79.1 GiB) on startup is less than desired GPU "
         "memory utilization (0.9, 71.2 GiB).",
+        "RuntimeError: Worker failed with error 'Available memory on node 0 (9.52/14.46 GiB) on kv "
+        "cache allocation is less than requested memory for kv (40.0 GiB).",
         "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
         "llama_init_from_model: failed to allocate buffer for kv cache",
         "terminate called after throwing an instance of 'std::bad_alloc'",
@@ -133,6 +135,14 @@ CAUSES = {
         "gguf_init_from_file_impl: invalid magic characters: 'abcd', expected 'GGUF'",
         "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
         "OSError: /models/x is not a local folder and is not a valid model identifier",
+        "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
+        "'namespace/repo_name': '/models/x'. Use `repo_type` argument if needed.",
+        "  Value error, Invalid repository ID or local directory specified: '/models/x'.",
+        "(Worker pid=2) ERROR 11-23 06:40:50 [multiproc_executor.py:953] RuntimeError: Cannot find "
+        "any model weights with `/models/x`",
+        "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate snapshot",
+        "OSError: Cannot access gated repo for url https://hub/meta-llama/Llama-3.1-8B",
+        "OSError: Can't load tokenizer for '/models/x'. If you were trying to load it from",
     ],
     "request_too_long": [
         "ValueError: The sum of prompt length (1), query length (0) and max_tokens (9) should "
@@ -196,7 +206,11 @@ CAUSES = {
         "sbatch: error: Unable to contact slurm controller (connect failure)",
         "srun: error: task 3 launch failed: Unspecified error",
     ],
-    "hang": ["[TRT-LLM] [E] Hang detected on rank 2 in PyExecutor; hard-killing"],
+    "hang": [
+        "[TRT-LLM] [E] Hang detected on rank 2 in PyExecutor; hard-killing",
+        "TimeoutError: RPC call to execute_model timed out.",
+        "TimeoutError: Timed out waiting for engines to send initial message on input socket.",
+    ],
     "total_timeout": [
         "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT",
         "The user-provided time limit for job execution has been reached:",
@@ -214,6 +228,9 @@ CAUSES = {
         "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-y, error: "
         "No space left on device (28)",
         "mpirun was unable to launch the specified application as it could not access",
+        "  Value error, User-specified max_model_len (1000000) is greater than the derived one",
+        "ValueError: Model architectures ['Nope'] are not supported for now. Supported: dict_keys",
+        "ValueError: NopeForCausalLM has no vLLM implementation and the Transformers one",
         "  Extra inputs are not permitted [type=extra_forbidden, input_value=True]",
         "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TorchLlmArgs",
         "jsonschema.exceptions.ValidationError: 3 is not a string",
@@ -247,6 +264,9 @@ CAUSES = {
     ],
 }  # fmt: skip
 SYMPTOMS = {
+    "config_error": [
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig"
+    ],
     "crash": [
         "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 11 "
         "(Segmentation fault).",
@@ -268,6 +288,10 @@ SYMPTOMS = {
         "srun: error: n2: task 3: Killed",
         "run.sh: line 3: 12117 Killed                  trtllm-bench",
         "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
+        "(EngineCore pid=9) ERROR 11-23 06:47:10 [multiproc_executor.py:315] Worker proc "
+        "VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
+        "(APIServer pid=23149) WARNING 11-23 06:59:50 [core_client.py:817] [shutdown] MPClient: "
+        "engine core exited unexpectedly; starting cleanup",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
     ],
     "nccl": [
@@ -288,6 +312,7 @@ SYMPTOMS = {
     ],
 }
 BANNERS = {
+    "hang": ["No available shared memory broadcast block found in 60 seconds."],
     "mpi": [
         "Primary job  terminated normally, but 1 process returned",
         "mpirun detected that one or more processes exited with non-zero status, thus causing",

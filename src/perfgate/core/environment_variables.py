@@ -105,6 +105,11 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable(
         "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
     ),
+    EnvironmentVariable(
+        "PERFGATE_REQUIRE_VLLM",
+        "1: tests that need a vLLM for the CPU fail where it is missing",
+        "the tests",
+    ),
     EnvironmentVariable(f"{_STANDINS}<NAME>", "what a stand-in of the tests does", "the tests"),
 )
 
