@@ -185,16 +185,29 @@ def test_sizes_of_graphs_are_told_where_they_are_asked() -> None:
     require_in_force(largest, told(largest, log=(OLD_LINE,)))
 
 
-def test_data_parallelism_of_a_model_without_experts_is_none_of_the_attention() -> None:
+@pytest.mark.parametrize(
+    ("count", "has_experts", "settings"),
+    [
+        (8, True, {"dp": 8, "attention_dp": True}),
+        (8, False, {"dp": 8, "attention_dp": False}),
+        (1, False, {"attention_dp": False}),  # a replica, which says that it is alone
+    ],
+)
+def test_data_parallelism_of_a_model_without_experts_is_none_of_the_attention(
+    count: int, has_experts: bool, settings: dict[str, Json]
+) -> None:
+    answer: dict[str, Any] = json.loads(json.dumps(REAL_ANSWER))
+    answer["vllm_config"]["parallel_config"]["data_parallel_size"] = count
+    answer["vllm_config"]["parallel_config"]["is_moe_model"] = has_experts
+    found = told(scenario(tp=1, dp=8, attention_dp=True), answer).settings
+    assert {name: found[name] for name in ("dp", "attention_dp") if name in found} == settings
+
+
+def test_the_log_does_not_tell_whether_the_attention_is_divided() -> None:
     line = OLD_LINE.replace("data_parallel_size=1", "data_parallel_size=8")
-    case = scenario(tp=1, dp=8, attention_dp=True)
-    assert told(case, log=(line,)).settings["attention_dp"] is True
-    alone = told(case, log=(OLD_LINE,)).settings
-    assert "dp" not in alone
-    assert alone["attention_dp"] is False
-    dense: dict[str, Any] = json.loads(json.dumps(REAL_ANSWER))
-    dense["vllm_config"]["parallel_config"]["data_parallel_size"] = 8
-    assert told(case, dense).settings["attention_dp"] is False
+    found = told(scenario(tp=1, dp=8, attention_dp=True), log=(line,)).settings
+    assert found["dp"] == 8
+    assert "attention_dp" not in found
 
 
 def test_what_bounds_the_load_is_told() -> None:
