@@ -174,6 +174,34 @@ def test_the_line_of_an_older_release() -> None:
     assert found.told["kv_cache_size_tokens"] == 840160
 
 
+@pytest.mark.parametrize(
+    ("mode", "graphs", "settings"),
+    [
+        ("CompilationMode.NONE: 0", "CUDAGraphMode.NONE: 0", (False, False)),
+        ("CompilationMode.NONE: 0", "CUDAGraphMode.FULL: 2", (False, True)),
+        ("CompilationMode.VLLM_COMPILE: 3", "CUDAGraphMode.NONE: 0", (True, False)),
+        (
+            "CompilationMode.VLLM_COMPILE: 3",
+            "CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)",
+            (True, True),
+        ),
+    ],
+)
+def test_what_is_compiled_and_captured_as_newer_releases_tell_it(
+    mode: str, graphs: str, settings: tuple[bool, bool]
+) -> None:
+    config = f"{{'mode': <{mode}>, 'cudagraph_mode': <{graphs}>, 'cudagraph_capture_sizes': [1]}}"
+    line = next(line for line in REAL_LOG if "with config: " in line)
+    line = line.replace("enforce_eager=True", "enforce_eager=False")
+    before, _, behind = line.partition("compilation_config=")
+    line = f"{before}compilation_config={config}, kernel{behind.partition(', kernel')[2]}"
+    found = told(scenario(gpus=0), log=(line,)).settings
+    assert (found["torch_compile"], found["cuda_graphs"]) == (
+        settings[0],
+        {"enabled": settings[1]},
+    )
+
+
 def test_sizes_of_graphs_are_told_where_they_are_asked() -> None:
     graphs = CudaGraphs(batch_sizes=tuple(reversed(SIZES)))
     case = scenario(tp=8, cuda_graphs=graphs)
