@@ -165,6 +165,12 @@ def with_extra_options() -> Probe:
     return load_probes(replace(SCENARIO, engine=engine))[1]
 
 
+def with_inert_setting() -> Outcome:
+    """An outcome of a scenario of which a setting is known not to be in force."""
+    engine = replace(SCENARIO.engine, inert={"tp": "one core has no peers"})
+    return outcome(probe=load_probes(replace(SCENARIO, engine=engine))[1])
+
+
 def group_record(**changes: Any) -> dict[str, Any]:
     """The record of a group that shared its starts."""
     return {

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from building import SCENARIO, judgement, outcome
+from building import SCENARIO, judgement, outcome, with_inert_setting
 
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
@@ -80,6 +80,15 @@ def test_build_and_baseline_are_told_once() -> None:
         "compared with: no baseline",
     ]
     assert list(identity_lines(recorded(first_run(build=None, compared_with="")))) == []
+
+
+def test_a_setting_that_is_not_in_force_is_told_with_its_scenario() -> None:
+    outcome = with_inert_setting()
+    lines = list(identity_lines(recorded(outcome, outcome)))
+    assert lines[1:3] == [
+        f"setting: {SCENARIO.id}: {outcome.settings[0]}",
+        f"compared with: {outcome.compared_with}",
+    ]
 
 
 def test_of_many_builds_a_few_are_told() -> None:

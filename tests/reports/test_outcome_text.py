@@ -2,7 +2,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome, with_extra_options
+from building import (
+    SCENARIO,
+    SUMS,
+    judgement,
+    lower_accuracy,
+    outcome,
+    with_extra_options,
+    with_inert_setting,
+)
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -124,6 +132,13 @@ def test_extra_options_stand_behind_the_build() -> None:
     build = next(at for at, line in enumerate(lines) if line.startswith("build: "))
     assert lines[build + 1] == "extra options: server --workers 4"
     assert "extra options" not in render(outcome())
+
+
+def test_a_setting_that_is_not_in_force_stands_behind_the_build() -> None:
+    lines = render(with_inert_setting()).splitlines()
+    build = next(at for at, line in enumerate(lines) if line.startswith("build: "))
+    assert lines[build + 1] == f"setting: {with_inert_setting().settings[0]}"
+    assert "setting:" not in render(outcome())
 
 
 def test_notes_follow_the_reasons() -> None:

@@ -1,6 +1,6 @@
 """Properties for JUnit XML: a verdict with its numbers, the build and the baseline."""
 
-from building import judgement, outcome, with_extra_options
+from building import judgement, outcome, with_extra_options, with_inert_setting
 
 from perfgate.core.errors import RunError
 from perfgate.gate.verdict import Verdict
@@ -37,6 +37,11 @@ def test_what_the_engine_was_given_beyond_the_settings_is_there() -> None:
     extra = outcome(probe=with_extra_options())
     assert dict(properties(extra))["extra_options"] == "server --workers 4"
     assert "extra_options" not in dict(properties(outcome()))
+
+
+def test_a_setting_that_is_not_in_force_is_there() -> None:
+    assert dict(properties(with_inert_setting()))["setting"].endswith("one core has no peers")
+    assert "setting" not in dict(properties(outcome()))
 
 
 def test_what_was_not_judged_has_its_reason_and_its_numbers() -> None:

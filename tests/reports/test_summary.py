@@ -11,6 +11,7 @@ from building import (
     machine,
     outcome,
     with_extra_options,
+    with_inert_setting,
 )
 
 from perfgate.campaign.resume import judgements_of
@@ -70,6 +71,12 @@ def test_extra_options_stand_beside_the_build() -> None:
     text = summary(FACTS, recorded(outcome(probe=with_extra_options())), None)
     assert "- extra options: `server --workers 4`" in text.splitlines()
     assert "extra options" not in summary(FACTS, recorded(outcome()), None)
+
+
+def test_a_setting_that_is_not_in_force_is_told() -> None:
+    text = summary(FACTS, recorded(with_inert_setting()), None)
+    assert f"- setting: {with_inert_setting().settings[0]}" in text.splitlines()
+    assert "- setting:" not in summary(FACTS, recorded(outcome()), None)
 
 
 def test_a_regression_has_its_table_reasons_and_baseline() -> None:

@@ -44,6 +44,11 @@ GB200 = {
     "kv_cache_fraction": 0.85,
 }  # fmt: skip
 
+# Lengths → requests, all at once.
+LENGTHS = {"32000-100": 100, "4000-200": 500, "2000-100": 500, "128-4": 1000}
+DP: dict[str, dict[str, Any]] = {"dp": {}, "dp8": {"dp": 8}}  # as documented; in force
+MTP_OF_SGLANG = {"tp": 8, "attention_dp": True, "torch_compile": True, "mtp": {"layers": 1}}
+
 SETTINGS: dict[str, dict[str, Any]] = {
     "b200-r1-fp4-min-latency": {
         "tp": 8, "ep": 2, "max_batch_size": 1, "moe_backend": "TRTLLM", "mtp": {"layers": 3},
@@ -122,6 +127,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
         for streaming in ("streaming", "no-streaming")
     },
     "h200-r1-0528-fp8-sharegpt": {"tp": 8, "ep": 8},
+    "h200-r1-0528-lab-vllm-sharegpt": {"tp": 8},
+    "h200-r1-0528-lab-vllm-sharegpt-c4": {"tp": 8},
+    "h200-r1-0528-lab-sglang-sharegpt": {"tp": 8},
+    **{f"h200-r1-0528-lab-vllm-random-{lengths}": {"tp": 8} for lengths in LENGTHS},
+    **{
+        f"h200-r1-0528-lab-sglang-{dp}-{load}": {"tp": 8, "attention_dp": True, **size}
+        for dp, size in DP.items()
+        for load in ("sharegpt", *(f"random-{lengths}" for lengths in LENGTHS))
+    },
+    **{
+        f"h200-r1-0528-lab-sglang-{dp}-compile-sharegpt": {
+            "tp": 8, "attention_dp": True, "torch_compile": True, **size
+        }
+        for dp, size in DP.items()
+    },
+    "h200-r1-0528-lab-sglang-dp-compile-mtp-sharegpt": MTP_OF_SGLANG,
+    "h200-r1-0528-lab-sglang-dp8-compile-mtp-sharegpt": {
+        **MTP_OF_SGLANG, "dp": 8, "max_batch_size": 1000
+    },
 }  # fmt: skip
 
 SWEEP = (32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -179,7 +203,17 @@ LOADS: dict[str, Load] = {
         ]
         for streaming in (True, False)
     },
-    "h200-r1-0528-fp8-sharegpt": ("sharegpt", None, None, {1000: 1000}, True, False),
+    **{
+        name: ("sharegpt", None, None, {1000: 1000}, True, False)
+        for name in SETTINGS if name.endswith("-sharegpt")
+    },
+    "h200-r1-0528-lab-vllm-sharegpt-c4": ("sharegpt", None, None, {4: 100}, True, True),
+    **{
+        f"h200-r1-0528-lab-{engine}-random-{lengths}": (
+            "synthetic", *map(int, lengths.split("-")), {requests: requests}, True, False
+        )
+        for lengths, requests in LENGTHS.items() for engine in ("vllm", "sglang-dp", "sglang-dp8")
+    },
 }  # fmt: skip
 
 
@@ -231,6 +265,7 @@ VERSIONS = {
     GB200_RECIPE: "1.0.0rc1",
     LAB: "1.0.0",
 }
+OF_OTHER_ENGINES = {"vllm": "0.11.0", "sglang": "0.5.3"}
 # The program of the document's release is gone: the first one that has the program it gave way to.
 OTHER_VERSIONS = {"h200-v3-fp8-gpqa-eval": "0.20.0"}
 
@@ -242,8 +277,13 @@ def test_hardware_model_and_source_follow_from_the_name(name: str) -> None:
     label, version = PLACES[prefix]
     assert scenario.hardware.label == label
     documented = VERSIONS[scenario.source.document]
+    documented = OF_OTHER_ENGINES.get(scenario.engine.name, documented)
     assert scenario.source.engine_version == OTHER_VERSIONS.get(name, documented)
     assert version in (None, documented)
+    if "-lab-" in name:  # named by the engine: there is one checkpoint
+        assert scenario.model.name == "deepseek-ai/DeepSeek-R1-0528"
+        assert scenario.model.precision == "fp8"
+        return
     assert (
         scenario.model.precision
         == {"fp4": "nvfp4", "fp8": "fp8"}[

@@ -75,7 +75,7 @@ BROKEN = {
     "a margin without use": (
         [('versus: "off"', 'versus: "off"\n    margin: 0.1 # HERE')],
         "margin",
-        "expect not_worse, or no margin",
+        "expect not_worse or not_better, or no margin",
     ),
     "an effect without use": (
         [
@@ -89,6 +89,53 @@ BROKEN = {
         [('versus: "off"', "value: 9\n    minimum_effect: 0.1 # HERE")],
         "minimum_effect",
         "the minimum effect is not used",
+    ),
+    "a number that is not exceeded": (
+        [('versus: "off"', "value: 9"), ("expect: better", "expect: not_better # HERE")],
+        "expect",
+        "better or not_worse",
+    ),
+    "a documented size of a number": (
+        [('versus: "off"', "value: 9\n    documented: 0.1 # HERE\n    tolerance: 0.05")],
+        "documented",
+        "the documented size is not used",
+    ),
+    "a documented size beside a minimum effect": (
+        [
+            (
+                'versus: "off"',
+                'versus: "off"\n    minimum_effect: 0.1\n    documented: 0.1 # HERE\n'
+                "    tolerance: 0.05",
+            )
+        ],
+        "documented",
+        "without minimum_effect",
+    ),
+    "a documented size without tolerance": (
+        [
+            ("  - id: it-is-faster", "  - id: it-is-faster # HERE"),
+            ('versus: "off"', 'versus: "off"\n    documented: 0.1'),
+        ],
+        "tolerance",
+        "how far the change may fall short of documented",
+    ),
+    "a tolerance of no size": (
+        [('versus: "off"', 'versus: "off"\n    tolerance: 0.1 # HERE')],
+        "tolerance",
+        "documented beside it, or no tolerance",
+    ),
+    "a tolerance of what only has a direction": (
+        [
+            ("expect: better", "expect: not_better"),
+            ('versus: "off"', 'versus: "off"\n    documented: -0.1\n    tolerance: 0.1 # HERE'),
+        ],
+        "tolerance",
+        "expect better or worse, or no tolerance",
+    ),
+    "a documented loss that is called a gain": (
+        [('versus: "off"', 'versus: "off"\n    documented: -0.1 # HERE\n    tolerance: 0.05')],
+        "documented",
+        "the documented change is not better",
     ),
     "not given by the other": (
         [("metric: output_throughput\n    s", "metric: tpot_mean_ms # HERE\n    s")],
@@ -193,6 +240,18 @@ def test_a_wrong_claim_is_told_with_file_line_and_field(name: str, tmp_path: Pat
             [("expect: better", "expect: not_worse\n    margin: 0.01")], id="a loss that is allowed"
         ),
         pytest.param(
+            [("expect: better", "expect: not_better\n    margin: 0.01\n    documented: -0.69")],
+            id="no gain",
+        ),
+        pytest.param(
+            [("expect: better", "expect: better\n    documented: 2.448\n    tolerance: 0.05")],
+            id="a gain by how much",
+        ),
+        pytest.param(
+            [("expect: better", "expect: worse\n    documented: -0.34\n    tolerance: 0.05")],
+            id="a cost by how much",
+        ),
+        pytest.param(
             [('versus: "off"', 'versus: "off"\n    minimum_effect: 0.05')], id="a gain that counts"
         ),
         pytest.param(
@@ -273,9 +332,10 @@ def test_a_floor_of_what_should_be_low_is_a_ceiling() -> None:
     assert claim.title.endswith("tpot_mean_ms of at most 4 ms")
 
 
-def test_claims_of_scenarios_that_are_not_there_are_left_out(tmp_path: Path) -> None:
+def test_a_claim_is_given_with_either_side(tmp_path: Path) -> None:
     suite = load_suite(write(tmp_path, []))
     by_id = {scenario.id: scenario for scenario in suite.scenarios}
     assert claims_of(suite.scenarios, suite.claims) == suite.claims
-    assert claims_of([by_id["on"]], suite.claims) == ()
-    assert claims_of([by_id["off"]], suite.claims) == ()
+    assert claims_of([by_id["on"]], suite.claims) == suite.claims
+    assert claims_of([by_id["off"]], suite.claims) == suite.claims
+    assert claims_of([by_id["sweep"]], suite.claims) == ()

@@ -330,6 +330,16 @@ BROKEN = {
         "scenarios[0].workload.concurrency",
         "a load without a cap has one point",
     ),
+    "a setting is inert that is not set": (
+        [("max_seq_len: 3072", "max_seq_len: 3072\n      inert:\n        attention_dp: x # HERE")],
+        "scenarios[0].engine.inert.attention_dp",
+        "not a setting of this scenario",
+    ),
+    "one number of input tokens for a whole sweep": (
+        [("osl: 2048", "osl: 2048\n      input_tokens: 9000 # HERE")],
+        "scenarios[0].workload.input_tokens",
+        "the points of a sweep have prompts of their own",
+    ),
     "the ranks get another environment than the engine": (
         [
             (

@@ -9,7 +9,8 @@ from test_rehearsal import rehearse
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
-EVERY = "b200 or h200 or gb200 or explore"  # templates only where they are named
+# Templates only where they are named. A release is one of TensorRT-LLM.
+EVERY = "(b200 or h200 or gb200 or explore) and not vllm and not sglang"
 REFUSED = {"h200-v3-fp8-gpqa"}
 # On each push the older release plays for one GPU: what differs are its options and its reports.
 SELECTIONS = [("1.3.0", EVERY, REFUSED), sized(("1.0.0", "b200", set()), ("1.0.0", EVERY, REFUSED))]

@@ -10,14 +10,17 @@ import pytest
 from documented_set import documented_suite
 
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Claim
 from perfgate.verdicts.claims import claim_outcome, claim_probes
 from perfgate.verdicts.outcome import Outcome
 
 SUITE = documented_suite()
+SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
 CLAIMS = {claim.id: claim for claim in claims_of(SUITE.scenarios, SUITE.claims)}
 QUESTIONS = 1319  # of GSM8K
 
@@ -76,6 +79,56 @@ CASES = {
     "fp8-kv-checkpoint-keeps-gsm8k-flexible": WITHIN_A_POINT,
 }
 
+LAB = {
+    f"h200-lab-{name}"
+    for name in (
+        "sglang-beats-vllm",
+        "vllm-beats-tensorrt-llm",
+        "sglang-beats-tensorrt-llm",
+        "parallelism-raises-throughput",
+        "torch-compile-raises-no-throughput",
+        "mtp-raises-no-throughput",
+        *(
+            f"mtp-has-the-lowest-tpot-beside-{other}"
+            for other in ("vllm", "tensorrt-llm", "sglang", "dp", "compile")
+        ),
+        *(
+            f"optimized-{load}-{what}"
+            for load, tpot in (
+                ("sharegpt", "costs"),
+                ("short", "costs"),
+                ("medium", "lowers"),
+                ("long", "lowers"),
+                ("very-long", "lowers"),
+            )
+            for what in ("total-throughput", f"{tpot}-tpot")
+        ),
+    )
+}
+
+
+def documented(claim: Claim, scenario: str) -> float:
+    """What the document reports of a side: the claims are ratios of its results."""
+    found = documented_values(SCENARIOS[scenario])
+    assert found is not None
+    return found.values[claim.metric].value
+
+
+def of_the_document(claim: Claim) -> Case:
+    """The document's own two results hold; beyond the limit, and just at it, they do not."""
+    ours, other = documented(claim, claim.scenario), documented(claim, claim.versus or "")
+    higher = lookup(claim.metric).direction == "higher"
+    if claim.expect == "not_better":
+        limit = other * (1 + claim.margin if higher else 1 - claim.margin)
+        return Case(ours, limit * (1.05 if higher else 0.95), limit, other)
+    limit = ours * (1 - claim.tolerance if higher else 1 + claim.tolerance)
+    if claim.expect == "better":  # a tolerance that is larger than the size leaves the direction
+        limit = max(limit, other) if higher else min(limit, other)
+    return Case(ours, limit * (0.95 if higher else 1.05), limit, other)
+
+
+CASES |= {name: of_the_document(CLAIMS[name]) for name in sorted(LAB)}
+
 # Not by the claim's id alone: that is how the suite's own test of it is called.
 each_claim = pytest.mark.parametrize("name", CASES, ids="claim:{}".format)
 OURS = [name for name, claim in CLAIMS.items() if claim.minimum_effect or claim.margin]
@@ -118,6 +171,44 @@ def test_what_is_ours_in_a_claim_is_told(name: str) -> None:
         assert any("minimum effect 5 %, ours" in note for note in judgement.notes)
     else:
         assert judgement.band == CLAIMS[name].margin
+
+
+@pytest.mark.parametrize("name", sorted(LAB), ids="claim:{}".format)
+def test_a_documented_size_is_the_ratio_of_the_documents_results(name: str) -> None:
+    claim = CLAIMS[name]
+    ratio = documented(claim, claim.scenario) / documented(claim, claim.versus or "")
+    assert claim.documented == round(ratio - 1, 3)
+
+
+def test_every_size_is_of_the_lab() -> None:
+    assert {name for name, claim in CLAIMS.items() if claim.documented is not None} == LAB
+
+
+@pytest.mark.parametrize("name", sorted(LAB), ids="claim:{}".format)
+def test_far_better_than_documented_is_no_failure(name: str) -> None:
+    claim, case = CLAIMS[name], CASES[name]
+    assert case.other is not None
+    higher = lookup(claim.metric).direction == "higher"
+    value = case.holds * (1.5 if higher else 0.5)
+    if claim.expect == "not_better":
+        value = case.holds / 2
+    assert played(name, value, case.other).verdict == Verdict.PASS
+
+
+def test_a_gain_that_is_too_small_holds_its_direction_and_not_its_size() -> None:
+    found = played("h200-lab-sglang-beats-vllm", 1.05 * 5482.59, 5482.59)
+    assert found.verdict == Verdict.REGRESSION
+    (judgement,) = found.judgements
+    assert judgement.reason.startswith("the claim does not hold: +5.0 % (interval ")
+    assert judgement.reason.endswith(
+        "its size does not hold (documented +21.0 %, limit +14.9 % with our tolerance of 5 %), its "
+        "direction holds; 3 pairs of starts"
+    )
+
+
+def test_a_loss_where_a_gain_is_documented_is_the_opposite_direction() -> None:
+    (judgement,) = played("h200-lab-optimized-long-total-throughput", 97.0, 100.0).judgements
+    assert "the direction is the opposite (documented +1.8 %, less than our tol" in judgement.reason
 
 
 def played(name: str, value: float, other: float | None) -> Outcome:

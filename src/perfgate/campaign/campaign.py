@@ -6,7 +6,7 @@ order is that of `perfgate.campaign.schedule`.
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -106,6 +106,10 @@ class Campaign:
     def has_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
         return self._found.any_measured
+
+    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
+        """The facts of what is measured of `probe`, which a baseline must share."""
+        return self._references.fingerprint(probe)
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""

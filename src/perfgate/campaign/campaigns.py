@@ -10,9 +10,11 @@ from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
 from perfgate.campaign.build_tools import tools_under_test
 from perfgate.campaign.campaign import Campaign
+from perfgate.campaign.claim_sides import ClaimSides
 from perfgate.campaign.groups import Groups
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
@@ -20,15 +22,12 @@ from perfgate.engines.base import EngineBuild, engine
 from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
-from perfgate.runs.start_counts import Account
+from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe, claim_outcome
+from perfgate.verdicts.claims import ClaimProbe
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
-
-# What a test of the suite is about.
-Selected = Probe | ClaimProbe | SweepProbe
 
 
 class Campaigns:
@@ -42,6 +41,7 @@ class Campaigns:
         self.session = session
         self._probes: dict[str, list[Probe]] = {}
         self._campaigns: dict[str, Campaign] = {}
+        self._claims = ClaimSides(session, self)
         self._groups = Groups({})
         self._unusable: set[str] = set()
         self._refused: dict[str, str] = {}
@@ -56,17 +56,29 @@ class Campaigns:
             InputError: an injection names no setting of a selected scenario.
         """
         measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
+        both = self.session.claim_sides == "both"
+        self._claims = ClaimSides(
+            self.session,
+            self,
+            [one for one in measured.values() if isinstance(one, ClaimProbe)],
+            measured_scenarios(measured.values(), both_sides=both),
+        )
         for one in measured.values():
-            for probe in probes_of(one):
+            for probe in self._to_measure(one):
                 for injections in self._injected():
                     inject(probe.scenario, injections)
                 group = self._probes.setdefault(probe.scenario.id, [])
                 if probe not in group:
                     group.append(probe)
         needs = {
-            test: {probe.scenario.id for probe in probes_of(one)} for test, one in measured.items()
+            test: {probe.scenario.id for probe in self._to_measure(one)}
+            for test, one in measured.items()
         }
         self._groups = Groups(needs, self.session.kept)
+
+    def _to_measure(self, one: Selected) -> tuple[Probe, ...]:
+        """What this session measures for it."""
+        return self._claims.to_measure(one) if isinstance(one, ClaimProbe) else probes_of(one)
 
     def _injected(self) -> tuple[tuple[Injection, ...], ...]:
         """The settings that are changed on purpose, of each build that is started."""
@@ -90,10 +102,12 @@ class Campaigns:
             return None
         if (reason := self._beside_ab(one)) is not None:
             return reason
+        if isinstance(one, ClaimProbe):
+            return self._claims.why_not(one) or self.out_of_time(one)
         for probe in probes_of(one):
             if probe.scenario.id in self.session.kept.groups:
                 continue
-            reason = self._lacking(probe.scenario)
+            reason = self.lacking(probe.scenario)
             if reason is not None:
                 return reason
         return self.out_of_time(one)
@@ -106,7 +120,7 @@ class Campaigns:
         budget = self.session.budget
         fresh = {
             probe.scenario.id: probe.scenario
-            for probe in probes_of(one)
+            for probe in self._to_measure(one)
             if not self._has_begun(probe.scenario.id)
         }
         if budget is None or not fresh or self._kept(one) is not None:
@@ -142,10 +156,18 @@ class Campaigns:
         )
 
     def _has_begun(self, scenario: str) -> bool:
-        campaign = self._campaigns.get(scenario)
-        return scenario in self.session.kept.groups or (campaign is not None and campaign.has_run)
+        return scenario in self.session.kept.groups or bool(self._begun(scenario))
 
-    def _lacking(self, scenario: Scenario) -> str | None:
+    def _begun(self, scenario: str) -> list[Campaign]:
+        """The campaigns of a scenario that have made starts: its own, and those for claims."""
+        own = self._campaigns.get(scenario)
+        return [
+            *([own] if own is not None and own.has_run else []),
+            *self._claims.turns_of(scenario),
+        ]
+
+    def lacking(self, scenario: Scenario) -> str | None:
+        """What this machine lacks for a scenario; None: nothing."""
         if not self.session.synthetic:
             if not self.session.launcher.here:
                 return None  # what its nodes lack is told when a start is placed
@@ -166,18 +188,18 @@ class Campaigns:
         if kept is not None:
             return kept
         if isinstance(one, ClaimProbe):
-            return claim_outcome(one, self._measured, lambda probe: self._again([probe]))
+            return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
-            campaign = self._campaign(one.scenario)
+            campaign = self.campaign(one.scenario)
             return sweep_outcome(
                 one,
-                self._measured,
+                self.measured,
                 lambda: campaign.curve(one),
-                lambda probes: self._again(probes, campaign.curve(one).controls_wanted),
+                lambda probes: self.again(probes, campaign.curve(one).controls_wanted),
                 lambda: campaign.curve_measurements(one),
                 lambda judged: campaign.curve_controls(one, judged),
             )
-        return self._measured(one)
+        return self.measured(one)
 
     def keeps(self, test: str) -> bool:
         """Whether the test's verdict is that of the session which this one resumed."""
@@ -191,23 +213,24 @@ class Campaigns:
             measured: whether it has a verdict; else it was skipped, and may be asked again.
         """
         for scenario in self._groups.ended(test, measured=measured):
-            campaign = self._campaigns.get(scenario)
-            if scenario in self._unusable or (campaign is not None and campaign.has_run):
-                self._record_group(scenario, campaign)
+            begun = self._begun(scenario)
+            if scenario in self._unusable or begun:
+                self._record_group(scenario, begun)
 
-    def _record_group(self, name: str, campaign: Campaign | None) -> None:
+    def _record_group(self, name: str, campaigns: Sequence[Campaign]) -> None:
         probes = self._probes[name]
-        account = campaign.account if campaign else Account()
+        account = together(one.account for one in campaigns)
+        measured = any(one.has_measured for one in campaigns)
         self.session.run.record(
             "group",
             {
                 "scenario": name,
                 "hardware": probes[0].scenario.hardware.label,
-                "engine": asdict(campaign.tools.build) if campaign else None,
+                "engine": asdict(campaigns[0].tools.build) if campaigns else None,
                 "content": {probe.label: probe.content_hash() for probe in probes},
                 "tests": self._groups.counted(name),
                 **account.plain(),
-                "ended": "measured" if campaign and campaign.has_measured else "failed",
+                "ended": "measured" if measured else "failed",
                 "synthetic": self.session.synthetic or account.synthetic,
             },
         )
@@ -215,18 +238,21 @@ class Campaigns:
     def _kept(self, one: Selected) -> Outcome | None:
         return self.session.kept.outcome(one, probes_of(one))
 
-    def _measured(self, probe: Probe) -> Outcome:
+    def measured(self, probe: Probe) -> Outcome:
+        """What became of a probe in its scenario's own campaign."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
-        return self._campaign(probe.scenario).outcome(probe)
+        return self.campaign(probe.scenario).outcome(probe)
 
-    def _again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
+    def again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
+        """Another start for probes of one scenario; False: none is left."""
         scenario = probes[0].scenario
         if scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self._campaign(scenario).measure_again(probes, controls)
+        return self.campaign(scenario).measure_again(probes, controls)
 
-    def _campaign(self, scenario: Scenario) -> Campaign:
+    def campaign(self, scenario: Scenario) -> Campaign:
+        """The scenario's own campaign, its programs found; errors as of `toolchain`."""
         if scenario.id not in self._campaigns:
             try:
                 campaign = self._made(scenario)
@@ -277,11 +303,6 @@ class Campaigns:
 
     def _tools(self, scenario: Scenario) -> Toolchain:
         return tools_under_test(scenario, self.session)
-
-
-def probes_of(one: Selected) -> tuple[Probe, ...]:
-    """What must be measured for it."""
-    return (one,) if isinstance(one, Probe) else one.probes
 
 
 def _out_of_reach(scenario: Scenario) -> str | None:

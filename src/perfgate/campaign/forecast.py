@@ -28,6 +28,7 @@ from perfgate.verdicts.judgement import Reference, takes_turns
 from perfgate.verdicts.power import TRIALS
 from perfgate.verdicts.prospect import Prospect
 from perfgate.verdicts.references import ProbeReference, References, measures_itself
+from perfgate.verdicts.settings_notes import inert_notes
 from perfgate.verdicts.start_effort import Effort, expected
 from perfgate.verdicts.sweeps import sweep_probes
 
@@ -268,7 +269,7 @@ class Planner:
             start,
             expected(tests, slower=False),
             expected(tests, slower=True),
-            notes,
+            (*notes, *inert_notes(scenario)),
         )
 
     def _under_test(self, scenario: Scenario) -> PlannedBuild:

@@ -67,9 +67,9 @@ class PlaceCheck:
         Raises:
             RunError: it is not fit, or not of the kind that this campaign was measured on so far.
         """
-        # The machine's own reference is the build under test.
+        # The machine's own reference, and what is started for a claim, is the build under test.
         self.nodes = placement.nodes
-        kind: StartRole = "new" if build.role == "reference" else build.role
+        kind: StartRole = "new" if build.role in ("reference", "claim") else build.role
         is_new = kind not in self._looked
         session = build.session
         if session.synthetic or lease.synthetic:

@@ -12,8 +12,9 @@ from perfgate.gate.interleaved import FIRST_LOOK
 from perfgate.gate.verdict import Against
 
 # Which build a start is of: the machine's own reference, the build under test, a control: the
-# baseline's build or the anchor's; or build A or B of an A/B.
-StartRole = Literal["reference", "new", "baseline_control", "anchor_control", "a", "b"]
+# baseline's build or the anchor's; build A or B of an A/B; or the build under test in turns with
+# another scenario, for a claim about both.
+StartRole = Literal["reference", "new", "baseline_control", "anchor_control", "a", "b", "claim"]
 
 # The starts of an A/B, each two of them a pair (statistics §10).
 AB_ORDER: tuple[StartRole, ...] = ("a", "b", "b", "a") * 3
@@ -25,6 +26,11 @@ _CONTROLS: dict[Against, StartRole] = {
     "anchor": "anchor_control",
 }
 _CONTROLLED: dict[StartRole, Against] = {role: against for against, role in _CONTROLS.items()}
+
+
+def turns(sides: tuple[str, str], pair: int) -> tuple[str, str]:
+    """The order of two sides' starts in a pair, counted from 0: turn by turn, as in `AB_ORDER`."""
+    return sides if pair % 2 == 0 else (sides[1], sides[0])
 
 
 def controlled_by(role: StartRole) -> Against | None:

@@ -85,7 +85,7 @@ def started_build(
             replace(session, launcher=other.launcher),
             other.injections,
         )
-    injections = session.injections if role == "new" else ()
+    injections = session.injections if role in ("new", "claim") else ()
     return StartedBuild(role, inject(scenario, injections), tools, session, injections)
 
 

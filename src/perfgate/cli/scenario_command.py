@@ -14,6 +14,7 @@ from perfgate.plan import calls as plan
 from perfgate.plan.container import container_of
 from perfgate.plan.script import Readiness, script
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.settings_notes import inert_notes
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:
@@ -55,7 +56,8 @@ def _command(arguments: argparse.Namespace) -> int:
         else:
             endpoint = plan.endpoint_of(scenario, build, locations, arguments.listen)
             steps = plan.steps(scenario, build, locations, endpoint)
-        made.append((scenario, build, steps, plan.listen_notes(scenario, arguments.listen)))
+        notes = (*plan.listen_notes(scenario, arguments.listen), *inert_notes(scenario))
+        made.append((scenario, build, steps, notes))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]
         print_json(plain[0] if len(plain) == 1 else plain)

@@ -43,7 +43,7 @@ def explained(error: RunError, client: str, point: LoadPoint, folder: Path) -> R
     message = (
         f"none of {point.requests} requests was completed, though {client} ended with status 0"
         if none_done
-        else f"{error.message} ({point.requests} were asked, and {client} ended with status 0)"
+        else f"{error.message}, though {client} ended with status 0"
     )
     evidence = (*error.evidence, *_printed(folder))[: _MOST + 1]
     return RunError("incomplete", message, evidence=evidence, hint=_ALL if none_done else _SOME)

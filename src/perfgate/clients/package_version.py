@@ -1,5 +1,7 @@
 """The release of a load client that does not tell it: that of the package it comes from."""
 
+from pathlib import Path
+
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import Program, interpreter_of
@@ -20,7 +22,8 @@ def package_version(program: Program, package: str, locations: Locations) -> str
         InputError: the environment variable that names the program is wrong.
     """
     words = locations.find(program)
-    interpreter = interpreter_of(words[0])
+    beside = Path(words[0]).with_name("python")  # of a wrapper in the folder of an environment
+    interpreter = interpreter_of(words[0]) or (str(beside) if beside.is_file() else None)
     why = f"{words[0]} is neither a Python nor a script of one"
     if interpreter is not None:
         code = f"import importlib.metadata as m; print(m.version({package!r}))"

@@ -20,56 +20,60 @@ proved decides:
     better by g   PASS: U < 0 and d ≤ -g/2    REGRESSION: L > -g    (g: the minimum effect)
     better        PASS: U < 0                 REGRESSION: L > 0
     not_worse     PASS: U < δ                 REGRESSION: L > δ     (δ: the margin on the scale)
+    not_better    PASS: L > -δ                REGRESSION: U < -δ
     worse         PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or
                   cannot be told: the document warns of a cost, it does not promise one
+
+With a documented size and our tolerance (`perfgate.gate.claim_size`), e being the largest loss that
+is still that size:
+
+    better        PASS: U < min(0, e)         REGRESSION: L > min(0, e)
+    worse         PASS: U < e                 REGRESSION: L > e
+
+so a size that is missed in the good direction is no failure. These claims, ``not_better``, those of
+machines that measure their own noise (3 % worth two observations, looks from the fourth pair on)
+and those against a baseline take each side's own spread (`BothSpreads`), with n starts of one side
+and m of the other, and a baseline of D sessions:
+
+    s_i² = max((10 σ² (1-ρ) + Σ (x - x̄_i)²) / (10 + n_i - 1), Σ (x - x̄_i)² / (n_i - 1))
+    SE² = s_n²/n + s_m²/m (+ ρ σ² (1 + 1/D) of a baseline)       10 + min(n, m) - 1 degrees
 
 Anything else is INCONCLUSIVE after six pairs. A claim that fails is "not reproduced": it may be the
 document's fault, and is no part of what is promised of a release run. Simulated error rates:
 statistics §10.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import isfinite, sqrt
-from statistics import fmean
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.gate import scale
-from perfgate.gate.ab import AbNoise, AbRule, look
+from perfgate.gate.ab import AbNoise, AbRule
 from perfgate.gate.accuracy import Answers, judge_paired
-from perfgate.gate.noise import checked_sigma, t_quantile
+from perfgate.gate.claim_decision import WITH_MARGIN, Expect, Statement, decide, seen
+from perfgate.gate.claim_evidence import (
+    CLAIM_RULE,
+    BothSpreads,
+    EarlierStarts,
+    Evidence,
+    Loss,
+    PairsOrNumber,
+)
+from perfgate.gate.claim_size import DocumentedSize
+from perfgate.gate.noise import OWN_DOF, checked_sigma
 from perfgate.gate.performance import performance_metric
 from perfgate.gate.scores import Score, documented_score, judge_unpaired, score_of
 from perfgate.gate.verdict import (
     Judgement,
     Verdict,
     counted,
-    percent,
     points,
-    with_interval,
 )
 
-Expect = Literal["better", "worse", "not_worse"]
-
-# Both errors, a false PASS and a false REGRESSION, at every look (statistics §10).
-CLAIM_RULE = AbRule(alpha=0.002, beta=0.002, first_look=3)
-
-
-@dataclass(frozen=True)
-class _Loss:
-    """What the numbers say of the loss: its estimate and bounds, and how one is written.
-
-    Of a speed also after how many pairs, and where the other side lies on the scale.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    told: Callable[[float], str]
-    runs: int = 0
-    other: float = 0.0
+# Of a machine that measures its own noise: a weak prior, so a later first look (statistics §9).
+OWN_NOISE_CLAIM_RULE = AbRule(alpha=0.002, beta=0.002, prior_dof=OWN_DOF, first_look=4, needed=4)
 
 
 def judge_claim(
@@ -81,6 +85,10 @@ def judge_claim(
     value: float | None = None,
     margin: float = 0.0,
     minimum_effect: float = 0.0,
+    documented: float | None = None,
+    tolerance: float = 0.0,
+    earlier: EarlierStarts | None = None,
+    own_noise: bool = False,
     rule: AbRule | None = None,
     sigma: float | None = None,
 ) -> Judgement:
@@ -88,45 +96,53 @@ def judge_claim(
 
     Args:
         metric: canonical name of a performance metric.
-        expect: ``better`` or ``worse`` than the other, or ``not_worse`` by more than `margin`.
+        expect: ``better`` or ``worse`` than the other, ``not_worse`` or ``not_better`` by more than
+            `margin`.
         new: values of the scenario that the claim speaks of, one per fresh start in order.
-        versus: those of the scenario it is compared with, from the same session, or …
+        versus: those of the scenario it is compared with, or …
         value: … the number it is compared with, in the metric's unit: "better" means above it
             where higher is better, else below it.
-        margin: the loss that is still not worse, as a fraction; 0: the band of the metric's family.
-            Only for ``not_worse``.
+        margin: the loss that is still not worse, or the gain that is still not better, as a
+            fraction; 0: the band of the metric's family.
         minimum_effect: the gain that it must show at least, as a fraction of the value. Only for
             ``better`` than another scenario.
-        rule: constants; None: `CLAIM_RULE`.
+        documented: the change against the other that the document gives, as a fraction.
+        tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
+        earlier: that one side is a baseline's; None: both are of this session.
+        own_noise: whether the machine's own noise decides; `sigma` does not count.
+        rule: constants; None: `CLAIM_RULE`, or that of the machine's own noise.
         sigma: noise of one run on the log scale; None: that of the metric's family.
 
     Returns:
         the judgement; `baseline` is the other side, `runs_used` counts pairs, REGRESSION means that
-        the claim does not hold.
+        the claim does not hold, `band` is the margin or the tolerance.
 
     Raises:
-        InputError: no or both comparisons, values that cannot be judged, a margin without meaning.
+        InputError: no or both comparisons, values that cannot be judged, a margin or a size without
+            meaning.
     """
-    found, rule = performance_metric(metric, "judge_accuracy_claim"), rule or CLAIM_RULE
+    found = performance_metric(metric, "judge_accuracy_claim")
+    rule = rule or (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE)
     _check_sides(metric, len(versus), value)
     _check_effect(found, expect, minimum_effect, value)
     band = _margin(found, expect, margin)
+    size = _size(found, expect, documented, tolerance, minimum_effect, value)
     noise = AbNoise(checked_sigma(found.family.sigma if sigma is None else sigma))
-    sides = _Sides(
-        found,
-        scale.badness(found, new, "new"),
-        scale.badness(found, versus, "compared") if value is None else (),
-        scale.badness(found, [value], "claimed")[0] if value is not None else None,
-        noise,
-        rule,
-    )
-    edge = 0.0 if band is None else scale.margin(found, band)
-    if minimum_effect:
-        edge = -scale.gain(found, minimum_effect)
-    loss, verdict, why, notes = _first_decision(sides, expect, edge)
+    if own_noise:
+        noise = AbNoise.own()
+    ours = scale.badness(found, new, "new")
+    theirs = scale.badness(found, versus, "compared") if value is None else ()
+    claimed = None if value is None else scale.badness(found, [value], "claimed")[0]
+    evidence: Evidence
+    if claimed is None and (size or earlier or own_noise or expect == "not_better"):
+        evidence = BothSpreads(found, ours, theirs, noise, rule, earlier)
+    else:
+        evidence = PairsOrNumber(found, ours, theirs, claimed, noise, rule)
+    statement = Statement(expect, _edge(found, expect, band, minimum_effect), size)
+    loss, verdict, why, notes = _first_decision(evidence, statement)
     against = "" if value is None else f" against the claimed {value:.10g} {found.unit}"
-    units = counted(loss.runs, "pair") + " of starts" if value is None else _starts(loss.runs)
     low, high = sorted(scale.change(found, x) for x in (loss.low, loss.high))
+    undecided = verdict == Verdict.INCONCLUSIVE and not evidence.lacks
     return Judgement(
         metric=metric,
         verdict=verdict,
@@ -134,68 +150,39 @@ def judge_claim(
         measured=scale.value(found, loss.other + loss.estimate),
         change=scale.change(found, loss.estimate),
         interval=(low, high),
-        band=band,
+        band=band or tolerance or None,
         runs_used=loss.runs,
-        needs_more_runs=verdict == Verdict.INCONCLUSIVE and loss.runs < rule.pairs,
-        reason=f"{why}; {units}{against}",
+        needs_more_runs=undecided and loss.runs < rule.pairs,
+        reason=f"{why}; {evidence.counted(loss.runs)}{against}",
         notes=(*notes, *_effect_note(minimum_effect, f"{100 * minimum_effect:g} %")),
         against="claim",
     )
+
+
+def _edge(metric: Metric, expect: Expect, band: float | None, effect: float) -> float:
+    if expect == "not_better" and band is not None:
+        return -scale.gain(metric, band)
+    if band is not None:
+        return scale.margin(metric, band)
+    return -scale.gain(metric, effect) if effect else 0.0
 
 
 def _starts(number: int) -> str:
     return counted(number, "fresh start")
 
 
-@dataclass(frozen=True)
-class _Sides:
-    """Both sides of a claim about a speed, on the scale; `claimed`: a number instead of `other`."""
-
-    metric: Metric
-    new: tuple[float, ...]
-    other: tuple[float, ...]
-    claimed: float | None
-    noise: AbNoise
-    rule: AbRule
-
-    @property
-    def pairs(self) -> int:
-        """Starts that can be looked at: of two sides, those that have a partner."""
-        made = len(self.new) if self.claimed is not None else min(len(self.new), len(self.other))
-        return min(made, self.rule.pairs)
-
-    def look(self, pairs: int) -> _Loss:
-        """What so many of them say."""
-        new, other = self.new[:pairs], self.other[:pairs]
-        if self.claimed is None:
-            seen = look(other, new, 0.0, self.noise, self.rule)
-            return self._loss(pairs, fmean(seen.a), seen.loss, seen.low, seen.high)
-        kept = self.noise.kept(new) if pairs >= self.rule.fewest else new
-        loss, dof = fmean(kept) - self.claimed, self.rule.prior_dof + pairs - 1
-        squares = self.rule.prior_dof * self.noise.sigma**2
-        squares += sum((x - fmean(kept)) ** 2 for x in kept)
-        reach = t_quantile(1 - self.rule.alpha, dof) * sqrt(squares / dof / pairs)
-        return self._loss(pairs, self.claimed, loss, loss - reach, loss + reach)
-
-    def _loss(self, pairs: int, other: float, loss: float, low: float, high: float) -> _Loss:
-        def told(x: float) -> str:
-            return percent(scale.change(self.metric, x))
-
-        return _Loss(loss, low, high, told, pairs, other)
-
-
 def _first_decision(
-    sides: _Sides, expect: Expect, edge: float
-) -> tuple[_Loss, Verdict, str, tuple[str, ...]]:
+    evidence: Evidence, statement: Statement
+) -> tuple[Loss, Verdict, str, tuple[str, ...]]:
     """The first look that decides, or the last one; what a document warns of takes all at once."""
-    first = sides.rule.first_look
-    looks = [sides.pairs] if expect == "worse" else range(min(first, sides.pairs), sides.pairs + 1)
-    for pairs in looks:
-        loss = sides.look(pairs)
-        verdict, why, notes = _decide(expect, loss, edge)
-        if expect != "worse" and pairs < first:
-            told = f"at least {_starts(first)} a side decide"
-            verdict, why, notes = Verdict.INCONCLUSIVE, f"{_seen(loss)}: {told}", ()
+    first, last = evidence.rule.first_look, evidence.looks
+    looks = [last] if statement.takes_all else range(min(first, last), last + 1)
+    for number in looks:
+        loss = evidence.look(number)
+        verdict, why, notes = decide(statement, loss)
+        if not statement.takes_all and (number < first or evidence.lacks):
+            told = evidence.lacks or f"at least {_starts(first)} a side decide"
+            verdict, why, notes = Verdict.INCONCLUSIVE, f"{seen(loss)}: {told}", ()
         if verdict != Verdict.INCONCLUSIVE:
             break
     return loss, verdict, why, notes
@@ -228,7 +215,8 @@ def judge_accuracy_claim(
         new_score: the score, where the answers are not known.
         versus_score: that of the other side, or …
         value: … the share, 0…1, that it is compared with, taken as exact.
-        margin: the drop that is still not worse, absolute; 0: two points, the default band.
+        margin: the drop that is still not worse, or the gain that is still not better, absolute;
+            0: two points, the default band.
         minimum_effect: the gain that it must show at least, absolute. Only for ``better`` than
             another scenario.
 
@@ -283,28 +271,59 @@ def _effect_note(effect: float, told: str) -> tuple[str, ...]:
     return (f"minimum effect {told}, ours: the document gives no number",) if effect else ()
 
 
+def _size(
+    metric: Metric,
+    expect: Expect,
+    documented: float | None,
+    tolerance: float,
+    effect: float,
+    value: float | None,
+) -> DocumentedSize | None:
+    """The documented size, checked; None: the document gives none."""
+    if documented is None:
+        if tolerance:
+            raise InputError(
+                f"a tolerance says nothing in a claim about {metric.name} without documented size",
+                found=f"{tolerance:g}",
+                hint="give the documented change, or leave the tolerance out",
+            )
+        return None
+    size = DocumentedSize(metric, documented, tolerance)
+    judged = expect in ("better", "worse")
+    wrong = value is not None or effect or judged != bool(tolerance)
+    if wrong or (judged and (size.loss < 0) != (expect == "better")):
+        raise InputError(
+            f"the documented size says nothing in a claim of {expect!r} about {metric.name}",
+            found=f"documented {documented:g}, tolerance {tolerance:g}",
+            expected="of two scenarios and without minimum effect: better or worse with a "
+            "tolerance and a change in that direction, or any other claim without a tolerance",
+        )
+    return size
+
+
 def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
-    """The band of a ``not_worse`` claim; None for the others, which have none."""
+    """The band of a ``not_worse`` or ``not_better`` claim; None for the others, without any."""
     if not (isfinite(margin) and 0 <= margin < 1):
         raise InputError(
             f"the margin of a claim about {metric.name} cannot be used",
             found=margin,
             expected="a fraction from 0 to below 1, e.g. 0.01 for a loss of 1 %",
         )
-    if expect != "not_worse":
+    if expect not in WITH_MARGIN:
         if margin:
             raise InputError(
                 f"a margin says nothing in a claim of {expect!r} about {metric.name}",
                 found=margin,
-                hint="leave the margin out, or claim not_worse",
+                hint="leave the margin out, or claim not_worse or not_better",
             )
         return None
     if margin:
         return margin
     if metric.family.band is None:
         raise InputError(
-            f"a claim of 'not_worse' about {metric.name} needs a margin",
-            hint="that it is not worse at all can never be shown; say which loss would count",
+            f"a claim of {expect!r} about {metric.name} needs a margin",
+            hint="that it is not worse, or not better, at all can never be shown; say which change "
+            "would count",
         )
     return metric.family.band
 
@@ -314,9 +333,10 @@ def _as_claim(judged: Judgement, expect: Expect, effect: float, band: float) -> 
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    loss = _Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
-    margin = band if expect == "not_worse" else None
-    verdict, why, notes = _decide(expect, loss, margin or -effect)
+    loss = Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
+    margin = band if expect in WITH_MARGIN else None
+    edge = -effect if margin is None else margin
+    verdict, why, notes = decide(Statement(expect, -edge if expect == "not_better" else edge), loss)
     return replace(
         judged,
         verdict=verdict,
@@ -326,47 +346,3 @@ def _as_claim(judged: Judgement, expect: Expect, effect: float, band: float) -> 
         notes=(*notes, *_effect_note(effect, f"{100 * effect:g} points")),
         against="claim",
     )
-
-
-def _decide(expect: Expect, loss: _Loss, edge: float) -> tuple[Verdict, str, tuple[str, ...]]:
-    """Verdict, reason and notes.
-
-    `edge` is the largest loss with which the claim is true, on the scale of the loss: the margin of
-    ``not_worse``, the negative minimum effect of ``better``, else 0.
-    """
-    seen = _seen(loss)
-    if expect == "worse":
-        return Verdict.PASS, seen, (_cost(loss),)
-    if expect == "not_worse":
-        allowed = loss.told(edge)
-        wanted, opposite = f"not worse by {allowed}", f"worse by more than {allowed}"
-    elif edge:
-        wanted, opposite = f"better by {loss.told(edge)}", f"not better by {loss.told(edge)}"
-    else:
-        wanted, opposite = "better", "worse"
-    # A gain that is real and at least half of the minimum holds it: no more could ever be proved of
-    # one that is just as large (statistics §10).
-    holds = loss.high < edge if edge >= 0 else loss.high < 0 and loss.estimate <= edge / 2
-    if holds:
-        return Verdict.PASS, f"the claim holds: {seen}, {wanted}", ()
-    if loss.low > edge:
-        return Verdict.REGRESSION, f"the claim does not hold: {seen}, {opposite}", ()
-    return Verdict.INCONCLUSIVE, f"{seen}: neither {wanted} nor {opposite} is proved", ()
-
-
-def _seen(loss: _Loss) -> str:
-    """The change and where the true one lies."""
-    bounds = sorted(map(loss.told, (loss.low, loss.high)), key=_number)
-    return with_interval(loss.told(loss.estimate), *bounds)
-
-
-def _number(told: str) -> float:
-    return float(told.split()[0])
-
-
-def _cost(loss: _Loss) -> str:
-    if loss.low > 0:
-        return "the cost that the document warns of shows"
-    if loss.high < 0:
-        return "there is no cost here, but a gain"
-    return "no cost shows here: neither a loss nor a gain is proved"

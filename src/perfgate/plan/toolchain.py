@@ -81,6 +81,12 @@ class Toolchain:
             return self.clients[load.client] if load else None
         return self.clients.get(probe.what.client)
 
+    def named_program(self, probe: Probe) -> str:
+        """What measures the probe, with its release: that of the engine where it comes with it."""
+        program = self.program_of(probe)
+        name = program.name if program else ""
+        return f"{name} {self.versions.get(name, '')}".strip()
+
     def is_offline(self, probe: Probe) -> bool:
         """Whether the probe's program has the engine inside itself."""
         return isinstance(self.program_of(probe), Offline)

@@ -42,7 +42,7 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
     """
     documented = documented_values(scenario)
     values = documented.values if documented else {}
-    isl, osl = _lengths(scenario)
+    isl, osl = _lengths(scenario, values)
     tasks = [task.task for task in scenario.accuracy]
     return {
         "engine": scenario.engine.name,
@@ -61,11 +61,18 @@ def scenario_part(scenario: Scenario, release: str) -> dict[str, Any]:
     }
 
 
-def _lengths(scenario: Scenario) -> tuple[float, float]:
+def _lengths(scenario: Scenario, values: Mapping[str, DocumentedValue]) -> tuple[float, float]:
+    """Mean input and output tokens of a request: as documented, else as asked."""
     load = scenario.workload
     if load is None:
         return 1024.0, 1024.0
-    return float(load.isl or _SHAREGPT[0]), float(load.osl or _SHAREGPT[1])
+    isl, osl = float(load.isl or _SHAREGPT[0]), float(load.osl or _SHAREGPT[1])
+    if load.input_tokens is not None:
+        requests = scenario.points()[0].requests
+        isl = load.input_tokens / requests
+        if load.osl is None and {"output_throughput", "duration_s"} <= values.keys():
+            osl = values["output_throughput"].value * values["duration_s"].value / requests
+    return isl, osl
 
 
 def _known(values: Mapping[str, DocumentedValue], point: LoadPoint) -> dict[str, float]:

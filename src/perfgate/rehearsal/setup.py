@@ -55,6 +55,7 @@ _MODULES: Mapping[Program, tuple[str, ...]] = {
     programs.VLLM_SCRIPT: ("vllm_script",),
     programs.VLLM_PYTHON: ("engine_python",),
     programs.SGLANG_SERVE: ("engine_python",),
+    programs.SGLANG_PYTHON: ("engine_python",),
     programs.SGLANG_BENCH: ("engine_python",),
     programs.LM_EVAL: ("lm_eval",),
     **{program: ("launch_programs", program.executable) for program in _LAUNCHERS},

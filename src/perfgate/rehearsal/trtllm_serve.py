@@ -27,10 +27,16 @@ _MOST_TOKENS = 16  # where the request names none, as in OpenAI's API
 class Server(JsonServer):
     """The server; knows the model's name and the playbook."""
 
-    def __init__(self, address: tuple[str, int], model: str, playbook: Playbook) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        model: str,
+        playbook: Playbook,
+        handler: type[JsonHandler] | None = None,
+    ) -> None:
         self.model = model
         self.playbook = playbook
-        super().__init__(address, Handler)
+        super().__init__(address, handler or Handler)
 
 
 class Handler(JsonHandler):
@@ -61,11 +67,15 @@ class Handler(JsonHandler):
         elif asked.get("model") != self.server.model:
             self.answer_json(404, _error(f"The model `{asked.get('model')}` does not exist."))
         elif asked.get("max_tokens") != 1 and self.server.playbook.fault_at("answers"):
-            told = FAULTS["request_too_long"].written(self.server.playbook.numbers)
-            print(told, file=sys.stderr)
-            self.answer_json(400, _error(told.strip().rpartition("RequestError: ")[2]))
+            self.answer_json(400, _error(self.too_long()))
         else:
             self.answer_json(200, _completion(asked, self.server.playbook, chat=chat))
+
+    def too_long(self) -> str:
+        """What is answered to a prompt that is too long; the log is told, too."""
+        told = FAULTS["request_too_long"].written(self.server.playbook.numbers)
+        print(told, file=sys.stderr)
+        return told.strip().rpartition("RequestError: ")[2]
 
     def log_message(self, format: str, *words: object) -> None:  # noqa: ARG002
         """One line a request, as uvicorn writes it."""

@@ -82,9 +82,15 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
 
 
 def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:
-    """The builds, their controls and what they were compared with, each once; few of them."""
+    """The builds, their settings that were not in force or bounded, their controls and what they
+    were compared with, each once; few of them.
+    """
     builds = [build.in_words for line in verdicts if (build := build_of(line)) is not None]
     yield from _few("build", builds)
+    bounded = [
+        f"{line['scenario']}: {one}" for line in verdicts for one in line.get("settings", ())
+    ]
+    yield from _few("setting", bounded)
     controls = [one.in_words for line in verdicts for one in controls_of(line)]
     yield from _few("control", controls)
     yield from _few("compared with", [line["compared_with"] for line in verdicts])

@@ -146,6 +146,7 @@ def _identity(outcome: Outcome) -> Iterator[str]:
     yield from (f"control: {one.in_words}" for one in outcome.controls)
     if outcome.extra_options:
         yield f"extra options: {outcome.extra_options}"
+    yield from (f"setting: {one}" for one in outcome.settings)
     if outcome.compared_with:
         yield f"compared with: {outcome.compared_with}"
     if outcome.measurements:

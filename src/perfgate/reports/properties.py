@@ -59,6 +59,8 @@ def _identity(outcome: Outcome) -> Iterator[Property]:
         yield "control", control.in_words
     if outcome.extra_options:
         yield "extra_options", outcome.extra_options
+    for setting in outcome.settings:
+        yield "setting", setting
     if outcome.compared_with:
         yield "compared_with", outcome.compared_with
 

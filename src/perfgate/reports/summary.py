@@ -174,6 +174,7 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     told += [f"- control: {one.in_words}" for one in controls_of(record)]
     if record.get("extra_options"):
         told.append(f"- extra options: `{record['extra_options']}`")
+    told += [f"- setting: {one}" for one in record.get("settings", ())]
     if record["compared_with"]:
         told.append(f"- compared with: {record['compared_with']}")
     if record["starts"]:

@@ -109,6 +109,7 @@ _MAPPING = ("a mapping", _is(dict))
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("record", "test", "scenario", "probe", "hardware", "role", "reason"), _TEXT),
     **dict.fromkeys(("tests", "repeats", "keeps", "disturbed", "injected", "notes"), _TEXTS),
+    "settings": _TEXTS,
     **dict.fromkeys(("facts", "answers", "content", "fingerprint"), _MAPPING),
     "metrics": ("metric → number", _is_numbers),
     "starts": ("a whole number, or numbers by their names", _is(int, dict)),

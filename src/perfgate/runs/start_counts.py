@@ -17,7 +17,7 @@ class Start:
     """One fresh start of a campaign.
 
     Attributes:
-        role: "reference" or "new", or of a control "baseline_control" or "anchor_control".
+        role: "reference", "new" or "claim"; of a control "baseline_control" or "anchor_control".
         again: whether it was made because the one of this role before it was disturbed or lost.
         serves: whether a server is started, for at least one probe.
         served: probes that were measured on that server.
@@ -120,6 +120,16 @@ class Account:
                 "saved": round(saved, 1),
             },
         }
+
+
+def together(accounts: Iterable[Account]) -> Account:
+    """The accounts of one group's campaigns as one."""
+    found = list(accounts)
+    return Account(
+        sum(one.planned for one in found),
+        any(one.synthetic for one in found),
+        [start for one in found for start in one.starts],
+    )
 
 
 @dataclass(frozen=True)

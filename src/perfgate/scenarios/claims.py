@@ -18,13 +18,13 @@ def claims_of(scenarios: Iterable[Scenario], claims: Iterable[Claim] = ()) -> tu
     """All claims about the scenarios: the floors of each, then those of the files.
 
     A floor's claim is called ``<scenario>-<metric>-floor``, with the sweep point before ``-floor``
-    where the metric has several floors. A claim that speaks of a scenario that is not given is left
-    out.
+    where the metric has several floors. A claim is given where one of its sides is: what becomes of
+    the other side is told where the claim is judged.
     """
     chosen = tuple(scenarios)
     ids = {scenario.id for scenario in chosen}
     floors = tuple(claim for scenario in chosen for claim in _floors(scenario))
-    written = (claim for claim in claims if {claim.scenario, claim.versus or claim.scenario} <= ids)
+    written = (claim for claim in claims if ids.intersection(claim.sides))
     return (*floors, *written)
 
 
@@ -34,6 +34,7 @@ def broken_claim_rules(claim: Claim, scenarios: Mapping[str, Scenario]) -> list[
         *_needs_one_other(claim),
         *_margin_has_a_use(claim),
         *_effect_has_a_use(claim),
+        *_documented_has_a_use(claim),
         *_fits(claim, scenarios),
     ]
 
@@ -70,7 +71,7 @@ def _needs_one_other(claim: Claim) -> Iterator[Problem]:
             f"versus {claim.versus} and value {claim.value:g}" if both else None,
             "versus (a scenario) or value (a number)",
         )
-    if claim.value is not None and claim.expect == "worse":
+    if claim.value is not None and claim.expect in ("worse", "not_better"):
         yield Problem(
             ("expect",),
             "a value can only be reached: expect better",
@@ -80,12 +81,12 @@ def _needs_one_other(claim: Claim) -> Iterator[Problem]:
 
 
 def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
-    if claim.margin and claim.expect != "not_worse":
+    if claim.margin and claim.expect not in ("not_worse", "not_better"):
         yield Problem(
             ("margin",),
             "the margin is not used",
             f"margin {claim.margin:g} with expect {claim.expect}",
-            "expect not_worse, or no margin",
+            "expect not_worse or not_better, or no margin",
         )
 
 
@@ -98,6 +99,48 @@ def _effect_has_a_use(claim: Claim) -> Iterator[Problem]:
             f"minimum_effect {claim.minimum_effect:g} with expect {claim.expect} and {other}",
             "expect better than another scenario, or no minimum effect",
         )
+
+
+def _documented_has_a_use(claim: Claim) -> Iterator[Problem]:
+    sized = claim.expect in ("better", "worse")
+    if claim.documented is None:
+        if claim.tolerance:
+            found = f"tolerance {claim.tolerance:g} without documented"
+            expected = "documented beside it, or no tolerance"
+            yield Problem(("tolerance",), "the tolerance is not used", found, expected)
+        return
+    told = f"documented {claim.documented:g} with expect {claim.expect}"
+    if claim.versus is None or claim.minimum_effect or is_accuracy(claim.metric):
+        yield Problem(
+            ("documented",),
+            "the documented size is not used",
+            told,
+            "a speed, compared with another scenario, without minimum_effect",
+        )
+    elif sized != bool(claim.tolerance):
+        yield Problem(
+            ("tolerance",),
+            "missing" if sized else "the tolerance is not used",
+            None if sized else f"tolerance {claim.tolerance:g} with expect {claim.expect}",
+            "how far the change may fall short of documented"
+            if sized
+            else "expect better or worse, or no tolerance",
+        )
+    elif sized and not _goes_as_expected(claim, claim.documented):
+        yield Problem(
+            ("documented",),
+            f"the documented change is not {claim.expect}",
+            told,
+            "the change of the value with its sign, e.g. -0.348 for a time that is 34.8 % shorter",
+        )
+
+
+def _goes_as_expected(claim: Claim, change: float) -> bool:
+    """Whether the documented change has the claim's direction; of an unknown metric it has."""
+    if unknown_metric(("metric",), claim.metric):
+        return True
+    rises = (lookup(claim.metric).direction == "higher") == (claim.expect == "better")
+    return change > 0 if rises else change < 0
 
 
 def _fits(claim: Claim, scenarios: Mapping[str, Scenario]) -> Iterator[Problem]:

@@ -66,7 +66,7 @@ def _of_shape(scenario: Scenario, isl: int, osl: int) -> Scenario:
         engine=replace(
             scenario.engine, settings=_covering(scenario.engine.settings, load, isl, osl)
         ),
-        workload=replace(load, isl=isl, osl=osl),
+        workload=replace(load, isl=isl, osl=osl, input_tokens=None),
         floors=(),  # they were said of the documented lengths
     )
     for problem in broken_rules(made):

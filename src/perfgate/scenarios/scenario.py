@@ -414,12 +414,18 @@ class Claim:
         metric: canonical metric name.
         scenario: id of the scenario it speaks of.
         concurrency: sweep point of a performance metric; None: the only one.
-        expect: ``better`` or ``worse`` than the other, or ``not_worse`` by more than `margin`.
+        expect: ``better`` or ``worse`` than the other, or ``not_worse`` or ``not_better`` by more
+            than `margin`.
         versus: id of the scenario it is compared with …
         value: … or the number it must reach (higher is better: at least, else at most).
-        margin: loss that still counts as not worse, as a fraction (accuracy: absolute).
+        margin: loss that still counts as not worse, or gain that still counts as not better, as a
+            fraction (accuracy: absolute); 0: the band of the metric's family.
         minimum_effect: gain that ``better`` must show at least, as a fraction (accuracy: absolute):
             ours, where the document says "significant" or "meaningful" and gives no number.
+        documented: change against the other that the document gives, as a fraction of the other's
+            value, with its sign; None: it gives no number.
+        tolerance: how far the change may fall short of `documented`, as a loss of the value: ours,
+            as a document gives one number without a spread.
     """
 
     id: str
@@ -427,12 +433,19 @@ class Claim:
     source: Source
     metric: str
     scenario: str
-    expect: Literal["better", "worse", "not_worse"]
+    expect: Literal["better", "worse", "not_worse", "not_better"]
     concurrency: int | None = None
     versus: str | None = None
     value: float | None = None
     margin: float = 0.0
     minimum_effect: float = 0.0
+    documented: float | None = None
+    tolerance: float = 0.0
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Ids of the scenarios that it speaks of."""
+        return (self.scenario,) if self.versus is None else (self.scenario, self.versus)
 
 
 @dataclass(frozen=True)
@@ -462,11 +475,14 @@ class Scenario:
         """The sweep, from low to high concurrency; empty without a workload.
 
         Every point has its own seed, so that no point's prompts are in the prefix cache of the
-        point before; an uncapped one is alone, and keeps the workload's.
+        point before; an uncapped one is alone, and keeps the workload's. So does the only point of
+        ShareGPT, whose conversations the seed chooses.
         """
         load = self.workload
         if load is None:
             return ()
+        is_alone = len(load.concurrency) == 1 and load.dataset == "sharegpt"
+        own_seed = load.capped and not is_alone
         return tuple(
             LoadPoint(
                 concurrency=concurrency,
@@ -476,7 +492,7 @@ class Scenario:
                     if load.warmup_requests is None
                     else load.warmup_requests
                 ),
-                seed=load.seed + (concurrency if load.capped else 0),
+                seed=load.seed + (concurrency if own_seed else 0),
                 capped=load.capped,
             )
             for concurrency in load.concurrency

@@ -44,7 +44,7 @@ class ScenarioSchema(Schema):
             and isinstance(value, dict)
             and "schema_version" in value
             and set(value) <= {"schema_version", "markers", "scenarios", "claims"}
-            and bool({"markers", "scenarios"} & set(value))
+            and bool({"markers", "scenarios", "claims"} & set(value))
             and type(value["schema_version"]) is int
             and value["schema_version"] == 1
             and ("scenarios" not in value or self._are_right_scenarios(value["scenarios"]))

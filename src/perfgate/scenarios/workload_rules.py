@@ -94,6 +94,17 @@ def _all_at_once_is_one_point(scenario: Scenario) -> Iterator[Problem]:
         )
 
 
+def _counted_prompts_are_of_one_point(scenario: Scenario) -> Iterator[Problem]:
+    load = scenario.workload
+    if load is not None and load.input_tokens is not None and len(load.concurrency) > 1:
+        yield Problem(
+            ("workload", "input_tokens"),
+            "the points of a sweep have prompts of their own",
+            f"{load.input_tokens} tokens, {len(load.concurrency)} points",
+            "a sweep of one point, or no input_tokens",
+        )
+
+
 WORKLOAD_RULES = (
     _sweep_ascends,
     _requests_are_given_once,
@@ -101,4 +112,5 @@ WORKLOAD_RULES = (
     _all_at_once_is_one_point,
     _synthetic_prompts_have_lengths,
     _requests_fit_the_sequence,
+    _counted_prompts_are_of_one_point,
 )

@@ -135,5 +135,6 @@ class MetricEntry:
             "probe": line["probe"],
             "build": line.get("build"),
             "extra_options": line.get("extra_options", ""),
+            "settings": line.get("settings", []),
             "compared_with": line["compared_with"],
         }

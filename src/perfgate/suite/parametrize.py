@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
-from perfgate.campaign.campaigns import Selected
+from perfgate.campaign.selection import Selected
 from perfgate.clients.base import Offline, client
 from perfgate.scenarios.markers import CLAIM, markers_of
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
@@ -42,12 +42,17 @@ def parameters_of(
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """What a test function with parameter `name` is run for, each with its markers."""
     if name == _OF_CLAIMS:
-        return [(one, (*markers_of(one.scenario), CLAIM)) for one in claims]
+        return [(one, (*_markers_of_sides(one), CLAIM)) for one in claims]
     return [
         (one, markers_of(scenario))
         for scenario in scenarios
         for one in _OF_A_SCENARIO[name](scenario)
     ]
+
+
+def _markers_of_sides(claim: ClaimProbe) -> Iterator[str]:
+    """The markers of both sides: a claim is selected with either of them."""
+    yield from dict.fromkeys(one for probe in claim.probes for one in markers_of(probe.scenario))
 
 
 def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:

@@ -13,7 +13,8 @@ from typing import TextIO, cast
 
 import pytest
 
-from perfgate.campaign.campaigns import Campaigns, Selected
+from perfgate.campaign.campaigns import Campaigns
+from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.core.redaction import mask_arguments

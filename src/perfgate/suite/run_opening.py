@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from perfgate.campaign.campaigns import Campaigns, Selected, probes_of
+from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import (
     kept_of,
     require_readable,
@@ -13,6 +13,7 @@ from perfgate.campaign.resume import (
     require_same_group,
     require_same_selection,
 )
+from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.redaction import mask_arguments

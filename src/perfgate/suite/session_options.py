@@ -15,10 +15,11 @@ from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.ab_sources import AbSources, parse_ab
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.build_words import parse_source
-from perfgate.campaign.campaigns import Campaigns, Selected
+from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
+from perfgate.campaign.selection import Selected
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
@@ -37,7 +38,7 @@ from perfgate.runs.records import RunFolder
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
@@ -76,8 +77,16 @@ class SessionOptions:
 
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:
-        """All claims about the scenarios."""
-        return claim_probes(claims_of(self.scenarios, self._loaded.claims), self.scenarios)
+        """All claims about the scenarios: both sides are there."""
+        found = claims_of(self.scenarios, self._loaded.claims)
+        left_out = {one.id for one in self._explored_away}
+        return claim_probes([one for one in found if one.id not in left_out], self.scenarios)
+
+    @property
+    def _explored_away(self) -> tuple[Claim, ...]:
+        """The claims with a side that is there in other shapes alone."""
+        ids = {scenario.id for scenario in self.scenarios}
+        return tuple(one for one in self._loaded.claims if not ids.issuperset(one.sides))
 
     @property
     def markers(self) -> Mapping[str, str]:
@@ -202,6 +211,10 @@ class SessionOptions:
         scenarios = chain(*needs(selected).values())
         found = [*unknown_variables(os.environ)]
         found += uncovered(scenarios, self._option("--engine-version"))
+        found += [
+            f"claim {one.id} is left out: --shape replaced a scenario that it speaks of"
+            for one in self._explored_away
+        ]
         if not self.rehearses and (shared := shared_python()) is not None:
             found.append(shared)
         return tuple(found)
@@ -230,6 +243,7 @@ class SessionOptions:
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             ab=self.ab,
+            claim_sides=option("--claim-sides"),
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),

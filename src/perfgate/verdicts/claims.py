@@ -1,21 +1,27 @@
 """Claims in a run: a documented statement about one or two scenarios, judged on their measurements.
 
-The measurements are those of the scenarios' own campaigns; a claim asks for more fresh starts only
-where it is not decided yet.
+The measurements are those of the scenarios' own campaigns, or of starts in which both sides take
+turns; a side that was not measured may be an accepted baseline. A claim asks for more fresh starts
+only where it is not decided yet.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.gate.verdict import Judgement
+from perfgate.gate.claim_evidence import EarlierStarts
+from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.verdicts.documented_values import judge_measured_claim
 from perfgate.verdicts.measured import MeasuredMetric, measured_metrics
 from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.stored_side import StoredSide
+
+_NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,20 @@ class ClaimProbe:
     def probes(self) -> tuple[Probe, ...]:
         """What must be measured."""
         return (self.probe,) if self.versus is None else (self.probe, self.versus)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether both sides take turns in starts made for the claim: where a start is cheap.
+
+        That is without a GPU. Scores do not depend on when they are measured.
+        """
+        starts = [one.is_load and one.scenario.hardware.gpu == "none" for one in self.probes]
+        return self.versus is not None and all(starts)
+
+    @property
+    def own_noise(self) -> bool:
+        """Whether a side says that the noise which the machine shows decides."""
+        return any(one.scenario.gate.noise == "measured" for one in self.probes)
 
 
 def claim_probes(claims: Sequence[Claim], scenarios: Sequence[Scenario]) -> tuple[ClaimProbe, ...]:
@@ -91,44 +111,102 @@ def claim_outcome(
     claim_probe: ClaimProbe,
     outcome: Callable[[Probe], Outcome],
     again: Callable[[Probe], bool],
+    stored: Mapping[Probe, StoredSide] = _NONE_STORED,
 ) -> Outcome:
     """What becomes of a claim.
 
     Args:
         claim_probe: the claim.
-        outcome: what became of a probe.
+        outcome: what became of a probe that this session measures.
         again: one more fresh start for a probe; False when none is left.
+        stored: the side that is an accepted baseline instead, at most one.
     """
+    now = [probe for probe in claim_probe.probes if probe not in stored]
     while True:
-        ends = [outcome(probe) for probe in claim_probe.probes]
-        failed = next((end for end in ends if end.error is not None), None)
+        ends = {probe: outcome(probe) for probe in now}
+        failed = next((end for end in ends.values() if end.error is not None), None)
         if failed is not None:
             return failed.failing(claim_probe)
-        new, *others = (end.measurements for end in ends)
-        judgement = judge_measured_claim(
-            claim_probe.claim,
-            new,
-            others[0] if others else (),
-            nodes=claim_probe.scenario.hardware.nodes,
-        )
+        unused = next((end for end in ends.values() if not end.measurements), None)
+        if unused is not None:  # disturbed, so not used
+            return _undecided(claim_probe, unused)
+        given = {probe: one.measurements for probe, one in ends.items()}
+        given |= {probe: one.measurements for probe, one in stored.items()}
+        judgement = _judged(claim_probe, given, stored)
         # The side with fewer starts tells less, so it is measured first.
-        order = sorted(claim_probe.probes, key=lambda probe: len(outcome(probe).measurements))
+        order = sorted(now, key=lambda probe: len(outcome(probe).measurements))
         if not judgement.needs_more_runs or not any(again(probe) for probe in order):
             break
-    source = claim_probe.claim.source
+    measured = next(iter(ends.values()))
+    claim, source = claim_probe.claim, claim_probe.claim.source
     return Outcome(
         claim_probe,
         judgement.verdict,
         (judgement,),
-        ends[0].measurements,
+        measured.measurements,
         compared_with=f"what {source.document}, section {source.section}, says",
-        reason=claim_probe.claim.title,
-        folder=ends[0].folder,
-        injected=ends[0].injected,
-        synthetic=ends[0].synthetic,
-        measured=_measured(judgement, new),
-        build=ends[0].build,
+        reason=claim.title,
+        folder=measured.folder,
+        injected=measured.injected,
+        synthetic=measured.synthetic,
+        notes=(*(one.in_words for one in stored.values()), *_builds(claim_probe, ends)),
+        measured=_measured(judgement, given[claim_probe.probe]),
+        build=measured.build,
     )
+
+
+def not_comparable(claim_probe: ClaimProbe, reason: str, *, synthetic: bool = False) -> Outcome:
+    """That both sides of a claim cannot be held against each other, and why."""
+    return Outcome(claim_probe, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
+
+
+def _undecided(claim_probe: ClaimProbe, end: Outcome) -> Outcome:
+    """A claim about a side that gave no number."""
+    return Outcome(
+        claim_probe,
+        Verdict.INCONCLUSIVE,
+        reason=end.reason or f"nothing was measured of {end.probe.id}",
+        folder=end.folder,
+        injected=end.injected,
+        synthetic=end.synthetic,
+        build=end.build,
+    )
+
+
+def _judged(
+    claim_probe: ClaimProbe,
+    given: Mapping[Probe, Sequence[Measurement]],
+    stored: Mapping[Probe, StoredSide],
+) -> Judgement:
+    new, *others = (given[probe] for probe in claim_probe.probes)
+    earlier = [
+        EarlierStarts("new" if probe == claim_probe.probe else "other", one.sessions)
+        for probe, one in stored.items()
+    ]
+    return judge_measured_claim(
+        claim_probe.claim,
+        new,
+        others[0] if others else (),
+        nodes=claim_probe.scenario.hardware.nodes,
+        earlier=earlier[0] if earlier else None,
+        own_noise=claim_probe.own_noise,
+    )
+
+
+def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
+    """The builds of both sides where they are not one, and releases that no document measured."""
+    builds = {probe: end.build for probe, end in ends.items() if end.build is not None}
+    if len({one.in_words for one in builds.values()}) > 1:
+        yield "; ".join(f"{probe.scenario.id}: {one.in_words}" for probe, one in builds.items())
+    if claim_probe.claim.documented is None:
+        return
+    for probe, build in builds.items():
+        document = probe.scenario.source.engine_version
+        if document and build.version != document:
+            yield (
+                f"the document measured {probe.scenario.id} with {build.name} {document}, not "
+                f"{build.version}"
+            )
 
 
 def _measured(judgement: Judgement, new: Sequence[Measurement]) -> tuple[MeasuredMetric, ...]:

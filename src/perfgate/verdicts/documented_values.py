@@ -9,6 +9,7 @@ from dataclasses import replace
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate.claim_evidence import EarlierStarts
 from perfgate.gate.claims import judge_accuracy_claim, judge_claim
 from perfgate.gate.documented import LEAST_TOLERANCE
 from perfgate.gate.probe import AccuracyTest, DocumentedTest
@@ -87,14 +88,18 @@ def judge_measured_claim(
     versus: Sequence[Measurement] = (),
     *,
     nodes: int = 1,
+    earlier: EarlierStarts | None = None,
+    own_noise: bool = False,
 ) -> Judgement:
-    """Judge a claim on the measurements of one session; REGRESSION: it does not hold.
+    """Judge a claim on the measurements of both sides; REGRESSION: it does not hold.
 
     Args:
         claim: the statement.
         new: those of the scenario it speaks of, one per fresh start.
         versus: those of the scenario it is compared with, if it is.
         nodes: how many nodes each side ran on.
+        earlier: that one side is a baseline's; None: both are of this session.
+        own_noise: whether the machine's own noise decides.
 
     Raises:
         InputError: nothing to compare, or values that cannot be judged.
@@ -109,6 +114,10 @@ def judge_measured_claim(
             value=claim.value,
             margin=claim.margin,
             minimum_effect=claim.minimum_effect,
+            documented=claim.documented,
+            tolerance=claim.tolerance,
+            earlier=earlier,
+            own_noise=own_noise,
             sigma=lookup(metric).family.on(nodes).sigma,
         )
     return judge_accuracy_claim(

@@ -35,6 +35,7 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.documented_values import documented_test, measured_score, with_gap
+from perfgate.verdicts.prompt_identity import unlike_baseline, unlike_documented
 
 
 @dataclass(frozen=True)
@@ -86,26 +87,36 @@ def judge(
         InputError: a baseline and no gating metric, or values that cannot be judged.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
-    metrics, entry = probe.gating_metrics(), reference.entry
+    metrics, entry, scenario = probe.gating_metrics(), reference.entry, probe.scenario
     _require(metrics, measurements)
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
         return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
-    if entry is not None and (different := entry.differences(fingerprint)):
-        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    not_as_documented = unlike_documented(measurements)
+    if entry is None and not_as_documented:
+        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason=not_as_documented)
+    if entry is not None:
+        different = entry.differences(fingerprint)
+        if probe.is_load:
+            different += unlike_baseline(scenario, entry, measurements)
+        if different:
+            return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise nothing_to_judge(probe)
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     judged = judge_probe(tests, rule)
-    notes = (f"not compared with the anchor: {'; '.join(unlike)}",) if unlike else ()
+    notes: tuple[str, ...] = ()
+    if unlike:
+        notes = (f"not compared with the anchor: {'; '.join(unlike)}",)
+    if not_as_documented and reference.documented:
+        notes += ("not compared with the document, which measured other prompts",)
+    documented = {} if not_as_documented else reference.documented
     notes = (*_of_nodes(reference, measurements), *notes)
     return replace(
         judged,
         judgements=tuple(
-            with_gap(one, reference.documented.get(one.metric))
-            if one.against == "baseline"
-            else one
+            with_gap(one, documented.get(one.metric)) if one.against == "baseline" else one
             for one in judged.judgements
         ),
         notes=(*reference.notes, *notes, *judged.notes),

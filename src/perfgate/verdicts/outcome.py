@@ -13,6 +13,7 @@ from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.verdicts.settings_notes import settings_notes
 
 
 class Subject(Protocol):
@@ -76,6 +77,11 @@ class Outcome:
         """What the engine is given beyond the vocabulary of settings; empty: nothing."""
         return in_words(self.probe.scenario.engine)
 
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Which settings were not in force, or bounded, one line each; empty: none known."""
+        return tuple(settings_notes(self.probe.scenario, self.measurements))
+
     def failing(self, subject: Subject) -> "Outcome":
         """What becomes of a claim or a curve that needs this failed probe: its cause."""
         return Outcome(
@@ -118,4 +124,5 @@ class Outcome:
             "build": to_plain(self.build),
             "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
+            "settings": list(self.settings),
         }

@@ -71,7 +71,8 @@ def _of_serve(program: str) -> str:
 
 @pytest.fixture(scope="module")
 def scenarios() -> tuple[Scenario, ...]:
-    return documented_suite().scenarios
+    documented = documented_suite().scenarios
+    return tuple(one for one in documented if one.engine.name == "tensorrt-llm")
 
 
 def commands(scenarios: tuple[Scenario, ...], version: str) -> dict[str, tuple[Command, ...]]:

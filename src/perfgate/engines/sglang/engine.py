@@ -8,7 +8,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.model_reference import reference
 from perfgate.engines.sglang import checks, discovery, installed_options, resolved, serve
@@ -23,10 +23,15 @@ class SGLang(Engine):
     """SGLang's own server, 0.4.2 and newer."""
 
     name = "sglang"
+    distribution = "sglang"
+    image = ReleaseImage("lmsysorg/sglang", "v{version}")
+    is_rehearsed = True
+    is_named = True
     programs = (SGLANG_SERVE, SGLANG_PYTHON, SGLANG_CLI)
     # /health generates a token from 0.5 on, and gives up after 20 s (SGLANG_HEALTH_CHECK_TIMEOUT).
     health_within_s = 30.0
     settings_paths = resolved.PATHS
+    settings_words = resolved.WORDS
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -71,10 +76,10 @@ class SGLang(Engine):
         scenario: Scenario,
         build: EngineBuild,  # noqa: ARG002
         told: Mapping[str, Json],
-        log: Iterable[str],  # noqa: ARG002
+        log: Iterable[str],
     ) -> InForce | None:
         """See `Engine.in_force`."""
-        return resolved.in_force(scenario, told)
+        return resolved.in_force(scenario, told, log)
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.tokenizer`."""

@@ -1,10 +1,12 @@
 """Resolved settings: what a running SGLang says that it runs with, in the scenario's words. Pure.
 
 Its ``/get_server_info`` (0.5.23: also ``/server_info``) tells every argument as the server itself
-has changed it. Only what is named here is kept: the answer holds keys and the like.
+has changed it; how many requests its scheduler admits stands in its log, too, which is all that
+releases before 0.5.23 tell of it. Only what is named here is kept: the answer holds keys.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from perfgate.core.measurement import Json
@@ -12,6 +14,9 @@ from perfgate.engines.in_force import InForce
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 PATHS = ("/get_server_info", "/server_info")
+WORDS = ("max_total_num_tokens=",)
+_ADMITTED = re.compile(r"max_total_num_tokens=.*\bmax_running_requests=(\d+)")
+_EFFECTIVE = "effective_max_running_requests_per_dp"
 _KEPT = (
     "version",
     "tp_size",
@@ -21,6 +26,7 @@ _KEPT = (
     "ep_size",
     "enable_dp_attention",
     "max_running_requests",
+    _EFFECTIVE,
     "max_total_num_tokens",
     "max_req_input_len",
     "chunked_prefill_size",
@@ -73,16 +79,20 @@ _INVERTED: Mapping[str, str] = {
 _CHOSEN_BY_SERVER = "auto"
 
 
-def in_force(scenario: Scenario, answer: Mapping[str, Json]) -> InForce | None:
+def in_force(
+    scenario: Scenario, answer: Mapping[str, Json], log: Iterable[str] = ()
+) -> InForce | None:
     """What the server's answer says; None: it says nothing of its arguments.
 
     Args:
         scenario: what was asked.
         answer: of the server, and under ``path`` where it was told.
+        log: its lines with one of `WORDS`.
     """
     if "tp_size" not in answer:
         return None
-    told = dict(answer)
+    admitted = _effective(answer) or _admitted(log)
+    told = {**answer, _EFFECTIVE: admitted} if admitted else dict(answer)
     settings = dict(_settings(scenario.engine.settings, told))
     return InForce(
         settings=settings,
@@ -144,6 +154,9 @@ def _graphs(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
     found: dict[str, Json] = {"enabled": _graphs_are_on(told)}
     if graphs is not None and graphs.enabled and graphs.max_batch_size is not None:
         found["max_batch_size"] = _largest_graph(told)
+    if graphs is not None and graphs.batch_sizes:
+        sizes = told.get("cuda_graph_bs")
+        found["batch_sizes"] = _decoding(told).get("bs") if sizes is None else sizes
     return found
 
 
@@ -188,10 +201,10 @@ def _limits(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[str]:
         speculates = told.get("speculative_algorithm") is not None
         why = ": the server's own limit under speculative decoding" if is_own and speculates else ""
         yield f"max_running_requests {running}, {load}{why}"
-    of_part = _effective(told)
+    of_part = _integer(told.get(_EFFECTIVE), 0)
     expected = min(admitted or asked, asked)
     if 0 < of_part * places < expected:
-        yield f"effective_max_running_requests_per_dp {of_part}, {load}"
+        yield f"{_EFFECTIVE} {of_part}, {load}"
     batch = ceil(min(of_part * places or expected, expected) / places)
     compiled = _integer(told.get("torch_compile_max_bs"), 0)
     if told.get("enable_torch_compile") and 0 < compiled < batch:
@@ -206,11 +219,17 @@ def _shares_its_limit(told: Mapping[str, Json]) -> bool:
     return bool(told.get("enable_dp_attention")) and _integer(told.get("attn_dp_size"), 1) == 1
 
 
+def _admitted(log: Iterable[str]) -> int:
+    """What each scheduler says at its start that it admits; the fewest of all; 0: nothing."""
+    found = [int(match[1]) for line in log if (match := _ADMITTED.search(line))]
+    return min(found, default=0)
+
+
 def _effective(told: Mapping[str, Json]) -> int:
-    """What the scheduler admits of one part, after the KV cache was made."""
+    """What the scheduler admits of one part, after the KV cache was made; 0: it tells nothing."""
     states = told.get("internal_states")
     first = states[0] if isinstance(states, list) and states else {}
-    found = first.get("effective_max_running_requests_per_dp") if isinstance(first, dict) else None
+    found = first.get(_EFFECTIVE) if isinstance(first, dict) else None
     return _integer(found, 0)
 
 

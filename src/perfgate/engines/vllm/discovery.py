@@ -62,8 +62,9 @@ def installed(locations: Locations) -> EngineBuild:
 
 
 def _told_by_python(locations: Locations) -> tuple[str | None, str | None]:
-    said = _printed(locations, VLLM_PYTHON, "-c", _CODE)
-    found = _TOLD.search(said)
+    found = _TOLD.search(_printed(locations, VLLM_PYTHON, "-c", _CODE))
+    if found is None and locations.inside is not None:  # its images have no other name for it
+        found = _TOLD.search(answer(("python3", "-c", _CODE), locations))
     if found is None:
         return None, None
     told = json.loads(found[1])

@@ -8,7 +8,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.installed_pages import verify_pages
 from perfgate.engines.model_reference import reference
@@ -25,6 +25,9 @@ class Vllm(Engine):
     """vLLM's OpenAI-compatible server, 0.6.6 and newer, on GPUs or CPUs."""
 
     name = "vllm"
+    distribution = "vllm"
+    is_rehearsed = True
+    image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)
     interpreter = VLLM_PYTHON
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS

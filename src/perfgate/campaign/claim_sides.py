@@ -1,0 +1,221 @@
+"""Claim sides: how each claim of a session gets the numbers of its sides, and its outcome.
+
+A side is measured by its scenario's own campaign, or, where a start is cheap, in turns with the
+other one. A side that is not measured is its newest accepted baseline; without one the claim says
+why it cannot be judged.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from perfgate import baselines
+from perfgate.baselines import Baseline
+from perfgate.campaign.campaign import Campaign
+from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
+from perfgate.campaign.session import Session
+from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.claims import ClaimProbe, claim_outcome, not_comparable
+from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.stored_side import StoredSide, by_client, client_of, newest_first
+
+_UNSELECTED = "no test of it is selected"
+
+
+class OwnCampaigns(Protocol):
+    """The scenarios' own campaigns, as `perfgate.campaign.campaigns` has them."""
+
+    def campaign(self, scenario: Scenario) -> Campaign:
+        """That of a scenario, its programs found."""
+
+    def lacking(self, scenario: Scenario) -> str | None:
+        """What this machine lacks for a scenario; None: nothing."""
+
+    def measured(self, probe: Probe) -> Outcome:
+        """What became of a probe in its own campaign."""
+
+    def again(self, probes: Sequence[Probe]) -> bool:
+        """Another start for probes of one scenario; False: none is left."""
+
+
+class ClaimSides:
+    """The claims of one process.
+
+    Args:
+        session: what the campaigns share.
+        own: the scenarios' own campaigns.
+        claims: all that are selected.
+        measured: ids of the scenarios that this session measures.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        own: OwnCampaigns,
+        claims: Sequence[ClaimProbe] = (),
+        measured: frozenset[str] = frozenset(),
+    ) -> None:
+        self._session = session
+        self._own = own
+        self._claims = claims
+        self._measured = measured
+        self._turns: dict[frozenset[str], ClaimTurns] = {}
+
+    def to_measure(self, claim: ClaimProbe) -> tuple[Probe, ...]:
+        """The sides that this session measures, as far as this machine can."""
+        return tuple(one for one in claim.probes if one.scenario.id in self._measured)
+
+    def turns_of(self, scenario: str) -> list[TurnCampaign]:
+        """The campaigns in which starts of a scenario were made for claims."""
+        made = [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
+        return [one for one in made if one.has_run]
+
+    def why_not(self, claim: ClaimProbe) -> str | None:
+        """Why a claim cannot be judged: neither side can be measured, or the other has no baseline.
+
+        None where it can; an unusable baseline is told by `outcome`.
+        """
+        unmeasured = self._unmeasured(claim)
+        if len(unmeasured) == len(claim.probes):
+            return next(iter(unmeasured.values()))
+        try:
+            missing = [one for one in unmeasured if not self._stored(claim, one)]
+        except PerfgateError:
+            return None
+        return _no_side(missing[0], unmeasured[missing[0]]) if missing else None
+
+    def outcome(self, claim: ClaimProbe) -> Outcome:
+        """What becomes of a claim.
+
+        Raises:
+            MissingProgram: neither side's programs are installed.
+            CannotDo: one side can neither be measured, nor has it a baseline.
+            InputError: a scenario or a baseline cannot be used.
+        """
+        unmeasured = self._unmeasured(claim)
+        errors = self._not_installed(claim, unmeasured)
+        now = [one for one in claim.probes if one not in unmeasured]
+        if not now and errors:
+            raise errors[0]
+        stored: dict[Probe, StoredSide] = {}
+        client = self._client(now[0])
+        for probe, why in unmeasured.items():
+            side = self._baseline(claim, probe, why, client)
+            if isinstance(side, str):
+                return not_comparable(claim, side, synthetic=self._session.synthetic)
+            stored[probe] = side
+        if reason := self._differs(claim, now, stored):
+            return not_comparable(claim, reason, synthetic=self._session.synthetic)
+        if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
+            turns = self._turns_for(claim)
+            return claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
+        return claim_outcome(
+            claim, self._own.measured, lambda probe: self._own.again([probe]), stored
+        )
+
+    def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
+        """The sides that are not measured in this session → why."""
+        found = {}
+        for probe in claim.probes:
+            if self._is_kept(probe):
+                continue
+            if probe.scenario.id not in self._measured:
+                found[probe] = _UNSELECTED
+            elif (reason := self._own.lacking(probe.scenario)) is not None:
+                found[probe] = reason
+        return found
+
+    def _not_installed(
+        self, claim: ClaimProbe, unmeasured: dict[Probe, str]
+    ) -> list[MissingProgram | CannotDo]:
+        """Add the sides whose programs are not here, or cannot do it; gives what was met."""
+        met: list[MissingProgram | CannotDo] = []
+        for probe in claim.probes:
+            if probe in unmeasured or self._is_kept(probe):
+                continue
+            try:
+                self._own.campaign(probe.scenario)
+            except (MissingProgram, CannotDo) as error:
+                unmeasured[probe] = str(error)
+                met.append(error)
+        return met
+
+    def _is_kept(self, probe: Probe) -> bool:
+        """Whether the session that this one resumes has measured it."""
+        return probe.scenario.id in self._session.kept.groups
+
+    def _client(self, probe: Probe) -> str:
+        """The program that measures a side, with its release; empty: not known."""
+        if self._is_kept(probe):
+            return ""
+        return self._own.campaign(probe.scenario).tools.named_program(probe)
+
+    def _stored(self, claim: ClaimProbe, probe: Probe) -> list[Baseline]:
+        """The accepted baselines that may stand for a side, newest first."""
+        scenario = probe.scenario
+        if scenario.gate.reference == "self":
+            return []  # what a machine measured of itself, no person has accepted
+        synthetic = self._session.synthetic
+        store = baselines.rehearsal_store() if synthetic else baselines.suite_store()
+        found = store.of_scenario(scenario.hardware.label, scenario.id)
+        return newest_first(found, probe, claim.claim.metric)
+
+    def _baseline(self, claim: ClaimProbe, probe: Probe, why: str, client: str) -> StoredSide | str:
+        """The baseline that stands for a side, or why there is none that can be compared.
+
+        Raises:
+            CannotDo: there is none at all.
+        """
+        found = self._stored(claim, probe)
+        if not found:
+            raise CannotDo(_no_side(probe, why))
+        chosen = by_client(found, probe, client) if client else found[0]
+        if chosen is None:
+            newest = client_of(found[0].entries[probe.label], found[0].engine.version)
+            return (
+                f"the sides were measured by different clients: {client} now, {newest} in the "
+                f"newest baseline of {probe.id}, engine commit {found[0].engine.commit[:12]}"
+            )
+        return StoredSide(probe, claim.claim.metric, chosen, self._session.today, why)
+
+    def _differs(
+        self, claim: ClaimProbe, now: Sequence[Probe], stored: dict[Probe, StoredSide]
+    ) -> str:
+        """In what the sides cannot be compared; empty: in nothing."""
+        clients = {probe: self._client(probe) for probe in now}
+        if len(set(filter(None, clients.values()))) > 1:
+            told = ", ".join(f"{probe.id} by {name}" for probe, name in clients.items())
+            return f"the sides are measured by different clients: {told}"
+        for side in stored.values():
+            (probe,) = now
+            if self._is_kept(probe) or self._own.measured(probe).error is not None:
+                continue
+            facts = self._own.campaign(probe.scenario).fingerprint(probe)
+            if differences := side.differences(facts):
+                return (
+                    f"{claim.id}: another machine than that of the baseline of {side.probe.id}: "
+                    + ("; ".join(differences))
+                )
+        return ""
+
+    def _turns_for(self, claim: ClaimProbe) -> ClaimTurns:
+        """The starts in turns of a claim's sides, shared by all claims about these scenarios."""
+        both = frozenset(claim.claim.sides)
+        if both not in self._turns:
+            claims = [
+                one
+                for one in (claim, *self._claims)
+                if one.takes_turns and both == frozenset(one.claim.sides)
+            ]
+            own = {one.scenario.id: self._own.campaign(one.scenario) for one in claim.probes}
+            self._turns[both] = ClaimTurns(claims, own)
+        return self._turns[both]
+
+
+def _no_side(probe: Probe, why: str) -> str:
+    """Why a claim cannot be judged without a side that is not measured."""
+    told = f"{probe.id} is not measured in this session ({why}), and no accepted baseline serves"
+    if why == _UNSELECTED:
+        told += "; select its tests, too, or measure both sides with --claim-sides both"
+    return told

@@ -1,0 +1,274 @@
+"""Runs of the real load clients, as they left them: whole ones, and those that only look whole.
+
+Recorded: `vllm bench serve` 0.32.0 and ``sglang.bench_serving`` 0.4.6, 0.5.3 and 0.5.23, which
+perfgate's own command lines started, at real servers and at one that died in mid-run.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+
+import pytest
+
+from perfgate.clients.base import Client
+from perfgate.clients.sglang_bench import SglangBench
+from perfgate.clients.vllm_bench import VllmBench
+from perfgate.core.errors import RunError
+from perfgate.core.failures import classify_logs
+from perfgate.core.measurement import Measurement
+from perfgate.runs.result_formats import parse, parse_file
+from perfgate.scenarios.scenario import LoadPoint, Workload
+
+DATA = Path(__file__).parents[1] / "data"
+VLLM = DATA / "vllm_bench" / "v0.32.0"
+SGLANG = DATA / "sglang_bench" / "v0.5.23"
+OLD = DATA / "sglang_bench" / "v0.4.6"
+SMALL = Workload("any", "synthetic", 16, 8, (4,), requests=20)
+TOO_LONG = replace(SMALL, isl=3000, osl=32, requests=4)
+
+
+def point(requests: int) -> LoadPoint:
+    return LoadPoint(4, requests, 0, seed=7)
+
+
+def left(folder: Path, result: Path | None = None, log: Path | None = None) -> Path:
+    """The folder of a client that left these files."""
+    if result is not None:
+        copyfile(result, folder / f"concurrency_4{result.suffix}")
+    if log is not None:
+        copyfile(log, folder / "client.out")
+    return folder
+
+
+def refused(client: Client, workload: Workload, requests: int, folder: Path) -> RunError:
+    with pytest.raises(RunError) as caught:
+        client.parse(workload, point(requests), folder)
+    return caught.value
+
+
+class TestWhole:
+    """Of each, the text says what the result file says, as far as it is printed."""
+
+    @pytest.mark.parametrize(
+        ("folder", "suffix", "client"),
+        [
+            (VLLM, "json", "vllm-bench"),
+            (OLD, "jsonl", "sglang-bench"),
+            (DATA / "sglang_bench" / "v0.5.3", "jsonl", "sglang-bench"),
+            (SGLANG, "jsonl", "sglang-bench"),
+        ],
+        ids=["vllm 0.32.0", "sglang 0.4.6", "sglang 0.5.3", "sglang 0.5.23"],
+    )
+    def test_text_and_file_agree(self, folder: Path, suffix: str, client: str) -> None:
+        file, text = (parse_file(folder / f"healthy.{one}").measurement for one in (suffix, "out"))
+        assert file is not None
+        assert text is not None
+        assert file.facts["client"] == text.facts["client"] == client
+        assert "unknown_labels" not in {**file.facts, **text.facts}
+        shown = text.metrics.keys() - {"output_speed_per_user"}
+        assert shown <= file.metrics.keys()
+        for name in shown:
+            assert text.metrics[name] == pytest.approx(file.metrics[name], abs=0.0051), name
+        for name in file.facts.keys() & text.facts.keys() - {"mean_concurrency"}:
+            assert file.facts[name] == text.facts[name], name
+
+    def test_vllm(self, tmp_path: Path) -> None:
+        workload = replace(SMALL, isl=128, osl=32)
+        found = VllmBench().parse(workload, point(20), left(tmp_path, VLLM / "healthy.json"))
+        assert found.metrics["ttft_mean_ms"] == 1022.789027999977
+        assert found.metrics["e2el_p99_ms"] == 3943.235160789957
+        assert (found.facts["requests_failed"], found.facts["request_rate"]) == (0, "inf")
+
+    def test_sglang(self, tmp_path: Path) -> None:
+        workload = replace(SMALL, isl=64, osl=16)
+        found = SglangBench().parse(workload, point(8), left(tmp_path, SGLANG / "healthy.jsonl"))
+        assert found.metrics["e2el_mean_ms"] == 8713.621968750005
+        assert found.metrics["total_token_throughput"] == 36.28388850399691
+        assert found.metrics["itl_p95_ms"] == 204.55259464993102
+        assert found.facts["request_rate"] == "inf"  # bare Infinity in the file
+        assert found.facts["output_tokens_retokenized"] == 128
+        json.dumps(dict(found.facts), allow_nan=False)
+
+    def test_what_an_old_release_does_not_tell_is_computed(self, tmp_path: Path) -> None:
+        fields = json.loads((OLD / "healthy.jsonl").read_text())
+        assert "total_throughput" not in fields
+        found = SglangBench().parse(SMALL, point(20), left(tmp_path, OLD / "healthy.jsonl"))
+        total = fields["input_throughput"] + fields["output_throughput"]
+        assert found.metrics["total_token_throughput"] == pytest.approx(total)
+        assert {"tpot_mean_ms", "itl_p95_ms"} <= found.metrics.keys()
+
+    def test_the_server_s_own_settings_are_no_facts_of_the_client(self) -> None:
+        """SGLang puts the server's whole configuration into its result, keys and all."""
+        found = parse_file(SGLANG / "own_server.jsonl").measurement
+        assert found is not None
+        assert "api_key" in (SGLANG / "own_server.jsonl").read_text()
+        assert not [name for name in found.facts if "server" in name or "key" in name]
+        assert "unknown_labels" not in found.facts
+
+    def test_the_label_that_old_releases_misspell(self) -> None:
+        text = (OLD / "healthy.out").read_text()
+        assert "Max reqeuest concurrency:" in text
+        found = parse(text).measurement
+        assert found is not None
+        assert found.facts["max_concurrency"] == 4
+
+    def test_speculative_decoding(self, tmp_path: Path) -> None:
+        fields = {**json.loads((SGLANG / "healthy.jsonl").read_text()), "accept_length": 1.82}
+        (tmp_path / "concurrency_4.jsonl").write_text(json.dumps(fields))
+        found = SglangBench().parse(replace(SMALL, isl=64, osl=16), point(8), tmp_path)
+        assert found.metrics["acceptance_length"] == 1.82
+
+    def test_a_special_token_that_the_tokenizer_adds(self, tmp_path: Path) -> None:
+        folder = left(tmp_path, VLLM / "healthy.json")
+        assert VllmBench().parse(replace(SMALL, isl=126, osl=32), point(20), folder)
+        error = refused(VllmBench(), replace(SMALL, isl=125, osl=32), 20, folder)
+        assert "not the 125 requested" in error.message
+
+
+class TestAllFailed:
+    def test_exit_status_0_and_zeros_are_no_run(self, tmp_path: Path) -> None:
+        folder = left(tmp_path, VLLM / "all_failed.json", VLLM / "all_failed.out")
+        error = refused(VllmBench(), TOO_LONG, 4, folder)
+        assert error.failure == "incomplete"
+        assert error.message == (
+            "none of 4 requests was completed, though vllm-bench ended with status 0"
+        )
+        assert error.evidence == (
+            '"completed": 0',
+            *(f"Error {n}: Bad Request" for n in range(3)),
+        )
+        assert "a prompt is longer than the server takes" in error.hint
+
+    def test_of_the_table_alone(self, tmp_path: Path) -> None:
+        error = refused(VllmBench(), TOO_LONG, 4, left(tmp_path, log=VLLM / "all_failed.out"))
+        assert error.failure == "incomplete"
+        assert "Error 0: Bad Request" in error.evidence
+
+    def test_a_report_of_zeros_that_counts_no_failures(self, tmp_path: Path) -> None:
+        fields = json.loads((VLLM / "all_failed.json").read_text())
+        del fields["failed"], fields["num_prompts"]
+        (tmp_path / "concurrency_4.json").write_text(json.dumps(fields))
+        error = refused(VllmBench(), TOO_LONG, 4, tmp_path)
+        assert error.failure == "incomplete"
+        assert error.message.startswith("none of 4 requests")
+
+
+class TestServerDied:
+    def test_healthy_looking_numbers_of_vllm(self, tmp_path: Path) -> None:
+        fields = json.loads((VLLM / "server_died.json").read_text())
+        assert fields["output_throughput"] > 0
+        assert fields["mean_tpot_ms"] > 0
+        folder = left(tmp_path, VLLM / "server_died.json", VLLM / "server_died.out")
+        error = refused(VllmBench(), SMALL, 20, folder)
+        assert error.failure == "incomplete"
+        assert "15 requests failed, 5 were completed" in error.message
+        assert any("Server disconnected" in line for line in error.evidence)
+        assert "end of the server's log" in error.hint
+
+    def test_sglang_counts_no_failures_at_all(self, tmp_path: Path) -> None:
+        text = (OLD / "server_died.jsonl").read_text()
+        assert "failed" not in text
+        assert "num_prompts" not in text
+        error = refused(SglangBench(), SMALL, 20, left(tmp_path, OLD / "server_died.jsonl"))
+        assert error.failure == "incomplete"
+        assert error.message == (
+            "8 of 20 requests were completed, though sglang-bench ended with status 0"
+        )
+
+    def test_its_table_alone_is_refused_for_what_was_asked(self) -> None:
+        found = parse((OLD / "server_died.out").read_text())
+        assert (found.failure, found.message) == ("incomplete", "8 of 20 requests were completed")
+
+    def test_984_of_1000(self, tmp_path: Path) -> None:
+        fields = json.loads((SGLANG / "healthy.jsonl").read_text())
+        of_all = {key: fields[key] * 984 / 8 for key in ("duration", "completed")}
+        of_all |= {key: fields[key] * 984 // 8 for key in fields if key.startswith("total_o")}
+        of_all |= {"total_input_tokens": 984 * 64, "completed": 984}
+        (tmp_path / "concurrency_4.jsonl").write_text(json.dumps({**fields, **of_all}))
+        error = refused(SglangBench(), SMALL, 1000, tmp_path)
+        assert error.failure == "incomplete"
+        assert error.message.startswith("984 of 1000 requests were completed")
+
+
+class TestWhatTheClientSays:
+    """Logs of clients that ended with status 1, without a result."""
+
+    @pytest.mark.parametrize(
+        ("log", "failure", "says"),
+        [
+            (SGLANG / "another_engine.err", "client_failed", "Warmup failed"),
+            (VLLM / "no_such_model.err", "client_failed", "Initial test run failed"),
+            (VLLM / "no_tokenizer.err", "model_file", "Repo id must be in the form"),
+            (SGLANG / "all_failed.err", "incomplete", "All requests failed"),
+            (SGLANG / "server_died.err", "client_failed", "Connection refused"),
+        ],
+        ids=["another engine's server", "no such model", "no tokenizer", "all failed", "died"],
+    )
+    def test_the_cause_is_shown(self, log: Path, failure: str, says: str) -> None:
+        found, evidence, _ = classify_logs((log,), otherwise="client_failed")
+        assert found == failure
+        assert says in evidence[0]
+
+
+class TestSeveralRuns:
+    """SGLang adds a line to its file for each run."""
+
+    def twice(self, folder: Path) -> Path:
+        path = folder / "concurrency_4.jsonl"
+        path.write_text(2 * (SGLANG / "healthy.jsonl").read_text())
+        return path
+
+    def test_nobody_can_tell_which_is_meant(self, tmp_path: Path) -> None:
+        self.twice(tmp_path)
+        error = refused(SglangBench(), replace(SMALL, isl=64, osl=16), 8, tmp_path)
+        assert error.failure == "no_metrics"
+        assert "concurrency_4.jsonl holds 2 runs" in error.message
+        assert "a file of its own" in error.hint
+
+    def test_of_a_file_that_a_person_names(self, tmp_path: Path) -> None:
+        found = parse_file(self.twice(tmp_path))
+        assert (found.failure, found.message) == (
+            "no_metrics",
+            "the file holds 2 runs: nobody can tell which is meant",
+        )
+
+    def test_an_empty_file(self, tmp_path: Path) -> None:
+        (tmp_path / "concurrency_4.jsonl").write_text("\n")
+        assert "is empty" in refused(SglangBench(), SMALL, 20, tmp_path).message
+
+    def test_a_cut_line(self, tmp_path: Path) -> None:
+        text = (SGLANG / "healthy.jsonl").read_text()
+        (tmp_path / "concurrency_4.jsonl").write_text(text[: len(text) // 2])
+        assert refused(SglangBench(), SMALL, 8, tmp_path).failure == "truncated_output"
+
+    def test_another_program_s_json(self, tmp_path: Path) -> None:
+        (tmp_path / "concurrency_4.jsonl").write_text('{"kind": "other"}\n')
+        assert "is not a result" in refused(SglangBench(), SMALL, 20, tmp_path).message
+
+
+class TestCountedTwice:
+    def changed(self, folder: Path, **changes: Any) -> Path:
+        fields = {**json.loads((SGLANG / "healthy.jsonl").read_text()), **changes}
+        (folder / "concurrency_4.jsonl").write_text(json.dumps(fields))
+        return folder
+
+    def parse(self, folder: Path, *, ignore_eos: bool = True) -> Measurement:
+        workload = replace(SMALL, isl=64, osl=16, ignore_eos=ignore_eos)
+        return SglangBench().parse(workload, point(8), folder)
+
+    def test_lengths_that_were_requested_are_no_lengths_that_were_generated(
+        self, tmp_path: Path
+    ) -> None:
+        folder = self.changed(tmp_path, total_output_tokens_retokenized=60)
+        with pytest.raises(RunError, match="128 output tokens reported, 60 in the answers' text"):
+            self.parse(folder)
+
+    def test_a_smaller_difference_is_noted(self, tmp_path: Path) -> None:
+        folder = self.changed(tmp_path, total_output_tokens_retokenized=100)
+        assert self.parse(folder).facts["output_count_differs"] == (
+            "128 tokens reported, 100 in the answers' text"
+        )
+        with pytest.raises(RunError, match="lengths that were requested were counted"):
+            self.parse(folder, ignore_eos=False)

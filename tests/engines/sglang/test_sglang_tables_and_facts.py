@@ -1,0 +1,160 @@
+"""The release tables against what the releases' own parsers take."""
+
+from dataclasses import replace
+
+import pytest
+from packaging.version import Version
+from sglang_scenarios import DOCUMENTED, PAGES, TP, build, page, render, scenario
+
+from perfgate.core.errors import CannotDo
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.option_check import Call, of_call
+from perfgate.engines.sglang import checks
+from perfgate.engines.sglang.releases import Release, all_releases, release, uncovered
+from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.words import words
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
+
+EVERY = {
+    "pp": EngineSettings(tp=4, pp=2),
+    "ep": EngineSettings(tp=8, ep=8),
+    "attention dp": EngineSettings(tp=8, attention_dp=True, dp=8),
+    "replicas": EngineSettings(tp=4, dp=2),
+    "sizes": EngineSettings(
+        tp=8, max_batch_size=512, max_num_tokens=4096, max_seq_len=8192, kv_cache_fraction=0.8
+    ),
+    "no chunks": EngineSettings(tp=8, chunked_context=False, max_num_tokens=8192),
+    "kv cache": EngineSettings(tp=8, kv_cache_dtype="fp8_e5m2", kv_cache_reuse=False),
+    "graphs off": EngineSettings(tp=8, cuda_graphs=CudaGraphs(enabled=False)),
+    "graphs": EngineSettings(tp=8, cuda_graphs=CudaGraphs(padding=False, batch_sizes=(1, 8, 64))),
+    "largest graph": EngineSettings(tp=8, cuda_graphs=CudaGraphs(max_batch_size=256)),
+    "compiled": EngineSettings(tp=8, torch_compile=True),
+    "mtp": EngineSettings(tp=8, mtp=Mtp(3), overlap_scheduler=False),
+    "kernels": EngineSettings(tp=8, attention_backend="fa3", quantization="fp8"),
+    "experts": EngineSettings(tp=8, moe_backend="triton"),
+    "others": EngineSettings(tp=8, stream_interval=5, trust_remote_code=True, seed=42),
+}
+LACKING = {"0.4.6": {"pp", "experts"}}
+
+
+@pytest.mark.parametrize("version", PAGES)
+@pytest.mark.parametrize("name", EVERY)
+def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
+    version: str, name: str
+) -> None:
+    case = scenario(EVERY[name])
+    if name in LACKING.get(version, ()):
+        with pytest.raises(CannotDo, match=f"SGLang {version} cannot do this"):
+            checks.check(case, build(version))
+        return
+    checks.check(case, build(version))
+    argv = render(case, version).argv
+    whole = page(version)
+    found = list(of_call(Call(SERVE, (), argv[3:], SERVE), whole))
+    assert found == []
+    exact = {word for one in whole.programs[SERVE].values() for word in one.options}
+    assert {word for word in argv if word.startswith("--")} <= exact  # no abbreviation
+
+
+@pytest.mark.parametrize("version", PAGES)
+def test_each_option_of_a_table_is_on_the_page_with_its_kind_and_choices(version: str) -> None:
+    options = page(version).programs[SERVE]
+    spelled = {word: one for one in options.values() for word in one.options}
+    for setting, option in release(version).options(SERVE).items():
+        found = {id(spelled[word]) for word in option.spellings if word in spelled}
+        assert set(option.spellings) <= spelled.keys(), setting
+        assert len(found) == 1, setting
+        told = spelled[option.spellings[0]]
+        assert (told.kind == "flag") is option.flag, setting
+        if option.choices:
+            assert option.choices == told.choices, setting
+
+
+@pytest.mark.parametrize(
+    ("version", "alone"),
+    [
+        ("0.4.2", "all_ranks"),
+        ("0.4.6", "fails"),
+        ("0.5.1", "fails"),
+        ("0.5.2", "off"),
+        ("0.5.3", "off"),
+        ("0.5.18", "off"),
+        ("0.5.23", "off"),
+    ],
+)
+def test_what_becomes_of_attention_dp_without_its_parts(version: str, alone: str) -> None:
+    assert release(version).attention_dp_alone == alone
+
+
+@pytest.mark.parametrize(
+    ("version", "rendered", "absent"),
+    [
+        ("0.4.6", "--enable-ep-moe", "--ep-size"),
+        ("0.4.10.post2", "--ep-size 8", "--enable-ep-moe"),
+        ("0.5.3", "--dp-size 8 --", "--attn-dp-size"),
+        ("0.5.21", "--enable-dp-attention --dp-size 8", "--attn-dp-size"),
+        ("0.5.23", "--attn-dp-size 8", "--dp-size 8 --"),
+        ("0.5.13", "--cuda-graph-max-bs 64", "--cuda-graph-max-bs-decode"),
+        ("0.5.14", "--cuda-graph-max-bs-decode 64", "--cuda-graph-max-bs 64"),
+    ],
+)
+def test_options_that_moved(version: str, rendered: str, absent: str) -> None:
+    settings = replace(
+        TP, ep=8, attention_dp=True, dp=8, cuda_graphs=CudaGraphs(max_batch_size=64), seed=1
+    )
+    line = " ".join(render(scenario(settings), version).argv)
+    assert rendered in line
+    assert absent not in line
+
+
+def test_experts_are_spread_over_all_ranks_or_not_at_all_before_they_have_a_number() -> None:
+    with pytest.raises(CannotDo, match="8, as tp"):
+        render(scenario(replace(TP, ep=4)), "0.4.6")
+    assert "--enable-ep-moe" not in render(scenario(replace(TP, ep=1)), "0.4.6").argv
+    assert "4" in render(scenario(replace(TP, ep=4)), "0.5.3").argv
+
+
+def test_the_overlap_scheduler_under_speculation_is_as_in_the_document() -> None:
+    case = scenario(replace(TP, mtp=Mtp(1)))
+    off = "--disable-overlap-schedule"
+    assert off not in render(case, "0.5.3").argv
+    assert off not in render(case, "0.5.9").argv  # it is off by itself
+    assert off in render(case, "0.5.23").argv
+    assert off not in render(scenario(replace(TP, mtp=Mtp(1)), None), "0.5.23").argv
+    assert off not in render(scenario(TP), "0.5.23").argv
+
+
+def test_releases_are_in_order_and_a_later_minor_one_is_not_covered() -> None:
+    since = [Version(table.since) for table in all_releases()]
+    assert since == sorted(since)
+    assert uncovered("0.5.3") is None
+    assert uncovered("0.5.99") is None
+    assert "no table of releases covers SGLang 0.6.0" in (uncovered("0.6.0") or "")
+
+
+def test_words_of_a_scenario_are_those_of_any_release() -> None:
+    known = words()
+    assert {"fp8_e5m2", "bf16"} <= known["kv_cache_dtype"]
+    assert "fp8" not in known["kv_cache_dtype"]
+    assert {"fa3", "dsa"} <= known["attention_backend"]
+
+
+def test_a_scenario_on_a_cpu_is_served_there() -> None:
+    case = scenario(EngineSettings(), hardware=Hardware("none", 0))
+    assert "--device cpu" in " ".join(render(case, "0.5.23").argv)
+    assert "--device" not in render(scenario(TP)).argv
+
+
+@pytest.mark.parametrize("table", all_releases(), ids=lambda table: table.since)
+@pytest.mark.parametrize(
+    "settings", DOCUMENTED.values(), ids=["tp", "dp", "compiled", "eagle", "short"]
+)
+def test_all_documented_settings_are_rendered_for_every_range(
+    table: Release, settings: EngineSettings
+) -> None:
+    known = EngineBuild("sglang", table.since, table.since)
+    if settings.attention_dp and table.attention_dp_alone == "fails":
+        with pytest.raises(CannotDo, match="dp-size > 1"):
+            checks.check(scenario(settings), known)
+    else:
+        checks.check(scenario(settings), known)

@@ -1,0 +1,49 @@
+"""Pins: what moved without a word is spelled out at every release but the document's own."""
+
+import pytest
+from vllm_scenarios import build, rendered, scenario
+
+from perfgate.engines.vllm.pinning import pinned
+
+START = "vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 8"
+
+
+@pytest.mark.parametrize("version", ["0.11.0", "0.11.0+cu129", "0.33.0"])
+def test_without_a_document_or_at_its_release_nothing_is_added(version: str) -> None:
+    assert rendered(scenario(tp=8), version) == START
+    assert rendered(scenario(version.partition("+")[0], tp=8), version) == START
+
+
+@pytest.mark.parametrize(
+    ("documented", "version", "words"),
+    [
+        (
+            "0.33.0",
+            "0.11.0",
+            "--gpu-memory-utilization 0.92 --enable-prefix-caching --enable-chunked-prefill"
+            " --seed 0",
+        ),
+        (
+            "0.6.6",
+            "0.33.0",
+            "--gpu-memory-utilization 0.9 --disable-prefix-caching --seed 0",
+        ),
+        (
+            "0.14.0",
+            "0.20.0",
+            "--gpu-memory-utilization 0.9 --enable-prefix-caching --enable-chunked-prefill"
+            " --seed 0",
+        ),
+    ],
+)
+def test_the_documents_defaults_are_spelled_at_another_release(
+    documented: str, version: str, words: str
+) -> None:
+    assert rendered(scenario(documented, tp=8), version) == f"{START} {words}"
+
+
+def test_what_the_scenario_says_is_never_replaced() -> None:
+    case = scenario("0.11.0", tp=8, kv_cache_fraction=0.8, kv_cache_reuse=False, seed=3)
+    found = pinned(case, build("0.33.0"))
+    assert (found.kv_cache_fraction, found.kv_cache_reuse, found.seed) == (0.8, False, 3)
+    assert found.overlap_scheduler is False

@@ -1,0 +1,145 @@
+"""`vllm serve` by release: how each setting is spelled, and what is refused with the next step."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
+
+from perfgate.core.errors import InputError
+from perfgate.core.locations import Locations
+from perfgate.engines.base import Endpoint, engine
+from perfgate.engines.vllm import checks
+from perfgate.engines.vllm.engine import Vllm
+from perfgate.scenarios.scenario import CudaGraphs, MoeLoadBalancer, Mtp
+
+START = "vllm serve deepseek-ai/DeepSeek-R1-0528"
+OFF = CudaGraphs(enabled=False)
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "words"),
+    [
+        ("0.11.0", {"tp": 1, "dp": 8, "attention_dp": True}, "-dp 8"),
+        ("0.11.0", {"tp": 1, "dp": 8, "ep": 8}, "-dp 8 --enable-expert-parallel"),
+        ("0.11.0", {"tp": 8, "ep": 1}, "-tp 8"),
+        ("0.11.0", {"kv_cache_reuse": False}, "--no-enable-prefix-caching"),
+        ("0.33.0", {"kv_cache_reuse": False}, "--disable-prefix-caching"),
+        ("0.6.6.post1", {"chunked_context": False}, "--enable-chunked-prefill=False"),
+        ("0.8.5", {"chunked_context": False}, "--no-enable-chunked-prefill"),
+        ("0.11.0", {"cuda_graphs": OFF}, "--enforce-eager"),
+        ("0.11.0", {"cuda_graphs": OFF, "torch_compile": False}, "--enforce-eager"),
+        ("0.11.0", {"torch_compile": False}, '--compilation-config {"level":0}'),
+        ("0.33.0", {"torch_compile": True}, '--compilation-config {"mode":3}'),
+        (
+            "0.12.0",
+            {"cuda_graphs": OFF, "torch_compile": True},
+            '--compilation-config {"mode":3,"cudagraph_mode":"NONE"}',
+        ),
+        ("0.11.0", {"cuda_graphs": CudaGraphs(batch_sizes=(1, 8))}, "--cuda-graph-sizes 1 8"),
+        ("0.11.0", {"cuda_graphs": CudaGraphs(max_batch_size=64)}, "--cuda-graph-sizes 64"),
+        ("0.12.0", {"cuda_graphs": CudaGraphs(batch_sizes=(8,))}, "--cudagraph-capture-sizes 8"),
+        (
+            "0.12.0",
+            {"cuda_graphs": CudaGraphs(max_batch_size=64)},
+            "--max-cudagraph-capture-size 64",
+        ),
+        (
+            "0.11.0",
+            {"mtp": Mtp(1)},
+            '--speculative-config {"method":"deepseek_mtp","num_speculative_tokens":1}',
+        ),
+        ("0.11.0", {"mtp": Mtp(0)}, ""),
+        ("0.14.0", {"attention_backend": "FLASHMLA"}, "--attention-backend FLASHMLA"),
+        ("0.20.2", {"moe_backend": "deep_gemm"}, "--moe-backend deep_gemm"),
+        (
+            "0.11.0",
+            {"max_seq_len": 32768, "max_batch_size": 4},
+            "--max-num-seqs 4 --max-model-len 32768",
+        ),
+    ],
+)
+def test_each_setting_in_the_spelling_of_its_release(
+    version: str, settings: dict[str, Any], words: str
+) -> None:
+    gpus = settings.get("tp", 1) * settings.get("dp", 1)
+    case = scenario(gpus=gpus, **settings)
+    checks.check(case, build(version))
+    assert rendered(case, version) == f"{START} {words}".strip()
+
+
+def test_up_to_0_13_the_attentions_kernels_are_an_environment_variable() -> None:
+    case = scenario(tp=8, attention_backend="FLASHMLA")
+    command = engine["vllm"]().serve(case, build("0.11.0"), SERVED, ON_PAPER)
+    assert command.env == {"VLLM_ATTENTION_BACKEND": "FLASHMLA"}
+    assert "--attention-backend" not in command.argv
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "field", "expected"),
+    [
+        ("0.11.0", {"attention_dp": True}, "attention_dp", "tp × pp × dp = GPUs"),
+        ("0.11.0", {"attention_dp": True, "dp": 8, "tp": 8}, "settings.dp", "GPUs"),
+        ("0.11.0", {"tp": 8, "ep": 4}, "settings.ep", "1, or 8"),
+        ("0.11.0", {"moe_backend": "deep_gemm"}, "moe_backend", "no option"),
+        ("0.32.0", {"moe_backend": "TRTLLM"}, "moe_backend", "one of"),
+        ("0.11.0", {"kv_cache_dtype": "fp9"}, "kv_cache_dtype", "one of auto"),
+        ("0.8.5", {"overlap_scheduler": True}, "overlap_scheduler", "no option"),
+        ("0.8.5", {"cuda_graphs": CudaGraphs(batch_sizes=(1, 2))}, "batch_sizes", "no option"),
+        ("0.11.0", {"cuda_graphs": CudaGraphs(batch_sizes=(8,))}, "batch_sizes", "the largest"),
+        ("0.8.5", {"cuda_graphs": OFF, "torch_compile": True}, "cuda_graphs", "one alone"),
+        ("0.11.0", {"cuda_graphs": CudaGraphs(padding=False)}, "padding", "are padded"),
+        ("0.11.0", {"cuda_graphs": CudaGraphs(False, batch_sizes=(1,))}, "cuda_graphs", "are off"),
+        ("0.6.6.post1", {"mtp": Mtp(1)}, "settings.mtp", "no option"),
+        ("0.11.0", {"pdl": True}, "settings.pdl", "no switch"),
+        ("0.11.0", {"cpu_threads": 2}, "cpu_threads", "OMP_NUM_THREADS"),
+        ("0.11.0", {"moe_load_balancer": MoeLoadBalancer(8, 1)}, "load_balancer", "--enable-eplb"),
+        ("0.11.0", {"nodes": 2}, "hardware.nodes", "one machine"),
+        ("0.6.5", {}, "engine version", "0.6.6 or later"),
+    ],
+)
+def test_what_a_release_cannot_do_is_refused_and_never_dropped(
+    version: str, more: dict[str, Any], field: str, expected: str
+) -> None:
+    case = scenario(**{"tp": 1 if "dp" in more else 8, **more})
+    with pytest.raises(InputError) as caught:
+        checks.check(case, build(version))
+    told = str(caught.value)
+    assert field in told
+    assert expected in told
+
+
+def test_a_variable_that_the_release_ignores_is_refused() -> None:
+    case = scenario(tp=8, environment={"VLLM_ATTENTION_BACKEND": "FLASHMLA"})
+    checks.check(case, build("0.13.0"))
+    with pytest.raises(InputError, match="attention_backend instead"):
+        checks.check(case, build("0.17.1"))
+
+
+def test_a_variable_that_says_otherwise_than_the_setting_is_refused() -> None:
+    environment = {"VLLM_ATTENTION_BACKEND": "TRITON_MLA"}
+    case = scenario(tp=8, environment=environment, attention_backend="FLASHMLA")
+    with pytest.raises(InputError, match="TRITON_MLA"):
+        checks.check(case, build("0.11.0"))
+
+
+def test_a_local_folder_is_served_under_the_models_public_name(tmp_path: Path) -> None:
+    (tmp_path / "DeepSeek-R1-0528").mkdir()
+    here, known = Locations(models=tmp_path, on_paper=True), Vllm()
+    case = scenario(tp=8)
+    name = known.served_model(case, here)
+    argv = known.serve(case, build("0.11.0"), Endpoint("127.0.0.1", 8123, name), here).argv
+    assert argv[2] == str(tmp_path / "DeepSeek-R1-0528")
+    assert argv[argv.index("--served-model-name") + 1] == "deepseek-ai/DeepSeek-R1-0528"
+    assert known.tokenizer(case, tmp_path, here) == argv[2]
+
+
+def test_a_later_release_is_not_covered() -> None:
+    assert Vllm().uncovered("0.33.1") is None
+    told = Vllm().uncovered("0.34.0")
+    assert told is not None
+    assert "vLLM 0.34.0" in told
+
+
+def test_kernels_of_the_experts_are_known_words() -> None:
+    assert "deep_gemm" in Vllm.words()["moe_backend"]

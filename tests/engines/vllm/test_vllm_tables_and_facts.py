@@ -1,0 +1,209 @@
+"""The release tables against option pages that the releases' own parsers told, both ways.
+
+Whatever settings a scenario has, what is rendered for a release must fit its page, as its help
+shows it: an option that is taken and hidden could not be asked for before GPU time is spent.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET
+from msgspec.structs import replace
+from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
+
+from perfgate.core.errors import CannotDo
+from perfgate.engines.option_check import Mismatch, of_call
+from perfgate.engines.release_table import Option
+from perfgate.engines.vllm import checks, serve
+from perfgate.engines.vllm.program_calls import calls
+from perfgate.engines.vllm.releases import read_tables, release, told_by
+from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
+
+every_release = pytest.mark.parametrize("version", RELEASES)
+_SWITCH = st.sampled_from([None, True, False])
+_COUNT = st.none() | st.integers(1, 65536)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    """Any settings that a scenario may ask of vLLM."""
+    tp, dp = draw(st.sampled_from([(8, None), (8, 1), (4, 2), (1, 8)]))
+    graphs = draw(
+        st.none()
+        | st.builds(CudaGraphs, enabled=st.just(False))
+        | st.builds(CudaGraphs, batch_sizes=st.sampled_from([(), (1, 2, 64), (512, 8)]))
+        | st.builds(CudaGraphs, padding=st.just(True), max_batch_size=st.integers(1, 1024))
+    )
+    return scenario(
+        draw(st.sampled_from([None, "0.11.0", "0.33.0"])),
+        tp=tp,
+        dp=dp,
+        attention_dp=draw(_SWITCH) if dp and dp > 1 else None,
+        ep=draw(st.sampled_from([None, 1, 8])),
+        max_batch_size=draw(_COUNT),
+        max_num_tokens=draw(_COUNT),
+        max_seq_len=draw(_COUNT),
+        kv_cache_fraction=draw(st.none() | st.floats(0.05, 0.99)),
+        kv_cache_dtype=draw(st.sampled_from([None, "auto", "fp8", "bfloat16"])),
+        kv_cache_reuse=draw(_SWITCH),
+        chunked_context=draw(_SWITCH),
+        overlap_scheduler=draw(_SWITCH),
+        torch_compile=draw(_SWITCH),
+        cuda_graphs=graphs,
+        mtp=draw(st.none() | st.builds(Mtp, st.integers(0, 3))),
+        quantization=draw(st.sampled_from([None, "fp8"])),
+        moe_backend=draw(st.sampled_from([None, "auto", "deep_gemm"])),
+        attention_backend=draw(st.sampled_from([None, "FLASHMLA"])),
+        stream_interval=draw(st.none() | st.just(4)),
+        iteration_log=draw(_SWITCH),
+        trust_remote_code=draw(_SWITCH),
+        seed=draw(st.none() | st.integers(0, 2**31)),
+    )
+
+
+def _unfit(case: Scenario, version: str) -> list[Mismatch]:
+    command = serve.serve(case, build(version), SERVED, ON_PAPER)
+    found = list(calls(command.argv, release(version), ON_PAPER))
+    assert [call.page for call in found] == [SERVE]
+    return [one for call in found for one in of_call(call, page(version, shown=True))]
+
+
+@every_release
+@settings(max_examples=60, deadline=None)
+@given(case=scenarios())
+def test_any_settings_are_refused_or_rendered_as_the_release_takes_them(
+    version: str, case: Scenario
+) -> None:
+    try:
+        checks.check(case, build(version))
+    except CannotDo:
+        return
+    assert _unfit(case, version) == []
+
+
+ONE_BY_ONE: dict[str, Any] = {
+    "tp": 8,
+    "pp": 8,
+    "dp": 8,
+    "max_batch_size": 256,
+    "max_num_tokens": 8192,
+    "max_seq_len": 4096,
+    "kv_cache_fraction": 0.8,
+    "kv_cache_dtype": "fp8",
+    "kv_cache_reuse": False,
+    "chunked_context": False,
+    "overlap_scheduler": False,
+    "torch_compile": False,
+    "cuda_graphs": CudaGraphs(enabled=False),
+    "mtp": Mtp(1),
+    "quantization": "fp8",
+    "moe_backend": "deep_gemm",
+    "attention_backend": "FLASHMLA",
+    "stream_interval": 4,
+    "iteration_log": True,
+    "trust_remote_code": True,
+    "seed": 3,
+}
+REFUSED = {
+    "0.6.6.post1": {"dp", "mtp", "moe_backend", "stream_interval", "iteration_log"},
+    "0.8.5": {"moe_backend", "stream_interval", "iteration_log"},
+    "0.11.0": {"moe_backend", "stream_interval", "iteration_log"},
+    "0.32.0": set(),
+    "0.33.0": set(),
+}
+
+
+@every_release
+def test_of_single_settings_these_alone_are_refused(version: str) -> None:
+    refused = set()
+    for name, value in ONE_BY_ONE.items():
+        own = {"tp": 1} if name in ("pp", "dp") else {"tp": 8}
+        case = scenario(**{**own, name: value})
+        try:
+            checks.check(case, build(version))
+        except CannotDo:
+            refused.add(name)
+        else:
+            assert _unfit(case, version) == []
+    assert refused == REFUSED[version]
+
+
+def _differences(table: Release, version: str) -> list[str]:
+    """What the table says of the release's options, and its page does not."""
+    shown = page(version, shown=True)
+    found = []
+    for setting, option in table.options(SERVE).items():
+        for word in (option.name, option.opposite):
+            if word is None:
+                continue
+            known = shown.option(SERVE, word.partition("=")[0])
+            if known is None:
+                found.append(f"{setting}: no {word}")
+            elif option.choices and set(option.choices) != set(known.choices):
+                found.append(f"{setting}: choices")
+            elif "=" not in word and option.flag != (known.kind == "flag"):
+                found.append(f"{setting}: {known.kind}")
+    return found
+
+
+@every_release
+def test_each_option_and_choice_of_a_table_is_on_the_page(version: str) -> None:
+    assert _differences(release(version), version) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "found"),
+    [
+        ("max_batch_size", Option("--max-num-requests"), "max_batch_size: no --max-num-requests"),
+        ("seed", Option("--seed", flag=True), "seed: integer"),
+        ("kv_cache_dtype", Option("--kv-cache-dtype", choices=("fp9",)), "kv_cache_dtype: choices"),
+        (
+            "kv_cache_reuse",
+            Option("--enable-prefix-caching", flag=True, opposite="--disable-prefix-caching"),
+            "kv_cache_reuse: no --disable-prefix-caching",
+        ),
+    ],
+)
+def test_a_wrong_entry_is_found(setting: str, option: Option, found: str) -> None:
+    table = release("0.32.0")
+    programs = {SERVE: {**table.options(SERVE), setting: option}}
+    wrong = replace(table, programs=programs)
+    assert _differences(wrong, "0.32.0") == [found]
+
+
+@every_release
+def test_defaults_are_those_of_the_page(version: str) -> None:
+    options = page(version).programs[SERVE]
+    defaults = release(version).defaults
+    assert defaults.kv_cache_fraction == options["gpu_memory_utilization"].default
+    assert defaults.seed == (options["seed"].default or 0 if _is_told(version, "seed") else None)
+    if "async_scheduling" in options:
+        told = (
+            options["async_scheduling"].default if _is_told(version, "async_scheduling") else None
+        )
+        assert defaults.overlap_scheduler == told
+
+
+def _is_told(version: str, name: str) -> bool:
+    return page(version).programs[SERVE][name].default is not UNSET
+
+
+def test_every_table_says_something_and_is_named_after_a_release() -> None:
+    folder = Path(release("0.11.0").file).parent
+    names = [Path(table.file).name for table in read_tables(folder)]
+    assert names[0] == "0.6.6.yaml"
+    assert Counter(names).most_common(1)[0][1] == 1
+    for path in folder.glob("*.yaml"):
+        assert yaml.safe_load(path.read_text())
+        assert "# Sources:" in path.read_text()
+
+
+def test_the_line_that_makes_perfgate_write_an_option_is_named() -> None:
+    wrong = Mismatch(SERVE, "--max-num-seqs", "no such option", "--max-num-seqs", "")
+    assert told_by("0.33.0", wrong).startswith("releases/0.6.6.yaml:")
