@@ -99,13 +99,27 @@ class TestWhole:
         assert found.metrics["total_token_throughput"] == pytest.approx(total)
         assert {"tpot_mean_ms", "itl_p95_ms"} <= found.metrics.keys()
 
-    def test_the_server_s_own_settings_are_no_facts_of_the_client(self) -> None:
+    def own_server(self, path: Path) -> Path:
+        """A result whose server has a key, which its recording has not."""
+        fields = json.loads((SGLANG / "own_server.jsonl").read_text())
+        fields["server_info"]["api_key"] = "made-up"  # pragma: allowlist secret
+        path.write_text(json.dumps(fields) + "\n")
+        return path
+
+    def test_the_server_s_own_settings_are_no_facts_of_the_client(self, tmp_path: Path) -> None:
         """SGLang puts the server's whole configuration into its result, keys and all."""
-        found = parse_file(SGLANG / "own_server.jsonl").measurement
+        found = parse_file(self.own_server(tmp_path / "own.jsonl")).measurement
         assert found is not None
-        assert "api_key" in (SGLANG / "own_server.jsonl").read_text()
         assert not [name for name in found.facts if "server" in name or "key" in name]
         assert "unknown_labels" not in found.facts
+
+    def test_they_are_taken_out_of_the_run_folder(self, tmp_path: Path) -> None:
+        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
+        self.own_server(path)
+        found = SglangBench().parse(workload, point(4), tmp_path)
+        assert "api_key" not in path.read_text()
+        assert json.loads(path.read_text())["completed"] == 4
+        assert SglangBench().parse(workload, point(4), tmp_path) == found
 
     def test_the_label_that_old_releases_misspell(self) -> None:
         text = (OLD / "healthy.out").read_text()

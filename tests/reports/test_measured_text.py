@@ -91,6 +91,17 @@ def test_a_setting_that_is_not_in_force_is_told_with_its_scenario() -> None:
     ]
 
 
+def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() -> None:
+    one, other = recorded(with_inert_setting(), with_inert_setting())
+    one["settings"] = ["limited: 48 of 1000", *one["settings"]]
+    other["scenario"] = "another"
+    told = [line for line in identity_lines([one, other]) if line.startswith("setting: ")]
+    assert told == [
+        f"setting: {SCENARIO.id} and 1 more: {other['settings'][0]}",
+        f"setting: {SCENARIO.id}: limited: 48 of 1000",
+    ]
+
+
 def test_of_many_builds_a_few_are_told() -> None:
     builds = [MeasuredBuild("llama.cpp", f"1.{n}", f"1.{n}") for n in range(7)]
     lines = list(identity_lines(recorded(*(first_run(build=one) for one in builds))))

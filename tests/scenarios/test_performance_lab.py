@@ -18,7 +18,7 @@ from perfgate.cli.main import main
 from perfgate.clients.base import client
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan.calls import endpoint_of, steps
 from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.expected_results import scenario_part
@@ -372,11 +372,17 @@ def test_beside_it_stands_a_line_that_does_what_the_text_says(name: str) -> None
     assert documented_values(beside) is None
 
 
+@pytest.mark.parametrize("name", BESIDE.values())
+def test_of_the_line_beside_it_nothing_is_foreseen_that_it_does_not_do(name: str) -> None:
+    build = EngineBuild("sglang", VERSIONS["sglang"], VERSIONS["sglang"])
+    assert engine["sglang"]().foreseen(SCENARIOS[name], build) == ()
+
+
 def fail() -> Any:
     raise AssertionError("no load")
 
 
-@pytest.mark.parametrize("engine", ["vllm", "sglang"])
-def test_engines_can_be_left_out_by_their_marker(engine: str) -> None:
-    marked = {name for name, scenario in SCENARIOS.items() if engine in scenario.markers}
-    assert marked == {name for name, s in SCENARIOS.items() if s.engine.name == engine}
+@pytest.mark.parametrize("marker", ["vllm", "sglang"])
+def test_engines_can_be_left_out_by_their_marker(marker: str) -> None:
+    marked = {name for name, scenario in SCENARIOS.items() if marker in scenario.markers}
+    assert marked == {name for name, s in SCENARIOS.items() if s.engine.name == marker}

@@ -6,12 +6,14 @@ from dataclasses import replace
 import building
 import pytest
 
+from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, Source
 from perfgate.verdicts.claims import ClaimProbe, claim_outcome, claim_probes
+from perfgate.verdicts.measured import MeasuredBuild
 from perfgate.verdicts.outcome import Outcome
 
 ON = replace(building.SCENARIO, id="chunked-on")
@@ -132,3 +134,46 @@ def test_without_numbers_of_one_side_there_is_no_verdict() -> None:
     found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
     assert (found.verdict, found.error) == (Verdict.ERROR, error)
     assert found.judgements == ()
+
+
+def test_a_documented_size_is_of_the_documents_prompts() -> None:
+    told = {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"}
+
+    def outcome(probe: Probe) -> Outcome:
+        other = probe.scenario.id == "chunked-off"
+        measured = [Measurement({"tpot_mean_ms": 10.0}, told if other else {})] * 3
+        return Outcome(probe, Verdict.NOT_COMPARABLE, measurements=measured)
+
+    sized = replace(FASTER, documented=-0.5, tolerance=0.1)
+    found = claim_outcome(the(sized), outcome, lambda _probe: False)
+    assert found.verdict == Verdict.NOT_COMPARABLE
+    assert found.reason == (
+        "chunked-off-c4: the dataset: 219,171 input tokens documented, 100 measured"
+    )
+
+
+def test_sides_of_another_release_than_the_documents_are_told() -> None:
+    build = MeasuredBuild("llama.cpp", "1.3.0", "def456")
+    documented = replace(ON, source=replace(ON.source, engine_version="1.0.0"))
+    sized = replace(FASTER, documented=-0.5, tolerance=0.1)
+    (claim,) = claim_probes([sized], [documented, OFF])
+
+    def outcome(probe: Probe) -> Outcome:
+        value = 5.0 if probe.scenario.id == "chunked-on" else 10.0
+        measured = [Measurement({"tpot_mean_ms": value})] * 3
+        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured, build=build)
+
+    found = claim_outcome(claim, outcome, lambda _probe: False)
+    assert found.verdict == Verdict.PASS
+    assert found.notes == ("the document measured chunked-on with llama.cpp 1.0.0, not 1.3.0",)
+
+
+def test_a_side_without_an_undisturbed_start_decides_nothing() -> None:
+    def outcome(probe: Probe) -> Outcome:
+        return Outcome(probe, Verdict.INCONCLUSIVE, reason="disturbed, so not used: a neighbour")
+
+    found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
+    assert (found.verdict, found.reason) == (
+        Verdict.INCONCLUSIVE,
+        "disturbed, so not used: a neighbour",
+    )

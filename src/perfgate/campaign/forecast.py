@@ -241,6 +241,7 @@ class Planner:
         seconds = {one: _seconds(one, compared[one].entry, tools) for one in compared}
         start = _start(tools, compared)
         most, notes = _most(scenario, rule, seconds, start)
+        notes = (*notes, *tools.engine.foreseen(scenario, build))
         probes = tuple(
             PlannedProbe(
                 probe,

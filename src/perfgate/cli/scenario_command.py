@@ -9,7 +9,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.core.steps import Step
-from perfgate.engines.base import EngineBuild
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan import calls as plan
 from perfgate.plan.container import container_of
 from perfgate.plan.script import Readiness, script
@@ -57,6 +57,7 @@ def _command(arguments: argparse.Namespace) -> int:
             endpoint = plan.endpoint_of(scenario, build, locations, arguments.listen)
             steps = plan.steps(scenario, build, locations, endpoint)
         notes = (*plan.listen_notes(scenario, arguments.listen), *inert_notes(scenario))
+        notes += engine[scenario.engine.name]().foreseen(scenario, build)
         made.append((scenario, build, steps, notes))
     if arguments.format == "json":
         plain = [_plain(*one) for one in made]

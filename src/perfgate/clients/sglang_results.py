@@ -1,5 +1,6 @@
 """The JSON lines of ``sglang.bench_serving``: one for each run, added to the end of the file."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 from perfgate.clients.logs import decoded
 from perfgate.clients.serving_client import require_report
 from perfgate.core import json_text
+from perfgate.core.durable_files import write_text
 from perfgate.core.errors import RunError
 from perfgate.core.untrusted_files import FileTooLarge, read_regular
 from perfgate.scenarios.scenario import LoadPoint
+
+_CONFIGURATION = "server_info"
 
 
 def result_name(point: LoadPoint) -> str:
@@ -19,6 +23,9 @@ def result_name(point: LoadPoint) -> str:
 
 def read_jsonl(folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
     """The one run in the result file; None: there is no file.
+
+    The client writes the server's whole configuration into it, ``api_key`` and all, which is taken
+    out of the file: a run folder is kept, and shown to others.
 
     Raises:
         RunError: ``no_metrics``, it is empty, or has several runs. ``truncated_output``, its line
@@ -34,7 +41,11 @@ def read_jsonl(folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
     if not content.strip():
         raise RunError("no_metrics", f"{path.name} is empty")
     require_one_run(content, path.name)
-    return require_report(decoded(content, path.name), path.name)
+    fields = require_report(decoded(content, path.name), path.name)
+    if fields.get(_CONFIGURATION) is not None:
+        fields = {**fields, _CONFIGURATION: None}
+        write_text(path, json.dumps(fields) + "\n")
+    return fields
 
 
 def require_one_run(content: bytes, name: str) -> None:

@@ -152,6 +152,13 @@ class Engine(ABC):
         """
         return None
 
+    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
+        """What this build is known not to put in force, or to bound, told before any start.
+
+        What the scenario says to be inert is not told again.
+        """
+        return ()
+
     @abstractmethod
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """The model's name as `/v1/models` will show it."""

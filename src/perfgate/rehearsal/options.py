@@ -28,7 +28,10 @@ from perfgate.rehearsal.recorded_pages import label
 from perfgate.rehearsal.recorded_pages import read as read_page
 
 # What --help and the command line lose with the fault cli_drift_help: options always in use.
-_GONE = {"--dataset", "--tp_size", "--tp-size", "--model_dir", "--data_dir"}
+_GONE = {
+    *("--dataset", "--tp_size", "--tp-size", "--tensor-parallel-size"),
+    *("--model_dir", "--data_dir"),
+}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from perfgate.core import programs
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
 from perfgate.core.programs import REHEARSAL_VARIABLE, Program
-from perfgate.engines.base import said_of
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
@@ -129,7 +128,7 @@ def _scenarios_and_releases(
     versions: dict[str, set[str]] = {}
     for scenario in chosen:
         name, load = scenario.engine.name, scenario.workload
-        if said := said_of(name, engine_version):
+        if said := _said_of(name, engine_version):
             known[scenario.id]["engine_version"] = said
         versions.setdefault(name, set()).add(str(known[scenario.id]["engine_version"]))
         if load is not None and load.client in _CLIENTS:
@@ -142,6 +141,12 @@ def _scenarios_and_releases(
         },
         "scenarios": known,
     }
+
+
+def _said_of(engine: str, text: str | None) -> str | None:
+    """What ``--engine-version`` says of one engine: a bare release is TensorRT-LLM's."""
+    before, named, release = (text or "").rpartition("=")
+    return release or None if (before if named else "tensorrt-llm") == engine else None
 
 
 def _labels(scenario: Scenario) -> list[str]:

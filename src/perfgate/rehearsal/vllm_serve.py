@@ -25,6 +25,7 @@ _MODEL_LENGTH = 163840  # of DeepSeek-R1
 _LARGEST_GRAPH = 512
 _DEVELOPMENT = "VLLM_SERVER_DEV_MODE"
 _ALL_HELP_SINCE = _RENAMED_SINCE = (0, 11)
+_V1_SINCE = (0, 8)  # the engine whose prefix cache and chunked prefill are on by default
 
 
 class Server(CompletionServer):
@@ -95,9 +96,11 @@ def _config(playbook: Playbook, given: GivenOptions, words: Sequence[str]) -> st
         option = given.options.get(name)
         if option is None or off.intersection(option.off):
             return False
+        if option.kind != "flag":
+            return given.text(option.options[0], str(default)) == "True"
         return default or given.has(option.options[0])
 
-    eager = switch("enforce_eager", False)
+    eager, is_v1 = switch("enforce_eager", False), playbook.numbers >= _V1_SINCE
     renamed = playbook.numbers > _RENAMED_SINCE
     chunked = "enable_chunked_prefill" if renamed else "chunked_prefill_enabled"
     drafting = given.text("--speculative-config")
@@ -116,8 +119,8 @@ def _config(playbook: Playbook, given: GivenOptions, words: Sequence[str]) -> st
         "kv_cache_dtype": given.text("--kv-cache-dtype", "auto"),
         "seed": given.text("--seed") or None,
         "served_model_name": given.text("--served-model-name") or given.words[0],
-        "enable_prefix_caching": switch("enable_prefix_caching", True),
-        chunked: switch("enable_chunked_prefill", True),
+        "enable_prefix_caching": switch("enable_prefix_caching", is_v1),
+        chunked: switch("enable_chunked_prefill", is_v1),
         "compilation_config": _compilation(given, eager=eager, renamed=renamed),
     }
     return ", ".join(f"{name}={value}" for name, value in told.items())
@@ -160,8 +163,9 @@ def _start(playbook: Playbook, given: GivenOptions, config: str) -> None:
         f"{api} 11-23 06:31:51 [scheduler.py:205] Chunked prefill is enabled with "
         f"max_num_batched_tokens={tokens}."
     )
+    kind = "a V1 LLM" if playbook.numbers >= _V1_SINCE else "an LLM"
     print(
-        f"{core} 11-23 06:32:06 [core.py:77] Initializing a V1 LLM engine (v{playbook.version}) "
+        f"{core} 11-23 06:32:06 [core.py:77] Initializing {kind} engine (v{playbook.version}) "
         f"with config: {config}"
     )
     print(f"{core} 11-23 06:32:29 [kv_cache_utils.py:1087] GPU KV cache size: 840,160 tokens")

@@ -11,6 +11,7 @@ from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.tables import text_table
 from perfgate.runs.records import name_of
 from perfgate.verdicts.measured import MeasuredMetric
+from perfgate.verdicts.settings_notes import is_limit
 
 Record = Mapping[str, Any]
 
@@ -87,13 +88,23 @@ def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:
     """
     builds = [build.in_words for line in verdicts if (build := build_of(line)) is not None]
     yield from _few("build", builds)
-    bounded = [
-        f"{line['scenario']}: {one}" for line in verdicts for one in line.get("settings", ())
-    ]
-    yield from _few("setting", bounded)
+    yield from _few("setting", _settings(verdicts))
     controls = [one.in_words for line in verdicts for one in controls_of(line)]
     yield from _few("control", controls)
     yield from _few("compared with", [line["compared_with"] for line in verdicts])
+
+
+def _settings(verdicts: Sequence[Record]) -> list[str]:
+    """The lines on settings, each once with the scenarios that it is of, those on limits last."""
+    scenarios: dict[str, dict[str, None]] = {}
+    for line in verdicts:
+        for one in line.get("settings", ()):
+            scenarios.setdefault(one, {})[line["scenario"]] = None
+    lines = []
+    for one in sorted(scenarios, key=is_limit):
+        first, *others = scenarios[one]
+        lines.append(f"{first}{f' and {len(others)} more' if others else ''}: {one}")
+    return lines
 
 
 def _few(title: str, texts: Sequence[str]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.verdicts.documented_values import judge_measured_claim
 from perfgate.verdicts.measured import MeasuredMetric, measured_metrics
 from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.prompt_identity import unlike_documented
 from perfgate.verdicts.stored_side import StoredSide
 
 _NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
@@ -131,6 +132,11 @@ def claim_outcome(
         if unused is not None:  # disturbed, so not used
             return _undecided(claim_probe, unused)
         given = {probe: one.measurements for probe, one in ends.items()}
+        if claim_probe.claim.documented is not None:
+            for probe, measurements in given.items():
+                if why := unlike_documented(measurements):
+                    synthetic = ends[probe].synthetic
+                    return not_comparable(claim_probe, f"{probe.id}: {why}", synthetic=synthetic)
         given |= {probe: one.measurements for probe, one in stored.items()}
         judgement = _judged(claim_probe, given, stored)
         # The side with fewer starts tells less, so it is measured first.

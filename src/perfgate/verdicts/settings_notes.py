@@ -10,6 +10,13 @@ from collections.abc import Iterator, Sequence
 from perfgate.core.measurement import Json, Measurement
 from perfgate.scenarios.scenario import Scenario
 
+_LIMITED = "limited: "
+
+
+def is_limit(note: str) -> bool:
+    """Whether a note is about what bounds the load, and not about a setting of the scenario."""
+    return note.startswith(_LIMITED)
+
 
 def inert_notes(scenario: Scenario) -> tuple[str, ...]:
     """What is known before a start: which settings the document's line does not put in force."""
@@ -29,7 +36,7 @@ def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> I
     inert = scenario.engine.inert or {}
     told = _texts(measurements, "settings_inert")
     yield from (f"not in force, as the scenario says: {one}" for one in told)
-    yield from (f"limited: {one}" for one in _texts(measurements, "settings_limited"))
+    yield from (f"{_LIMITED}{one}" for one in _texts(measurements, "settings_limited"))
     for name in (revived := _texts(measurements, "settings_no_longer_inert")):
         yield (
             f"in force, which the scenario says it is not: {name}: what is documented was measured "

@@ -11,8 +11,8 @@ from perfgate.engines import weights
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.model_reference import reference
-from perfgate.engines.sglang import checks, discovery, installed_options, resolved, serve
-from perfgate.engines.sglang.releases import uncovered
+from perfgate.engines.sglang import checks, discovery, foreseen, installed_options, resolved, serve
+from perfgate.engines.sglang.releases import release, uncovered
 from perfgate.engines.sglang.words import words
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -54,6 +54,10 @@ class SGLang(Engine):
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
         return uncovered(version)
+
+    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+        """See `Engine.foreseen`."""
+        return tuple(foreseen.foreseen(scenario, release(build.version)))
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.served_model`: the public name, which a folder's model is given."""

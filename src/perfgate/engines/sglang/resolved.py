@@ -102,6 +102,14 @@ def in_force(
     )
 
 
+def in_flight(scenario: Scenario) -> int:
+    """The most requests that the scenario has in flight at once; 0: it loads no server."""
+    return max(
+        (point.concurrency if point.capped else point.requests for point in scenario.points()),
+        default=0,
+    )
+
+
 def _settings(asked: EngineSettings, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     for name, key in _PLAIN.items():
         if told.get(key) is not None and getattr(asked, name) != _CHOSEN_BY_SERVER:
@@ -188,10 +196,7 @@ def _kept(told: Mapping[str, Json]) -> dict[str, Json]:
 
 def _limits(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[str]:
     """What bounds the settings for this load, both numbers in a line."""
-    asked = max(
-        (point.concurrency if point.capped else point.requests for point in scenario.points()),
-        default=0,
-    )
+    asked = in_flight(scenario)
     places = _integer(told.get("attn_dp_size"), 1) * _replicas(told)
     load = f"{asked} requests in flight" + (f" on {places} parts" if places > 1 else "")
     running = _integer(told.get("max_running_requests"), 0)

@@ -132,7 +132,8 @@ def _engine(tools: Toolchain) -> str | Finding:
     commit = "" if build.commit == build.version else f", commit {build.commit[:12]}"
     found = f"{build.name} {build.version}{commit}"
     unknown = tools.engine.uncovered(build.version)
-    return found if unknown is None else Finding("warning", f"{found}: {unknown}")
+    told = [*filter(None, [unknown]), *tools.engine.foreseen(tools.scenario, build)]
+    return Finding("warning", f"{found}: {'; '.join(told)}") if told else found
 
 
 def _launch(tools: Toolchain) -> str:

@@ -1,0 +1,41 @@
+"""What is known not to be in force is told before a start, by the engine's own name for it."""
+
+from dataclasses import replace
+
+import pytest
+from sglang_scenarios import COMPILED, DP, EAGLE, ENGINE, LOAD, TP, build, scenario
+
+from perfgate.scenarios.scenario import EngineSettings
+
+
+def told(settings: EngineSettings, version: str = "0.5.3") -> list[str]:
+    found = ENGINE.foreseen(scenario(settings), build(version))
+    return [line.partition(":")[0] for line in found]
+
+
+@pytest.mark.parametrize("version", ["0.5.2", "0.5.3", "0.5.23"])
+def test_attention_dp_that_the_release_switches_off(version: str) -> None:
+    assert told(DP, version) == ["attention_dp"]
+    assert told(replace(DP, dp=8), version) == []
+    assert told(TP, version) == []
+
+
+def test_where_the_scenario_says_it_itself_it_is_not_told_again() -> None:
+    known = scenario(DP, inert={"attention_dp": "one part is no division"})
+    assert ENGINE.foreseen(known, build()) == ()
+    assert told(DP, "0.4.2") == []  # it divides the attention by itself
+
+
+def test_limits_of_the_server_that_are_below_the_load() -> None:
+    assert told(COMPILED) == ["attention_dp", "torch_compile"]
+    assert told(EAGLE) == ["attention_dp", "mtp", "torch_compile"]
+    (line,) = ENGINE.foreseen(scenario(replace(TP, mtp=EAGLE.mtp)), build())
+    assert "at most 48 requests at once" in line
+    assert "1000 are in flight" in line
+    assert told(replace(TP, mtp=EAGLE.mtp, max_batch_size=1000)) == []
+
+
+def test_a_load_below_them_is_not_warned_of() -> None:
+    few = replace(LOAD, concurrency=(16,), requests=100, capped=True)
+    case = scenario(replace(EAGLE, dp=8), workload=few)
+    assert ENGINE.foreseen(case, build()) == ()
