@@ -68,7 +68,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def put(case: Scenario, version: str, fault: str | None = None) -> Locations:
         folder = tmp_path / "stage"
         known = parse_fault(fault) if fault else None
-        variables = set_up(folder, [case], engine_version=version, fault=known, seed=7)
+        variables = set_up(folder, [case], engine_version=f"vllm={version}", fault=known, seed=7)
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PERFGATE_SCENARIO", case.id)

@@ -146,9 +146,10 @@ def test_its_python_and_its_help_page_are_those_of_the_release(
     endpoint = Endpoint("127.0.0.1", 8000, MODEL)
     command = SGLANG.serve(eagle(), stage.build, endpoint, Locations())
     assert SGLANG.verify(stage.build, [command], Locations()) == ()
-    drifted = replace(command, argv=(*command.argv, "--enable-dp-atention"))
-    with pytest.raises(CliDrift, match="no option --enable-dp-atention"):
-        SGLANG.verify(stage.build, [drifted], Locations())
+    for wrong in ("--enable-dp-atention", "--enable_dp_attention"):
+        drifted = replace(command, argv=(*command.argv, wrong))
+        with pytest.raises(CliDrift, match=f"no option {wrong}"):
+            SGLANG.verify(stage.build, [drifted], Locations())
 
 
 def test_an_option_that_is_gone_is_found_before_a_start_with_the_tables_line(

@@ -15,7 +15,11 @@ defaults:
   hardware: {gpu: none, gpus: 0}
   engine: {name: stand-in}
   workload: {client: stand-in-offline, dataset: synthetic, isl: 16, osl: 16}
-  gate: {metrics: [output_throughput], reference: stored, max_starts: 3}
+  gate:
+    metrics: [output_throughput]
+    reference: stored
+    max_starts: 3
+    disturbance: {others_cpu: 1, steal: 1, cpu_clock: 0} # neighbours void no start of a stand-in
   limits: {start_s: 20, silence_s: 3, total_s: 60}
   markers: [standin]
 scenarios:

@@ -216,6 +216,8 @@ def checkout(folder: Path, change: Change | None = None, name: str = "bench") ->
     (scenario,) = [one for one in plain["scenarios"] if one["id"].endswith(name)]
     plain["scenarios"] = [scenario]
     scenario.pop("gate", None)
+    if change is not None:
+        change(scenario, plain["defaults"])
     kept = plain["defaults"]["gate"]["disturbance"]
     plain["defaults"]["gate"] = {
         "metrics": ["output_throughput", *_SCORES[: len(scenario.get("accuracy", ()))]],
@@ -223,8 +225,6 @@ def checkout(folder: Path, change: Change | None = None, name: str = "bench") ->
         "disturbance": kept,
     }
     plain["defaults"]["limits"]["start_s"] = 600
-    if change is not None:
-        change(scenario, plain["defaults"])
     (folder / "scenarios").mkdir(parents=True)
     (folder / "baselines").mkdir()
     (folder / "scenarios" / "vllm.yaml").write_text(yaml.safe_dump(plain))

@@ -65,7 +65,8 @@ def _command(arguments: argparse.Namespace) -> int:
         return 0
     for scenario, build, steps, notes in made:
         url = plan.health_url(scenario, build, locations, arguments.listen)
-        ready = Readiness(url, scenario.limits.start_s)
+        answer_s = engine[scenario.engine.name]().health_within_s
+        ready = Readiness(url, scenario.limits.start_s, answer_s)
         print_script(script(scenario, build, steps, ready, notes))
     return 0
 

@@ -31,6 +31,8 @@ def verify_pages(
     calls: Calls,
     told_by: ToldBy,
     locations: Locations,
+    *,
+    dashes_alike: bool = True,
 ) -> tuple[str, ...]:
     """Ask the installed programs, each once, whether they take all that `commands` give them.
 
@@ -43,6 +45,7 @@ def verify_pages(
         calls: finds the engine's programs in a command.
         told_by: finds the line of the release tables.
         locations: where the programs are.
+        dashes_alike: whether they take ``_`` for ``-`` in an option's name.
 
     Returns:
         What could not be asked, and why, for the record; empty: all was asked.
@@ -66,7 +69,7 @@ def verify_pages(
         whole=True,
         programs=pages,
         abbreviates=True,
-        dashes_alike=True,
+        dashes_alike=dashes_alike,
     )
     found = dict.fromkeys(
         mismatch

@@ -66,7 +66,7 @@ trap stop_server EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 deadline=$((SECONDS + {start}))
-until curl -fs -o /dev/null --noproxy '*' --max-time 5 {url}; do
+until curl -fs -o /dev/null --noproxy '*' --max-time {answer} {url}; do
   if ! kill -0 "$server" 2> /dev/null; then
     echo "the server ended before it was ready; the end of $work/{log}:" >&2
     tail -n 20 {log} >&2
@@ -83,10 +83,14 @@ done
 
 @dataclass(frozen=True)
 class Readiness:
-    """How a script knows that its server is ready: the address, and the seconds it may take."""
+    """How a script knows that its server is ready: the address, and the seconds it may take.
+
+    `answer_s` is what one answer may take.
+    """
 
     url: str
     start_s: float
+    answer_s: float = 5.0
 
 
 def script(
@@ -177,6 +181,7 @@ def _serve(command: Command, ready: Readiness) -> str:
         leave=leave,
         grace=_GRACE_S,
         start=int(ready.start_s),
+        answer=int(ready.answer_s),
         poll=_POLL_S,
     )
 

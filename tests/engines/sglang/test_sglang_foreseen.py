@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from sglang_scenarios import COMPILED, DP, EAGLE, ENGINE, LOAD, TP, build, scenario
 
+from perfgate.cli.main import main
 from perfgate.scenarios.scenario import EngineSettings
 
 
@@ -39,3 +40,11 @@ def test_a_load_below_them_is_not_warned_of() -> None:
     few = replace(LOAD, concurrency=(16,), requests=100, capped=True)
     case = scenario(replace(EAGLE, dp=8), workload=few)
     assert ENGINE.foreseen(case, build()) == ()
+
+
+@pytest.mark.parametrize("call", [["plan"], ["scenarios", "command"]], ids=" ".join)
+def test_plan_and_command_tell_it(call: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*call, "h200-r1-0528-lab-sglang-dp-compile-mtp-sharegpt"]) == 0
+    told = capsys.readouterr().out
+    assert "mtp: SGLang runs at most 48 requests at once" in told
+    assert "torch_compile: SGLang compiles for batches of up to 32" in told

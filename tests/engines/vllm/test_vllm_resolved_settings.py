@@ -174,6 +174,34 @@ def test_the_line_of_an_older_release() -> None:
     assert found.told["kv_cache_size_tokens"] == 840160
 
 
+@pytest.mark.parametrize(
+    ("mode", "graphs", "settings"),
+    [
+        ("CompilationMode.NONE: 0", "CUDAGraphMode.NONE: 0", (False, False)),
+        ("CompilationMode.NONE: 0", "CUDAGraphMode.FULL: 2", (False, True)),
+        ("CompilationMode.VLLM_COMPILE: 3", "CUDAGraphMode.NONE: 0", (True, False)),
+        (
+            "CompilationMode.VLLM_COMPILE: 3",
+            "CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)",
+            (True, True),
+        ),
+    ],
+)
+def test_what_is_compiled_and_captured_as_newer_releases_tell_it(
+    mode: str, graphs: str, settings: tuple[bool, bool]
+) -> None:
+    config = f"{{'mode': <{mode}>, 'cudagraph_mode': <{graphs}>, 'cudagraph_capture_sizes': [1]}}"
+    line = next(line for line in REAL_LOG if "with config: " in line)
+    line = line.replace("enforce_eager=True", "enforce_eager=False")
+    before, _, behind = line.partition("compilation_config=")
+    line = f"{before}compilation_config={config}, kernel{behind.partition(', kernel')[2]}"
+    found = told(scenario(gpus=0), log=(line,)).settings
+    assert (found["torch_compile"], found["cuda_graphs"]) == (
+        settings[0],
+        {"enabled": settings[1]},
+    )
+
+
 def test_sizes_of_graphs_are_told_where_they_are_asked() -> None:
     graphs = CudaGraphs(batch_sizes=tuple(reversed(SIZES)))
     case = scenario(tp=8, cuda_graphs=graphs)
@@ -185,16 +213,29 @@ def test_sizes_of_graphs_are_told_where_they_are_asked() -> None:
     require_in_force(largest, told(largest, log=(OLD_LINE,)))
 
 
-def test_data_parallelism_of_a_model_without_experts_is_none_of_the_attention() -> None:
+@pytest.mark.parametrize(
+    ("count", "has_experts", "settings"),
+    [
+        (8, True, {"dp": 8, "attention_dp": True}),
+        (8, False, {"dp": 8, "attention_dp": False}),
+        (1, False, {"attention_dp": False}),  # a replica, which says that it is alone
+    ],
+)
+def test_data_parallelism_of_a_model_without_experts_is_none_of_the_attention(
+    count: int, has_experts: bool, settings: dict[str, Json]
+) -> None:
+    answer: dict[str, Any] = json.loads(json.dumps(REAL_ANSWER))
+    answer["vllm_config"]["parallel_config"]["data_parallel_size"] = count
+    answer["vllm_config"]["parallel_config"]["is_moe_model"] = has_experts
+    found = told(scenario(tp=1, dp=8, attention_dp=True), answer).settings
+    assert {name: found[name] for name in ("dp", "attention_dp") if name in found} == settings
+
+
+def test_the_log_does_not_tell_whether_the_attention_is_divided() -> None:
     line = OLD_LINE.replace("data_parallel_size=1", "data_parallel_size=8")
-    case = scenario(tp=1, dp=8, attention_dp=True)
-    assert told(case, log=(line,)).settings["attention_dp"] is True
-    alone = told(case, log=(OLD_LINE,)).settings
-    assert "dp" not in alone
-    assert alone["attention_dp"] is False
-    dense: dict[str, Any] = json.loads(json.dumps(REAL_ANSWER))
-    dense["vllm_config"]["parallel_config"]["data_parallel_size"] = 8
-    assert told(case, dense).settings["attention_dp"] is False
+    found = told(scenario(tp=1, dp=8, attention_dp=True), log=(line,)).settings
+    assert found["dp"] == 8
+    assert "attention_dp" not in found
 
 
 def test_what_bounds_the_load_is_told() -> None:

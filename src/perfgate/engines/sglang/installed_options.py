@@ -23,7 +23,9 @@ def verify(
     def calls_in(command: Command) -> Iterable[Call]:
         return calls(command.argv, locations)
 
-    return verify_pages(build, Release.title, commands, calls_in, told_by, locations)
+    return verify_pages(
+        build, Release.title, commands, calls_in, told_by, locations, dashes_alike=False
+    )
 
 
 def calls(argv: Sequence[str], locations: Locations) -> Iterator[Call]:

@@ -26,6 +26,7 @@ class Vllm(Engine):
 
     name = "vllm"
     distribution = "vllm"
+    is_named = True
     is_rehearsed = True
     image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)
     interpreter = VLLM_PYTHON

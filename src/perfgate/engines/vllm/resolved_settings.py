@@ -95,13 +95,17 @@ def _settings(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[tuple[st
 
 
 def _parallel(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    """Replicas of a model without experts each say that they are alone."""
+    """Replicas of a model without experts each say that they are alone.
+
+    Whether those that are several are parts of one attention, the log does not tell.
+    """
     asked, count = scenario.engine.settings, told.get("data_parallel_size")
     if isinstance(count, int):
-        is_of_attention = count > 1 and told.get("is_moe_model") is not False
+        has_experts = told.get("is_moe_model")
         if count > 1 or asked.dp in (None, 1):
             yield "dp", count
-        yield "attention_dp", is_of_attention
+        if count == 1 or isinstance(has_experts, bool):
+            yield "attention_dp", count > 1 and has_experts is True
     spread = told.get("enable_expert_parallel")
     if isinstance(spread, bool):
         yield "ep", asked.tp * (asked.dp or 1) if spread else 1
