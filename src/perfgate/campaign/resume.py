@@ -231,6 +231,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("injected", "the list of --inject"),
         ("control", "the build of --control"),
         ("ab", "the builds of --ab"),
+        ("claim_sides", "--claim-sides"),
         ("vboost", "the level of vboost"),
         ("fingerprint", "the machine"),
     ):

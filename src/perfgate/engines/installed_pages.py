@@ -14,7 +14,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import YAML, Definitions, Options
 from perfgate.engines.help_page import options_in
 from perfgate.engines.option_check import Call, Mismatch, of_call
-from perfgate.engines.program_output import answer
+from perfgate.engines.program_output import LIMIT_S, answer
 
 _MOST_TOLD = 4  # mismatches in one message; the rest is counted
 
@@ -101,7 +101,8 @@ def page(call: Call, locations: Locations) -> Options:
             field=shlex.join(call.help),
             found=last_line(said),
             expected="a list of options",
-            hint="run it by hand: the installation may be broken",
+            hint="run it by hand: the installation may be broken, or the machine too busy: it is "
+            f"waited for {LIMIT_S:g} s",
         )
     return options
 
@@ -136,7 +137,7 @@ def drift(build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: 
     )
     left = len(others) - _MOST_TOLD
     more += f"; and {left} more" if left > 0 else ""
-    kind = "key" if first.program == YAML else "option"
+    kind = "a key" if first.program == YAML else "an option"
     if first.problem.startswith("no such option"):
         problem = f"the installed {first.program} has no option {first.place}"
     elif first.problem.startswith("no such key"):
@@ -150,7 +151,7 @@ def drift(build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: 
         problem + more,
         field=f"{title} {build.version}",
         found=first.found,
-        expected=first.expected if not near else f"a {kind} of the installed build",
+        expected=first.expected if not near else f"{kind} of the installed build",
         hint=f"{hint}{line or 'the release table'} makes perfgate write it: give the true release "
         "with --engine-version, or report that the table is wrong",
     )

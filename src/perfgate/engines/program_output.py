@@ -1,4 +1,4 @@
-"""What an installed program of TensorRT-LLM prints when it is asked: its version, its options."""
+"""What an installed program of an engine prints when it is asked: its version, its options."""
 
 from functools import lru_cache
 
