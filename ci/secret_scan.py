@@ -28,7 +28,6 @@ MADE_UP = (
     "tests/core/test_raw_log.py",
     "tests/core/test_recorded_environment.py",
     "tests/core/test_redaction.py",
-    "tests/data/sglang_bench/v0.5.23/own_server.jsonl",
     "tests/suite/planted.py",
 )
 
