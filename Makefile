@@ -39,8 +39,8 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm local-engines vllm-test sglang-env sglang-test test nightly lint format \
-        bench detection constraints clean
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm \
+        local-engines vllm-test sglang-env sglang-test test nightly lint format bench detection constraints clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -190,11 +190,13 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 	@$(BIN)/python -m coverage erase
 	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
-nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection (over half an hour)
+nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection, a real vLLM (over an hour)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
 	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
 	@echo "== the study of error rates"
 	@$(MAKE) detection
+	@echo "== a real vLLM: its faults, and its comparison with llama.cpp"
+	@$(MAKE) vllm-test local-engines
 
 lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports, a search for secrets
 	@echo "== format, lint, types, imports, secrets"
