@@ -122,6 +122,11 @@ class Answer(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps({"data": [{"id": "m"}]}).encode())
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"choices": [{"text": "2"}]}).encode())
 HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 """
 

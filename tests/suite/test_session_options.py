@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.engines.base import engine
 from perfgate.runs.records import RunFolder
 from perfgate.suite.session_options import SessionOptions
 
@@ -111,7 +112,8 @@ def test_a_file_of_waivers_must_be_there_and_right(two_scenarios: Path, rehearse
 def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
     real, played = ({one.id: one for one in asked(rehearse=it).scenarios} for it in (False, True))
     shorter = {name for name, one in real.items() if played[name].limits != one.limits}
-    assert shorter == {name for name, one in real.items() if one.engine.name == "tensorrt-llm"}
+    assert shorter == {name for name, one in real.items() if engine[one.engine.name].is_rehearsed}
+    assert {real[name].engine.name for name in shorter} == {"tensorrt-llm", "vllm", "sglang"}
     assert shorter
 
 
