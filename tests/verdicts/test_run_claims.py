@@ -136,6 +136,22 @@ def test_without_numbers_of_one_side_there_is_no_verdict() -> None:
     assert found.judgements == ()
 
 
+def test_the_side_that_failed_tells_why_not_the_one_that_was_left_out_for_it() -> None:
+    told = {
+        "chunked-on": RunError("incomplete", "not measured: the starts are used up"),
+        "chunked-off": RunError("oom", "memory ran out"),
+    }
+    for first, second in (("chunked-on", "chunked-off"), ("chunked-off", "chunked-on")):
+        errors = {"chunked-on": told[first], "chunked-off": told[second]}
+
+        def outcome(probe: Probe, errors: dict[str, RunError] = errors) -> Outcome:
+            return Outcome(probe, Verdict.ERROR, error=errors[probe.scenario.id])
+
+        found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
+        assert found.error is not None
+        assert found.error.failure == "oom"
+
+
 def test_a_documented_size_is_of_the_documents_prompts() -> None:
     told = {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"}
 

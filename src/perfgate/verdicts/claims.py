@@ -108,6 +108,11 @@ def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:
     )
 
 
+def _tells_least(end: Outcome) -> bool:
+    """Whether the side may only have been left out because the other one failed."""
+    return end.error is not None and end.error.failure == "incomplete"
+
+
 def claim_outcome(
     claim_probe: ClaimProbe,
     outcome: Callable[[Probe], Outcome],
@@ -125,9 +130,8 @@ def claim_outcome(
     now = [probe for probe in claim_probe.probes if probe not in stored]
     while True:
         ends = {probe: outcome(probe) for probe in now}
-        failed = next((end for end in ends.values() if end.error is not None), None)
-        if failed is not None:
-            return failed.failing(claim_probe)
+        if failed := [end for end in ends.values() if end.error is not None]:
+            return min(failed, key=_tells_least).failing(claim_probe)
         unused = next((end for end in ends.values() if not end.measurements), None)
         if unused is not None:  # disturbed, so not used
             return _undecided(claim_probe, unused)
