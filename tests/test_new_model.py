@@ -145,6 +145,7 @@ def test_beside_the_documents_it_is_not_counted(tmp_path: Path) -> None:
     for name in ("scenarios", "baselines", "docs", "tests", "fixtures"):
         ignore = shutil.ignore_patterns("__pycache__", "data")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
+    (tmp_path / "tests" / "data").symlink_to(ROOT / "tests" / "data")
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "src").symlink_to(ROOT / "src")

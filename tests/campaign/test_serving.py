@@ -337,7 +337,7 @@ def test_a_client_that_writes_only_into_its_folder_does_not_hang(tmp_path: Path)
 def real(monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Toolchain]:
     if importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("the embedded default is not installed (make setup-local)")
-    (scenario,) = load_scenarios(repository() / "scenarios" / "local")
+    (scenario,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
     return scenario, toolchain_for(scenario)
 
 

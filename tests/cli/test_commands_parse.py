@@ -53,7 +53,9 @@ def test_an_unknown_client(capsys: Capture) -> None:
     assert main(["parse", "--client", "genai-perf", str(GOOD)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "one of trtllm-bench, benchmark_serving" in captured.err
+    assert "one of trtllm-bench, " in captured.err
+    for name in ("benchmark_serving", "vllm-bench", "sglang-bench", "aiperf", "lm_eval"):
+        assert name in captured.err
 
 
 def test_bytes_that_are_no_text(tmp_path: Path, capsys: Capture) -> None:

@@ -212,7 +212,7 @@ class TestWhatTheClientSays:
     @pytest.mark.parametrize(
         ("log", "failure", "says"),
         [
-            (SGLANG / "another_engine.err", "client_failed", "Warmup failed"),
+            (SGLANG / "another_engine.err", "config_error", "Warmup failed"),
             (VLLM / "no_such_model.err", "client_failed", "Initial test run failed"),
             (VLLM / "no_tokenizer.err", "model_file", "Repo id must be in the form"),
             (SGLANG / "all_failed.err", "incomplete", "All requests failed"),

@@ -159,7 +159,7 @@ def test_each_rank_runs_the_program_itself() -> None:
 
 @pytest.fixture
 def scenario() -> Scenario:
-    (found,) = load_scenarios(repository() / "scenarios" / "local")
+    (found,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
     launch = Launch("mpirun", output="log", ssh_port=2233)
     return replace(found, hardware=Hardware("H200", 4, 2), launch=launch)
 

@@ -122,7 +122,7 @@ def test_a_run_folder_on_a_full_disk(tmp_path: Path, kib: int) -> None:
     assert not [path for path in done.kept.rglob(".*") if path.name != ".full"]
 
 
-@pytest.mark.parametrize(("kib", "status"), [(300, 16), (480, 11)])
+@pytest.mark.parametrize(("kib", "status"), [(300, 16), (520, 11)])
 def test_a_run_folder_on_a_full_disk_with_workers(tmp_path: Path, kib: int, status: int) -> None:
     done = rehearse(tmp_path, mounted("run", kib), "-n", "2")
     done.require_told("No space left on device")

@@ -72,7 +72,7 @@ def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(
     assert all(row.startswith("synthetic ") for row in rows)
     assert "Synthetic values:" in (done.folder / "summary.md").read_text()
     (played,) = done.records("rehearsal")
-    assert played["pages"]["1.0.0"]["trtllm-bench throughput"] == "1.0.0rc4"
+    assert played["pages"]["tensorrt-llm 1.0.0"]["trtllm-bench throughput"] == "1.0.0rc4"
 
 
 def test_nothing_of_a_rehearsal_becomes_a_baseline(well: tuple[Path, Rehearsed]) -> None:
