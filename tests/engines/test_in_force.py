@@ -14,7 +14,7 @@ from perfgate.scenarios.scenario import EngineSettings, Mtp, Scenario
 
 
 def asked(inert: dict[str, str] | None = None, **settings: Any) -> Scenario:
-    scenario = load_scenarios(repository() / "scenarios" / "local")[0]
+    scenario = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")[0]
     engine = replace(scenario.engine, settings=EngineSettings(**settings), inert=inert)
     return replace(scenario, engine=engine)
 

@@ -25,7 +25,7 @@ _DAEMONS = {"munged", "slurmctld", "slurmd", "slurmscriptd", "sshd"}
 
 def local_scenario() -> Scenario:
     """The embedded default: one server without GPUs."""
-    (found,) = load_scenarios(repository() / "scenarios" / "local")
+    (found,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
     return found
 
 

@@ -22,7 +22,7 @@ def slurm() -> Iterator[Cluster]:
 
 @pytest.fixture
 def scenario() -> Scenario:
-    (found,) = load_scenarios(repository() / "scenarios" / "local")
+    (found,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
     return found
 
 
