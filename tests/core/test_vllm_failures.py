@@ -21,6 +21,7 @@ TABLE = {
     "kv_space_too_big": ("oom", "less than requested memory for kv (40.0 GiB)"),
     "kv_cache_too_small": ("kv_cache_too_small", "larger than the available KV cache memory"),
     "engine_core_killed": ("killed", "engine core exited unexpectedly"),
+    "worker_killed": ("killed", "VllmWorker-0 died unexpectedly"),
     "unknown_option": ("cli_drift", "unrecognized arguments: --nonsense 1"),
 }
 

@@ -106,7 +106,8 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
 
     The first cause wins, since what follows it in a log is most often its consequence. A symptom
     only says that something ended badly: the closing banner of mpirun or Slurm, the last line of a
-    traceback. It never wins over a cause, wherever that stands.
+    traceback. It never wins over a cause, wherever that stands, and one that tells a class wins
+    over one that does not.
 
     Args:
         lines: the program's output, in order, with any prefixes and colours.
@@ -147,7 +148,9 @@ def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
             continue
         if sign.rank == "cause":
             return _diagnosis(sign, line, numbered, shortage)
-        lesser.setdefault(sign.rank, sign)
+        kept = lesser.get(sign.rank)
+        if kept is None or (kept.failure == "unknown" and sign.failure != "unknown"):
+            lesser[sign.rank] = sign
     best = lesser.get("symptom") or lesser.get("banner")
     return None if best is None else _diagnosis(best, best.text, iter(()), shortage)
 
