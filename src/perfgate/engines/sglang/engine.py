@@ -1,16 +1,14 @@
 """SGLang as perfgate's engine: each question goes to the module that answers it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
-from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
+from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
+from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import reference
 from perfgate.engines.sglang import checks, discovery, foreseen, installed_options, resolved, serve
 from perfgate.engines.sglang.releases import release, uncovered
 from perfgate.engines.sglang.words import words
@@ -19,7 +17,7 @@ from perfgate.scenarios.scenario import Scenario
 
 
 @engine("sglang")
-class SGLang(Engine):
+class SGLang(CheckpointEngine):
     """SGLang's own server, 0.4.2 and newer."""
 
     name = "sglang"
@@ -84,11 +82,3 @@ class SGLang(Engine):
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved.in_force(scenario, told, log)
-
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.tokenizer`."""
-        return reference(scenario, locations).where
-
-    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
-        """See `Engine.model_facts`."""
-        return weights.model_facts(scenario, locations)

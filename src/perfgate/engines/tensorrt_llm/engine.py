@@ -1,11 +1,9 @@
 """TensorRT-LLM as perfgate's engine: each question goes to the module that answers it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Json
 from perfgate.core.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
@@ -14,8 +12,8 @@ from perfgate.core.programs import (
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
 )
-from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
+from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
+from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve
 from perfgate.engines.tensorrt_llm.releases import uncovered
@@ -25,7 +23,7 @@ from perfgate.scenarios.scenario import Scenario
 
 
 @engine("tensorrt-llm")
-class TensorRTLLM(Engine):
+class TensorRTLLM(CheckpointEngine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
@@ -83,11 +81,3 @@ class TensorRTLLM(Engine):
     ) -> Command:
         """See `Engine.serve`."""
         return serve.serve(scenario, build, endpoint, locations)
-
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.tokenizer`."""
-        return reference(scenario, locations).where
-
-    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
-        """See `Engine.model_facts`."""
-        return weights.model_facts(scenario, locations)

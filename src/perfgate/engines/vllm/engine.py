@@ -1,17 +1,15 @@
 """vLLM as perfgate's engine: each question goes to the module that answers it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
-from perfgate.engines import weights
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
+from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
+from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.installed_pages import verify_pages
-from perfgate.engines.model_reference import reference
 from perfgate.engines.vllm import checks, discovery, resolved_settings, serve
 from perfgate.engines.vllm.program_calls import calls
 from perfgate.engines.vllm.releases import Release, all_releases, release, told_by, uncovered
@@ -21,7 +19,7 @@ from perfgate.scenarios.scenario import Scenario
 
 
 @engine("vllm")
-class Vllm(Engine):
+class Vllm(CheckpointEngine):
     """vLLM's OpenAI-compatible server, 0.6.6 and newer, on GPUs or CPUs."""
 
     name = "vllm"
@@ -90,11 +88,3 @@ class Vllm(Engine):
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved_settings.in_force(scenario, told, log)
-
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.tokenizer`."""
-        return reference(scenario, locations).where
-
-    def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
-        """See `Engine.model_facts`."""
-        return weights.model_facts(scenario, locations)
