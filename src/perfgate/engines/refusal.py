@@ -1,5 +1,8 @@
 """How a setting is refused that a release cannot express: one form of message for all."""
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 from perfgate.core.errors import CannotDo
 from perfgate.engines.release_table import ReleaseTable
 from perfgate.scenarios.scenario import Scenario
@@ -35,3 +38,22 @@ def refusal(
         expected=expected,
         hint=hint or "run it with a release that can, or take the setting out of the scenario",
     )
+
+
+class Refused(NamedTuple):
+    """A field of the scenario, what stands there, what could, and the next step."""
+
+    field: str
+    found: object
+    expected: str
+    hint: str | None = None
+
+
+def require_none(scenario: Scenario, release: ReleaseTable, refused: Iterable[Refused]) -> None:
+    """Raise the first of what a release's rules refuse.
+
+    Raises:
+        CannotDo: there is one.
+    """
+    for one in refused:
+        raise refusal(scenario, one.field, one.found, release, one.expected, one.hint)

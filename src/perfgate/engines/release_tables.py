@@ -16,6 +16,8 @@ import yaml
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
+from perfgate.engines import table_lines
+from perfgate.engines.option_check import Mismatch
 from perfgate.engines.release_table import ReleaseTable
 
 T = TypeVar("T", bound=ReleaseTable)
@@ -135,6 +137,18 @@ class ReleaseTables(Generic[T]):
             InputError: it is no version.
         """
         return Version(self.parse(version).public)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two versions name one release; what follows a ``+`` names a build of it.
+
+        Raises:
+            InputError: one of them is no version.
+        """
+        return self.base(one) == self.base(other)
+
+    def told_by(self, version: str, mismatch: Mismatch) -> str:
+        """The line of the tables that makes perfgate write something (`table_lines.told_by`)."""
+        return table_lines.told_by(version, mismatch, self.folder)
 
     def _more(self) -> str | None:
         return os.environ.get(self._variable) or None if self._variable else None

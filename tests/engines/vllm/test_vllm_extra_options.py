@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 
+from perfgate.engines.extra_option_refusal import ExtraOptionRefused
 from perfgate.engines.vllm import checks
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.extra_options import ExtraOptionRefused
 from perfgate.scenarios.scenario import Mtp
 
 

@@ -7,11 +7,11 @@ abbreviation that the program takes.
 
 from collections.abc import Mapping
 
-from perfgate.core.errors import InputError
+from perfgate.engines.extra_option_refusal import ExtraOptionRefused, said_elsewhere
 from perfgate.engines.sglang.releases import Release
 from perfgate.engines.sglang.releases.table import SERVE
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
-from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario
 
 _OWN = "perfgate itself"
@@ -49,21 +49,6 @@ _NEVER: Mapping[str, str] = {
 }
 
 
-class ExtraOptionRefused(InputError):
-    """An extra option that a scenario cannot give; `at` is the problem, from the scenario down."""
-
-    def __init__(self, scenario: Scenario, at: Problem) -> None:
-        self.at = at
-        super().__init__(
-            at.problem,
-            file=scenario.file,
-            field=f"{scenario.id}.{dotted(at.path)}",
-            found=at.found,
-            expected=at.expected,
-            hint=at.hint,
-        )
-
-
 def words(scenario: Scenario, known: Release) -> tuple[str, ...]:
     """The scenario's extra words for the server.
 
@@ -88,14 +73,9 @@ def words(scenario: Scenario, known: Release) -> tuple[str, ...]:
             (owner for spelling, owner in owners.items() if spelling.startswith(name)), None
         )
         if owner is not None:
-            raise _refused(scenario, option.path, " ".join(option.words), owner)
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
         told += option.words
     return tuple(told)
-
-
-def asked_by(scenario: Scenario) -> dict[str, str]:
-    """Extra option → the field that gives it, from the scenario's id on."""
-    return {one.name: f"{scenario.id}.{dotted(one.path)}" for one in extra_options(scenario.engine)}
 
 
 def _owners(known: Release) -> dict[str, str]:
@@ -109,15 +89,3 @@ def _owners(known: Release) -> dict[str, str]:
 
 def _as_declared(option: str) -> str:
     return "--" + option.removeprefix("--").replace("_", "-")
-
-
-def _refused(scenario: Scenario, path: Keys, found: str, owner: str) -> ExtraOptionRefused:
-    is_field = owner.partition(".")[0] in ("engine", "model", "hardware")
-    problem = Problem(
-        path,
-        "already said by another field" if is_field else "not a scenario's to say",
-        found,
-        f"what no other field says; this is for {owner}",
-        f"use {owner}" if is_field else "take it out",
-    )
-    return ExtraOptionRefused(scenario, problem)

@@ -5,6 +5,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import SGLANG_SERVE
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.extra_option_refusal import asked_by
 from perfgate.engines.model_reference import reference
 from perfgate.engines.sglang import extra_options
 from perfgate.engines.sglang.pinning import pinned
@@ -42,5 +43,5 @@ def serve(
             *extra_options.words(scenario, known),
         ),
         env=dict(scenario.environment),
-        asked_by=extra_options.asked_by(scenario),
+        asked_by=asked_by(scenario),
     )

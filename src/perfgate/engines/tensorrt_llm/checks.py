@@ -5,12 +5,12 @@ lacks is refused by the rendering itself. What rendering cannot see has a rule o
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
+from perfgate.engines import extra_option_refusal
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.refusal import refusal
+from perfgate.engines.refusal import Refused, require_none
 from perfgate.engines.tensorrt_llm import (
     bench,
     dataset,
@@ -35,15 +35,6 @@ _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
 
-class Refused(NamedTuple):
-    """A field of the scenario, what stands there, what could, and the next step."""
-
-    field: str
-    found: object
-    expected: str
-    hint: str | None = None
-
-
 def check(scenario: Scenario, build: EngineBuild) -> None:
     """Refuse what this release cannot honour.
 
@@ -51,11 +42,7 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         InputError: a setting, value or program that the release lacks; or a release without table.
     """
     known = release(build.version)
-    for rule in _RULES:
-        for refused in rule(scenario):
-            raise refusal(
-                scenario, refused.field, refused.found, known, refused.expected, refused.hint
-            )
+    require_none(scenario, known, (one for rule in _RULES for one in rule(scenario)))
     _extra_options_have_their_program(scenario)
     if is_served(scenario):
         serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
@@ -82,19 +69,8 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
 
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:
-    """What of the scenario's extra options its document's release, else the newest, is not given.
-
-    What else is wrong with it at that release is told when it is measured there.
-    """
-    if scenario.engine.extra_yaml is None and scenario.engine.extra_args is None:
-        return
-    version = scenario.source.engine_version or all_releases()[-1].since
-    try:
-        check(scenario, EngineBuild("tensorrt-llm", version, version))
-    except extra_options.ExtraOptionRefused as error:
-        yield error.at
-    except PerfgateError:
-        return
+    """See `extra_option_refusal.refused_extras`."""
+    return extra_option_refusal.refused_extras(scenario, check, all_releases)
 
 
 def _extra_options_have_their_program(scenario: Scenario) -> None:
@@ -103,7 +79,7 @@ def _extra_options_have_their_program(scenario: Scenario) -> None:
     programs += [THROUGHPUT] if load is not None and load.client == BENCH_CLIENT else []
     programs += [EVAL] if any(task.evaluator == EVALUATOR for task in scenario.accuracy) else []
     for problem in extra_options.misplaced(scenario, programs):
-        raise extra_options.ExtraOptionRefused(scenario, problem)
+        raise extra_option_refusal.ExtraOptionRefused(scenario, problem)
 
 
 def is_served(scenario: Scenario) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from perfgate.core.errors import CannotDo, InputError
+from perfgate.core.errors import CannotDo
 from perfgate.engines.arguments import Argument
+from perfgate.engines.extra_option_refusal import said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
@@ -78,21 +79,6 @@ _ANY = EngineSettings(
 )
 
 
-class ExtraOptionRefused(InputError):
-    """An extra option that a scenario cannot give; `at` is the problem, from the scenario down."""
-
-    def __init__(self, scenario: Scenario, at: Problem) -> None:
-        self.at = at
-        super().__init__(
-            at.problem,
-            file=scenario.file,
-            field=f"{scenario.id}.{dotted(at.path)}",
-            found=at.found,
-            expected=at.expected,
-            hint=at.hint,
-        )
-
-
 def words(
     scenario: Scenario, known: Release, program: str, arguments: Iterable[Argument]
 ) -> tuple[str, ...]:
@@ -122,7 +108,7 @@ def words(
             continue
         owner = taken.get(_as_declared(option.name))
         if owner is not None:
-            raise _refused(scenario, option.path, " ".join(option.words), owner)
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
         found += option.words
     return tuple(found)
 
@@ -152,19 +138,9 @@ def merged(
             if own[: len(keys)] == keys or keys[: len(own)] == own
         ]
         if saying:
-            raise _refused(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
+            raise said_elsewhere(scenario, (*YAML, *keys), value, ", ".join(dict.fromkeys(saying)))
     full, settings = _laid_over(tree, extra), scenario.engine.settings
     return llm_api_yaml.with_kv_cache_kept(full, scenario, settings, known, program)
-
-
-def asked_by(scenario: Scenario) -> dict[str, str]:
-    """Extra option, or extra key with dots → the field that gives it, from the scenario's id on."""
-    engine = scenario.engine
-    places: list[tuple[str, Keys]] = [(one.name, one.path) for one in extra_options(engine)]
-    for keys, _ in extra_keys(engine):
-        for end in range(1, len(keys) + 1):
-            places.append((".".join(map(str, keys[:end])), (*YAML, *keys[:end])))
-    return {place: f"{scenario.id}.{dotted(path)}" for place, path in places}
 
 
 def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem]:
@@ -219,15 +195,3 @@ def _laid_over(tree: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, A
         else:
             found[name] = value
     return found
-
-
-def _refused(scenario: Scenario, path: Keys, found: object, owner: str) -> ExtraOptionRefused:
-    is_field = owner.partition(".")[0] in ("engine", "workload", "model", "environment", "listen")
-    problem = Problem(
-        path,
-        "already said by another field" if is_field else "not a scenario's to say",
-        found,
-        f"what no other field says; this is for {owner}",
-        f"use {owner}" if is_field else "take it out",
-    )
-    return ExtraOptionRefused(scenario, problem)

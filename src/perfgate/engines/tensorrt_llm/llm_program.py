@@ -10,6 +10,7 @@ from typing import Any
 from perfgate.core.command import Command
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
+from perfgate.engines.extra_option_refusal import asked_by
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.environment import environment
@@ -102,5 +103,5 @@ class LlmProgram:
             argv,
             env=environment(self.scenario, self.settings, self.release),
             files={llm_api_yaml.FILE: llm_api_yaml.text(self.file)} if self.file else {},
-            asked_by=extra_options.asked_by(self.scenario),
+            asked_by=asked_by(self.scenario),
         )

@@ -5,13 +5,12 @@ itself. What rendering cannot see has a rule of its own.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
+from perfgate.engines import extra_option_refusal
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.refusal import refusal
-from perfgate.engines.vllm import extra_options, serve
+from perfgate.engines.refusal import Refused, require_none
+from perfgate.engines.vllm import serve
 from perfgate.engines.vllm.releases import all_releases, release
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -22,15 +21,6 @@ _NOWHERE = Endpoint("localhost", 8000, "model")
 _OF_TENSORRT_LLM = ("trtllm-bench", "trtllm-quickstart", "trtllm-gpqa", "trtllm-eval")
 
 
-class Refused(NamedTuple):
-    """A field of the scenario, what stands there, what could, and the next step."""
-
-    field: str
-    found: object
-    expected: str
-    hint: str | None = None
-
-
 def check(scenario: Scenario, build: EngineBuild) -> None:
     """Refuse what this release cannot honour.
 
@@ -38,26 +28,13 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         InputError: a setting, value or program that the release lacks; or a release without table.
     """
     known = release(build.version)
-    for rule in _RULES:
-        for one in rule(scenario):
-            raise refusal(scenario, one.field, one.found, known, one.expected, one.hint)
+    require_none(scenario, known, (one for rule in _RULES for one in rule(scenario)))
     serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
 
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:
-    """What of the scenario's extra options its document's release, else the newest, is not given.
-
-    What else is wrong with it at that release is told when it is measured there.
-    """
-    if scenario.engine.extra_yaml is None and scenario.engine.extra_args is None:
-        return
-    version = scenario.source.engine_version or all_releases()[-1].since
-    try:
-        check(scenario, EngineBuild("vllm", version, version))
-    except extra_options.ExtraOptionRefused as error:
-        yield error.at
-    except PerfgateError:
-        return
+    """See `extra_option_refusal.refused_extras`."""
+    return extra_option_refusal.refused_extras(scenario, check, all_releases)
 
 
 # Rules. -------------------------------------------------------------------------------------

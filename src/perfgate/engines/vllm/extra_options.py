@@ -7,8 +7,8 @@ the program takes for it: with ``_`` for ``-``, and by any beginning.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from perfgate.core.errors import InputError
 from perfgate.engines.arguments import Argument
+from perfgate.engines.extra_option_refusal import ExtraOptionRefused, said_elsewhere
 from perfgate.engines.vllm.releases import Release
 from perfgate.engines.vllm.releases.table import SERVE
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
@@ -62,21 +62,6 @@ _OVERRULING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class ExtraOptionRefused(InputError):
-    """An extra option that a scenario cannot give; `at` is the problem, from the scenario down."""
-
-    def __init__(self, scenario: Scenario, at: Problem) -> None:
-        self.at = at
-        super().__init__(
-            at.problem,
-            file=scenario.file,
-            field=f"{scenario.id}.{dotted(at.path)}",
-            found=at.found,
-            expected=at.expected,
-            hint=at.hint,
-        )
-
-
 def words(scenario: Scenario, known: Release, arguments: Iterable[Argument]) -> tuple[str, ...]:
     """The scenario's extra words for `vllm serve`.
 
@@ -96,14 +81,9 @@ def words(scenario: Scenario, known: Release, arguments: Iterable[Argument]) -> 
     for option in extra_options(scenario.engine):
         owner = _owner(_as_declared(option.name), taken)
         if owner is not None:
-            raise _refused(scenario, option.path, " ".join(option.words), owner)
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
         found += option.words
     return tuple(found)
-
-
-def asked_by(scenario: Scenario) -> dict[str, str]:
-    """Extra option → the field that gives it, from the scenario's id on."""
-    return {one.name: f"{scenario.id}.{dotted(one.path)}" for one in extra_options(scenario.engine)}
 
 
 def misplaced(scenario: Scenario) -> Iterator[Problem]:
@@ -147,17 +127,3 @@ def _owner(given: str, taken: Mapping[str, str]) -> str | None:
 def _as_declared(option: str) -> str:
     """The option with hyphens, as all of vLLM's are declared."""
     return "--" + option.removeprefix("--").replace("_", "-")
-
-
-def _refused(
-    scenario: Scenario, path: tuple[str | int, ...], found: object, owner: str
-) -> ExtraOptionRefused:
-    is_field = owner.partition(".")[0] in ("engine", "model", "listen")
-    problem = Problem(
-        path,
-        "already said by another field" if is_field else "not a scenario's to say",
-        found,
-        f"what no other field says; this is for {owner}",
-        f"use {owner}" if is_field else "take it out",
-    )
-    return ExtraOptionRefused(scenario, problem)

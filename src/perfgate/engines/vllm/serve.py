@@ -7,6 +7,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import VLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings, spelled
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.extra_option_refusal import asked_by
 from perfgate.engines.model_reference import ModelReference, reference
 from perfgate.engines.vllm import compilation, extra_options
 from perfgate.engines.vllm.environment import environment
@@ -60,7 +61,7 @@ def serve(
             *extra_options.words(scenario, known, arguments),
         ),
         env=environment(scenario, settings, known),
-        asked_by=extra_options.asked_by(scenario),
+        asked_by=asked_by(scenario),
     )
 
 

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from perfgate.engines import table_lines
-from perfgate.engines.option_check import Mismatch
 from perfgate.engines.release_tables import ReleaseTables
 from perfgate.engines.sglang.releases.table import Release
 
@@ -31,17 +29,5 @@ all_releases = _TABLES.all
 release = _TABLES.release
 uncovered = _TABLES.uncovered
 parse = _TABLES.parse
-
-
-def same_release(one: str, other: str) -> bool:
-    """Whether two versions name one release; what follows a ``+`` names a build of it.
-
-    Raises:
-        InputError: one of them is no version.
-    """
-    return _TABLES.base(one) == _TABLES.base(other)
-
-
-def told_by(version: str, mismatch: Mismatch) -> str:
-    """The line of the tables that makes perfgate write something (`table_lines.told_by`)."""
-    return table_lines.told_by(version, mismatch, _TABLES.folder)
+same_release = _TABLES.same
+told_by = _TABLES.told_by
