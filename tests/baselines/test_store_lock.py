@@ -114,7 +114,7 @@ def test_where_a_folder_cannot_be_locked_a_file_of_the_store_is(
             raise OSError(code, os.strerror(code))
         flock(descriptor, how)
 
-    monkeypatch.setattr(store_lock.fcntl, "flock", as_nfs)
+    monkeypatch.setattr(fcntl, "flock", as_nfs)
     monkeypatch.setattr(store_lock, "WAIT_S", 0.1)
     here = suite_store().folder
     with alone_in(here):

@@ -3,6 +3,7 @@
 What a start gives is played; campaign, references, gate, records are the real ones.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from perfgate.campaign.fresh_start import StartSetup
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
+from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -503,3 +505,45 @@ def test_the_scenarios_time_ends_controls_too(make: Make) -> None:
     campaign, played = make({"*": {"new": [92.0]}}, budget_s=1e-9)
     found = only(campaign)
     assert (found.verdict, played.starts) == (Verdict.INCONCLUSIVE, ["new"])
+
+
+def reasons(campaign: Campaign) -> list[str]:
+    """Why starts were made that were not planned, as whoever looks on is told."""
+    lines = read_lines(campaign.session.run.path / "progress.jsonl")
+    return [line["text"] for line in lines if line["event"] == "again"]
+
+
+def test_of_a_planned_start_no_reason_is_told(make: Make) -> None:
+    campaign, _ = make({})
+    only(campaign)
+    assert reasons(campaign) == []
+
+
+def test_why_a_disturbed_start_is_made_again_is_told_as_it_happens(make: Make) -> None:
+    campaign, played = make({"c4": {"new": [-100.0, 100.0]}})
+    assert only(campaign).verdict == Verdict.PASS
+    assert played.starts == ["new", "new"]
+    assert reasons(campaign) == ["start 2: again, as start 1 was disturbed: a neighbour"]
+
+
+def test_a_start_that_the_machine_lost_likewise(make: Make) -> None:
+    lost = RunError("node_failed", "node7 went down")
+    campaign, _ = make({"start": {"new": [lost, 100.0]}})
+    assert only(campaign).verdict == Verdict.PASS
+    assert reasons(campaign) == [
+        "start 2: again, as start 1 was lost: node_failed: node7 went down"
+    ]
+
+
+def test_what_is_undecided_and_whose_build_is_a_control_are_told(make: Make) -> None:
+    campaign, played = make({"c4": {"new": [93.0]}})
+    only(campaign)
+    assert "baseline_control" in played.starts
+    told = reasons(campaign)
+    assert len(told) == len(played.starts) - 1
+    for number, (role, line) in enumerate(zip(played.starts[1:], told, strict=True), start=2):
+        control = "control, the baseline's build: " if role == "baseline_control" else ""
+        assert line.startswith(f"start {number}: {control}c4: output_throughput undecided after ")
+    assert re.search(
+        r"after 1 start \(-7\.0 %, interval -\d+\.\d…[-+]\d+\.\d %, band 4 %\)", told[0]
+    )

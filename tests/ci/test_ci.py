@@ -81,7 +81,7 @@ case $1 in
            chmod +x .venv/bin/$name
          done ;;
   test) echo of-the-tests > .coverage ;;
-  slurm-test) cat .coverage >> "$CALLS" ;;
+  browser-test) cat .coverage >> "$CALLS" ;;
 esac
 [ "$BROKEN" != "$1" ] || exit 2
 """
@@ -108,7 +108,7 @@ class TestRun:
             f"pytest -m b200 --collect-only --quiet --engine-repo {checkout}",
             "make wheel-test",
             "make test",
-            "make slurm-test",
+            "make browser-test pipeline-test slurm-test",
             "of-the-tests",
         ]
 
@@ -124,7 +124,7 @@ class TestRun:
             "== make setup and the documented commands",
             "== make wheel-test",
             "== make test",
-            "== make slurm-test",
+            "== make browser-test pipeline-test slurm-test",
         ]
 
     @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ class TestRun:
             ("pytest", 4, "make setup and the documented commands"),
             ("wheel-test", 5, "make wheel-test"),
             ("test", 6, "make test"),
-            ("slurm-test", 8, "make slurm-test"),
+            ("browser-test", 8, "make browser-test pipeline-test slurm-test"),
         ],
     )
     def test_ends_with_the_first_step_that_fails_and_says_which(
@@ -220,10 +220,21 @@ class TestTargets:
         )
         left_out = {word.partition("=")[2] for word in run.split() if word.startswith("--ignore")}
         assert "tests" in run.split()
-        others = make(tmp_path, "-n", "slurm-test").stdout.splitlines()
-        needing = next(line for line in others if "PERFGATE_REQUIRE_SLURM=1" in line).split()
+        needing: list[str] = []
+        for target, required in (("slurm-test", "SLURM"), ("browser-test", "BROWSER")):
+            others = make(tmp_path, "-n", target).stdout.splitlines()
+            needing += next(
+                one for one in others if f"PERFGATE_REQUIRE_{required}=1" in one
+            ).split()
         assert left_out == {word for word in needing if word.startswith("tests/")}
         assert all(any((ROOT / folder).glob("test_*.py")) for folder in left_out)
+
+    def test_what_needs_node_is_required_where_it_is_there(self, tmp_path: Path) -> None:
+        others = make(tmp_path, "-n", "pipeline-test").stdout.splitlines()
+        needing = next(one for one in others if "PERFGATE_REQUIRE_PIPELINES=1" in one).split()
+        folders = [word for word in needing if word.startswith("tests/")]
+        assert folders
+        assert all(any((ROOT / folder).glob("test_*.py")) for folder in folders)
 
     def test_a_machine_that_cannot_have_a_slurm_is_told_and_fails(self, tmp_path: Path) -> None:
         cannot = program(

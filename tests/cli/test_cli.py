@@ -25,6 +25,8 @@ HELPS = [
     ["baseline", "promote"],
     ["doctor"],
 ]
+# Made for programs: JSON always, reports in formats of their own, a pipeline.
+OWN_FORMATS = (["matrix"], ["report"], ["gitlab"])
 CLI = [sys.executable, "-m", "perfgate.cli.main"]
 
 
@@ -57,12 +59,14 @@ def test_every_verb_gives_json_too() -> None:
     for words in HELPS:
         arguments = {"show": ["x"], "record": ["x"], "promote": ["x", "--by", "a", "--reason", "b"]}
         arguments |= {"calibrate": ["x"], "compare": ["x", "y"], "init": ["x"]}
-        arguments |= {"conformance": ["--source", "x"]}
-        if words and words not in (["scenarios"], ["baseline"], ["parse"]):
+        arguments |= {"conformance": ["--source", "x"], "notify": ["x", "--state", "y"]}
+        arguments |= {"decision": ["--event", "nightly", "0"]}
+        if words and words not in (["scenarios"], ["baseline"], ["parse"], *OWN_FORMATS):
             more = arguments.get(words[-1], [])
             parsed = parser(words).parse_args([*words, *more, "--format", "json"])
             assert parsed.format == "json"
             assert parser(words).parse_args([*words, *more]).format == "text"
+    assert parser(["report"]).parse_args(["report", "x", "--format", "json"]).format == "json"
 
 
 def modules_of_help(*words: str) -> set[str]:

@@ -112,3 +112,18 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
     assert words[:3] == ["-m", "b200 and throughput", "--gate"]
     assert words[3] == "--run-dir"
     assert words[5:] == ["--launcher", "slurm"]
+
+
+def test_the_files_of_a_pipeline_are_there_when_they_are_asked_for(tmp_path: Path) -> None:
+    assert main(["init", str(tmp_path / "without")]) == 0
+    assert not (tmp_path / "without" / ".github").exists()
+    assert main(["init", str(tmp_path / "gate"), "--ci", "github", "--ci", "github"]) == 0
+    made = files(tmp_path / "gate")
+    for folder in ("workflows", "actions"):
+        brought = packaged() / "ci" / "github" / folder
+        names = {str(one.relative_to(brought)) for one in brought.rglob("*") if one.is_file()}
+        assert names
+        assert {f".github/{folder}/{name}" for name in names} <= made.keys()
+    assert b"--hash=sha256:" in made["ci/requirements.txt"]
+    scripts = (tmp_path / "gate" / ".github/actions/perfgate").glob("*.sh")
+    assert all(os.access(one, os.X_OK) for one in scripts)

@@ -10,7 +10,8 @@ import pytest
 
 from perfgate.core.durable_files import append_line, read_lines
 from perfgate.core.errors import InputError
-from perfgate.runs.progress import Progress, ProgressView
+from perfgate.runs.progress import Progress
+from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.records import RunFolder
 
 FILES = ("run.json", "records.jsonl", "progress.jsonl", "summary.md", "run.lock", "workers.lock")

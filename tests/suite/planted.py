@@ -5,6 +5,8 @@ All are made up here from pieces, so that no scanner of repositories takes one f
 
 import base64
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
+
+from sessions import inherited
+
+from perfgate.reports.formats.base import report_format
 
 Place = Literal["environment", "scenario", "site", "option", "log"]
 
@@ -156,6 +162,27 @@ def leaks(folder: Path, output: str, unread: frozenset[Path]) -> list[str]:
             continue
         found += [f"{one.kind}: {path}" for one in SECRETS if one.secret in content]
     return found
+
+
+def write_reports(run: Path, into: Path) -> dict[str, str]:
+    """The report of a run in every format there is, below a folder that `leaks` looks into.
+
+    Returns:
+        File → its text, with what the command printed as `output.log`.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "perfgate", "report", str(run), "--to", str(into)],
+        env=inherited(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    (into / "output.log").write_text(f"{done.stdout}{done.stderr}")
+    assert {made.file for made in report_format.values()} <= {one.name for one in into.iterdir()}
+    for path in into.iterdir():
+        path.chmod(0o644)  # for `leaks`, which takes a private .txt for a raw log
+    return {one.name: one.read_text() for one in into.iterdir()}
 
 
 class CommandLines:

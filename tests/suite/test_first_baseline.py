@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 from test_road import Finished, Suite, suite  # noqa: F401
@@ -85,17 +86,20 @@ def test_a_session_without_record_records_nothing(suite: Suite) -> None:  # noqa
 
 def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:  # noqa: F811
     runs = [suite.folder / "runs" / name for name in ("one", "two")]
-    sessions = [
-        subprocess.Popen(
-            [*suite.command(ACCURACY, "--record"), "--run-dir", str(run)],
-            cwd=suite.folder,
-            env=suite.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+    sessions = []
+    for run in runs:
+        sessions.append(
+            subprocess.Popen(
+                [*suite.command(ACCURACY, "--record"), "--run-dir", str(run)],
+                cwd=suite.folder,
+                env=suite.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
         )
-        for run in runs
-    ]
+        # The stand-in's answers are equal, and two measurements of one second would be a copy.
+        time.sleep(1.5)
     told = [session.communicate(timeout=180)[0] for session in sessions]
     assert [session.returncode for session in sessions] == [0, 0], told
     assert sorted(line[:26] for one in told for line in one.splitlines() if " of 3 " in line) == [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from planted import SECRETS, CommandLines, hostile_log, leaks, lines_of, variables
+from planted import SECRETS, CommandLines, hostile_log, leaks, lines_of, variables, write_reports
 from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
 from test_road import PLUGINS, ROOT, Suite, make_suite
 
@@ -63,6 +63,7 @@ def _session(suite: Suite, fault: str, *options: str) -> Searched:
             timeout=120,
         )
     output = (done.stdout + done.stderr).decode(errors="replace")
+    write_reports(suite.folder / "run", suite.folder / "reports")
     found = leaks(suite.folder, output, frozenset({path, site, says, arguments}))
     return Searched(suite, done.returncode, output, found, watch)
 
@@ -153,5 +154,24 @@ def test_a_rehearsal_tells_no_secret(tmp_path: Path) -> None:
             timeout=400,
         )
     assert done.returncode == 13, done.stdout
+    assert len(write_reports(tmp_path / "run", tmp_path / "reports")) > 5
     assert not leaks(tmp_path, done.stdout + done.stderr, frozenset())
     assert not watch.found
+
+
+def test_every_report_of_a_session_that_failed_shows_its_last_lines_masked(died: Searched) -> None:
+    reports = {one.name: one.read_text() for one in (died.suite.folder / "reports").iterdir()}
+    assert "exit status 11" in reports["output.log"]
+    for name in ("report.json", "junit.xml"):
+        assert "server_died" in reports[name]
+        assert "***" in reports[name]
+        assert "\\x1b]0;owned" in reports[name].replace("\\\\", "\\")
+    for text in reports.values():
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+def test_a_leak_into_a_report_would_be_found(died: Searched, tmp_path: Path) -> None:
+    (secret, *_) = (one.secret for one in SECRETS if one.place == "log")
+    text = (died.suite.folder / "reports" / "report.md").read_text()
+    (tmp_path / "report.md").write_text(f"{text}{secret}")
+    assert leaks(tmp_path, "", frozenset())

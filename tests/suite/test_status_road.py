@@ -22,12 +22,12 @@ def outcome(self, probe):
 Campaigns.outcome = outcome
 """
 BUG_AT_THE_END = """
-import perfgate.suite.plugin
+import perfgate.suite.run_reports
 
 def summary(*_):
     raise TypeError("made up")
 
-perfgate.suite.plugin.summary = summary
+perfgate.suite.run_reports.summary = summary
 """
 ANOTHERS_FAILURE_AT_THE_END = """
 def pytest_sessionfinish():

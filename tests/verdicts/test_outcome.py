@@ -33,6 +33,7 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
         "synthetic": False,
         "notes": ["n"],
         "observed": [],
+        "changed_questions": [],
         "build": {
             "name": "llama.cpp",
             "version": "1.3.0",

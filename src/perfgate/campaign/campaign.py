@@ -37,6 +37,7 @@ from perfgate.campaign.schedule import (
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_allowance import StartAllowance
+from perfgate.campaign.start_reasons import why_another
 from perfgate.campaign.started_build import StartedBuild, measurement_facts, started_build
 from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
@@ -93,6 +94,8 @@ class Campaign:
         self._progress = Progress(session.run.path / "progress.jsonl", scenario.id)
         self._folder = session.run.path / scenario.id
         self._ran = False
+        self._lost_to = ""  # what took a start's numbers, until the next start is made
+        self._opening = 0  # starts that are made before anything is judged
         self._place = PlaceCheck(self._references)
         self.account = Account()
         self._allowance = StartAllowance(scenario.gate.budget_s, session.budget, self.account)
@@ -178,6 +181,7 @@ class Campaign:
     def _run(self) -> None:
         schedule = self._schedule()
         due = list(schedule.opening)
+        self._opening = len(due)
         self.account.planned = sum(self._engine_starts(role) for role in due)
         while due:
             role = due.pop(0)
@@ -248,6 +252,7 @@ class Campaign:
         if not probes:
             return False
         number = self._allowance.begin(role)
+        self._tell_why(number, role, probes)
         attempt = StartAttempt(
             self._build(role), number, self._folder / f"start-{number}-{role}", probes
         )
@@ -264,6 +269,15 @@ class Campaign:
         spent_s = time.monotonic() - attempt.began
         self._allowance.ended(role, spent_s, disturbed=attempt.disturbed)
         return attempt.disturbed
+
+    def _tell_why(self, number: int, role: StartRole, probes: Sequence[Probe]) -> None:
+        """Tell why a start is made that was not planned from the beginning."""
+        why, self._lost_to = self._lost_to, ""
+        states = [(probe, self._found.states[probe]) for probe in probes]
+        if why:
+            self._progress.again(number, f"again, as {why}")
+        elif number > self._opening and role not in ("reference", "a", "b", "claim"):
+            self._progress.again(number, why_another(states, controlled_by(role)))
 
     def _build(self, role: StartRole) -> StartedBuild:
         """What a start of a role is of."""
@@ -348,6 +362,8 @@ class Campaign:
             return error
         seconds = round(ready.share_s + time.monotonic() - began, 1)
         attempt.disturbed |= bool(measured.disturbed)
+        if measured.disturbed:
+            self._lost_to = f"start {attempt.number} was disturbed: {measured.disturbed[0]}"
         self._found.take(probe, measured, attempt, started, seconds)
         synthetic = (
             self.session.synthetic or start.setup.lease.synthetic or self.scenario.is_synthetic
@@ -389,6 +405,7 @@ class Campaign:
         if not FAILURES[met.failure].of_machine or not self._allowance.lose():
             self._found.fail(probes, error, folder)
             return False
+        self._lost_to = f"start {attempt.number} was lost: {met.failure}: {met.message}"
         for probe in probes:
             self._found.states[probe].disturbed.append(told)
         return True

@@ -203,6 +203,7 @@ class CampaignState:
             synthetic=self._session.synthetic or probe.scenario.is_synthetic,
             notes=judged.notes,
             observed=judged.observed,
+            changed=judged.changed,
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),

@@ -4,6 +4,7 @@ The plugin tells it what pytest found; nothing here knows pytest.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from perfgate.campaign.ab import AbCampaign, ab_builds
@@ -22,6 +23,8 @@ from perfgate.engines.base import EngineBuild, engine
 from perfgate.gate.verdict import Against
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
+from perfgate.runs.progress import Progress
+from perfgate.runs.records import PROGRESS
 from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -212,10 +215,32 @@ class Campaigns:
             test: its id.
             measured: whether it has a verdict; else it was skipped, and may be asked again.
         """
+        before = self._groups.open
         for scenario in self._groups.ended(test, measured=measured):
             begun = self._begun(scenario)
             if scenario in self._unusable or begun:
                 self._record_group(scenario, begun)
+        for scenario in sorted(before - self._groups.open):
+            self._progress(scenario).over()
+
+    def tell_selection(self) -> None:
+        """Tell who looks on what is to be measured, and how long stored baselines took for it."""
+        from perfgate.campaign.scenario_hours import stored_seconds
+
+        known = {}
+        if not self.session.synthetic:
+            with suppress(PerfgateError):  # whoever needs the baseline will say it
+                known = stored_seconds(probes[0].scenario for probes in self._probes.values())
+        self._progress("").selection(
+            {
+                name: known[name].usual if name in known and known[name].known else None
+                for name in self._probes
+            },
+            sorted(self._probes.keys() - self._groups.open),
+        )
+
+    def _progress(self, scenario: str) -> Progress:
+        return Progress(self.session.run.path / PROGRESS, scenario)
 
     def _record_group(self, name: str, campaigns: Sequence[Campaign]) -> None:
         probes = self._probes[name]

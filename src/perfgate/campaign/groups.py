@@ -46,6 +46,11 @@ class Groups:
                 finished.append(scenario)
         return finished
 
+    @property
+    def open(self) -> frozenset[str]:
+        """The scenarios that a test still waits for."""
+        return frozenset(scenario for scenario, waiting in self._waiting.items() if waiting)
+
     def counted(self, scenario: str) -> list[str]:
         """The tests with a verdict that rests on the group, sorted."""
         return sorted(self._counted[scenario])

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain
+from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.runs.record_lines import RecordLine
@@ -114,6 +115,7 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         synthetic=line["synthetic"],
         notes=tuple(line["notes"]),
         observed=_read(tuple[Change, ...], line, "observed"),
+        changed=changed_of(line),
         measured=measured_of(line),
         build=build_of(line),
         controls=controls_of(line),
@@ -137,6 +139,16 @@ def observed_of(line: Line) -> tuple[Change, ...]:
         InputError: they are damaged.
     """
     return _read(tuple[Change, ...], line, "observed") if "observed" in line else ()
+
+
+def changed_of(line: Line) -> tuple[ChangedQuestions, ...]:
+    """Which questions were answered otherwise; none in a record of before they were kept.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    name = "changed_questions"
+    return _read(tuple[ChangedQuestions, ...], line, name) if name in line else ()
 
 
 def build_of(line: Line) -> MeasuredBuild | None:
@@ -233,6 +245,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("ab", "the builds of --ab"),
         ("claim_sides", "--claim-sides"),
         ("vboost", "the level of vboost"),
+        ("shard", "the shard"),
         ("fingerprint", "the machine"),
     ):
         if name in facts and name in now and facts[name] != now[name]:

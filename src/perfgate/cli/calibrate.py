@@ -43,7 +43,7 @@ from perfgate.gate.verdict import counted
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.plan.toolchain import BuildOverride, Toolchain
-from perfgate.runs.progress import ProgressView
+from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.records import RunFolder, session_facts
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario

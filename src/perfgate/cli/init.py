@@ -5,7 +5,7 @@ and names what differs.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,16 @@ _TEMPLATE = Path(__file__).with_name("gate_repository")
 _NAMED = {"gitignore": ".gitignore"}
 # Taken as perfgate brings them along; documented values stay with the packaged scenarios.
 _TAKEN = ("perf_tests", "baselines", "waivers.yaml", "conftest.py")
+# Pipeline → what of perfgate goes where; `--ci` asks for it.
+_PIPELINES = {
+    "github": {
+        "ci/github/workflows": ".github/workflows",
+        "ci/github/actions": ".github/actions",
+        "requirements/base.txt": "ci/requirements.txt",
+    },
+    "gitlab": {"ci/gitlab": "ci/gitlab", "requirements/base.txt": "ci/requirements.txt"},
+    "slurm": {"ci/slurm/nightly.sbatch": "ci/nightly.sbatch"},
+}
 _EMPTY = ("scenarios/.gitkeep", "fixtures/lm_eval_tasks/.gitkeep")
 _IGNORED = ("__pycache__",)
 
@@ -34,6 +44,13 @@ class _File:
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     command.add_argument("folder", type=Path, help="the folder; made if it is not there")
+    command.add_argument(
+        "--ci",
+        choices=list(_PIPELINES),
+        action="append",
+        default=[],
+        help="also the files of a pipeline; may be given again",
+    )
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -44,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not there.is_dir():
         raise InputError("not a folder", field="FOLDER", found=there, expected="a folder")
     try:
-        states = [(one.path, _put(folder, one)) for one in _files()]
+        states = [(one.path, _put(folder, one)) for one in _files(arguments.ci)]
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror}", file=Path(error.filename or folder)
@@ -62,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _files() -> Iterator[_File]:
+def _files(pipelines: Sequence[str]) -> Iterator[_File]:
     for source in sorted(_TEMPLATE.rglob("*")):
         if source.is_file():
             path = source.relative_to(_TEMPLATE).as_posix()
@@ -73,8 +90,18 @@ def _files() -> Iterator[_File]:
             taken = source.relative_to(packaged())
             if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(taken.parts):
                 yield _file(taken.as_posix(), source)
+    for pipeline in dict.fromkeys(pipelines):
+        for brought, path in _PIPELINES[pipeline].items():
+            yield from _tree(packaged() / brought, path)
     for empty in _EMPTY:
         yield _File(empty, "")
+
+
+def _tree(root: Path, path: str) -> Iterator[_File]:
+    """A file, or all that is in a folder, to be at `path`."""
+    for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
+        if source.is_file() and not {*_IGNORED} & set(source.parts):
+            yield _file((Path(path) / source.relative_to(root)).as_posix(), source)
 
 
 def _file(path: str, source: Path) -> _File:

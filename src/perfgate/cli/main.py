@@ -28,9 +28,14 @@ COMMANDS = {
     "calibrate": "measure the noise of a scenario on this machine, for the gate to use",
     "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
+    "report": "reports and one exit status of one run or several, merged",
+    "matrix": "the jobs that measure a selection, as JSON for CI systems",
+    "notify": "tell a chat, by a webhook, what a run changed",
+    "decision": "what a pipeline does with a run's exit status: pass, warn or block",
     "doctor": "what this machine can run, and whether it is fit for it",
     "conformance": "whether a release of TensorRT-LLM takes what scenarios start, by its sources",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
+    "gitlab": "the child pipeline of a matrix, and the note of a merge request, for GitLab",
 }
 
 WRONG_USAGE = 2

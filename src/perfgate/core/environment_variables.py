@@ -85,7 +85,20 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "the machine's folder of locks, the same for all of its users; unset: /tmp/perfgate-leases",
     ),
     EnvironmentVariable(
+        "PERFGATE_GITLAB_TOKEN",
+        "a token that may write notes, for `perfgate gitlab note`; unset: no note",
+    ),
+    EnvironmentVariable(
+        "PERFGATE_WEBHOOK",
+        "the address that `perfgate notify` posts to, a secret; unset: nothing is told",
+    ),
+    EnvironmentVariable(
         "PERFGATE_FAKE_GPUS", "how many GPUs are simulated, for tests and demonstrations of leases"
+    ),
+    EnvironmentVariable(
+        "PERFGATE_PYTHON",
+        "the Python of an environment that holds perfgate, for a pipeline that installs none; "
+        "read by the files of ci/ alone",
     ),
     EnvironmentVariable("PERFGATE_SCENARIO", "the scenario that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_PROBE", "the probe that a program runs for", "perfgate"),
@@ -103,7 +116,20 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
     EnvironmentVariable("PERFGATE_SOAK", "how many groups to soak", "the tests"),
     EnvironmentVariable("PERFGATE_SOAK_SEED", "which of them are killed", "the tests"),
     EnvironmentVariable(
+        "PERFGATE_REQUIRE_BROWSER",
+        "1: tests that need a browser fail where it is missing",
+        "the tests",
+    ),
+    EnvironmentVariable(
+        "PERFGATE_PICTURES", "folder for pictures of the page in a browser", "the tests"
+    ),
+    EnvironmentVariable(
         "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
+    ),
+    EnvironmentVariable(
+        "PERFGATE_REQUIRE_PIPELINES",
+        "1: tests that execute the pipelines' files fail where node is missing",
+        "the tests",
     ),
     EnvironmentVariable(
         "PERFGATE_REQUIRE_SGLANG",

@@ -1,11 +1,56 @@
-"""Lock owners: which process has a file locked, for messages. By the list of proc_locks(5)."""
+"""Lock owners: wait for a file's lock; which process has it, by the list of proc_locks(5)."""
 
+import fcntl
 import os
+import time
 from pathlib import Path
 
+from perfgate.core.errors import InputError
 from perfgate.core.ownership import user_name
 
 _LOCKS = Path("/proc/locks")
+_PAUSE_S = 0.05
+
+
+def lock_within(
+    descriptor: int,
+    wait_s: float,
+    problem: str,
+    *,
+    file: Path,
+    undone: str,
+    field: str | None = None,
+) -> None:
+    """Lock an open file for this process alone, waiting for who has it.
+
+    Args:
+        descriptor: the open file.
+        wait_s: how long to wait, in seconds.
+        problem: what it means that another has it.
+        file: what the lock stands for.
+        undone: what was not done for lack of it, as ``nothing was changed``.
+        field: the option that named it.
+
+    Raises:
+        InputError: another process kept it all that time; it says which.
+        OSError: the file system has no locks.
+    """
+    ends = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > ends:
+                raise InputError(
+                    problem,
+                    file=file,
+                    field=field,
+                    found=who_locks(descriptor),
+                    expected=f"that it is done in {wait_s:.0f} s",
+                    hint=f"try again when it is done, or end it; {undone}",
+                ) from None
+        time.sleep(_PAUSE_S)
 
 
 def who_locks(descriptor: int) -> str:

@@ -15,6 +15,7 @@ from perfgate.gate import scale
 from perfgate.gate.accuracy import Answers, judge_paired
 from perfgate.gate.anchor import anchor_band
 from perfgate.gate.baseline_level import BaselineLevel
+from perfgate.gate.changed_questions import ChangedQuestions, changed_questions
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.documented import judge_documented
 from perfgate.gate.interleaved import judge_interleaved, rule_for
@@ -255,6 +256,18 @@ class AccuracyTest:
         notes = (*found.notes, *faults_of(self.metric, *self.measured))
         return replace(found, reason=reason, notes=notes, against=self.against)
 
+    def changed(self, used: int, against: Against) -> ChangedQuestions | None:
+        """Which questions are answered otherwise; None: the answers are not known on both sides.
+
+        Args:
+            used: how many evaluations of the new build the verdict rests on.
+            against: what the baseline is.
+        """
+        if self.scores is not None or not used:
+            return None
+        baseline, new = self.answers
+        return changed_questions(self.metric, baseline, new[:used], against)
+
 
 @dataclass(frozen=True)
 class NoTest:
@@ -301,6 +314,7 @@ class ProbeJudgement:
         reason: why there is no verdict from numbers, where there is none.
         needs_more_runs: whether another fresh start may change it.
         observed: how the metrics moved that are reported and do not gate.
+        changed: which questions of accuracies are answered otherwise.
         notes: what else a person should know.
         controls_wanted: the builds of which a control is wanted before the next start of the build
             under test: that of the baseline, of the anchor, or both.
@@ -313,6 +327,7 @@ class ProbeJudgement:
     observed: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
     controls_wanted: frozenset[Against] = frozenset()
+    changed: tuple[ChangedQuestions, ...] = ()
 
 
 def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
@@ -336,7 +351,24 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
             observed.append(test.change(rule))
         except InputError as error:  # what does not gate spoils no verdict
             notes.append(f"{test.metric} is not compared: {error.problem}")
-    return replace(together(judgements), observed=tuple(observed), notes=tuple(notes))
+    return replace(
+        together(judgements),
+        observed=tuple(observed),
+        notes=tuple(notes),
+        changed=_changed([*probe.tests, *probe.anchor], judgements),
+    )
+
+
+def _changed(
+    tests: Sequence[MetricTest], judgements: Sequence[Judgement]
+) -> tuple[ChangedQuestions, ...]:
+    """Args: the tests, and the judgement of each."""
+    found = (
+        test.changed(judged.runs_used, judged.against)
+        for test, judged in zip(tests, judgements, strict=True)
+        if isinstance(test, AccuracyTest)
+    )
+    return tuple(one for one in found if one is not None)
 
 
 def _since_the_anchor(reason: str) -> str:

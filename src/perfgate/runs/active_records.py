@@ -9,6 +9,7 @@ from typing import Any
 
 Line = Mapping[str, Any]
 _ENDS = ("verdict", "skipped")
+_OF_THE_SELECTION = ("selected", "scenario", "shard")  # what is to be run, whatever became of it
 
 
 def standing(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -31,11 +32,11 @@ def standing(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _is_kept(line: Line, resumed: Line) -> bool:
     kind = line.get("record")
-    if kind in ("selected", "resumed"):
+    if kind in ("resumed", *_OF_THE_SELECTION):
         return True
     if kind in _ENDS:
         return bool(line.get("test") in resumed["keeps"])
-    if kind in ("waiver_fault", "candidate", "not_recorded", "noise_kept"):
+    if kind in ("waiver_fault", "candidate", "not_recorded", "noise_kept", "ended"):
         return False  # told again at the end
     return line.get("scenario") not in resumed["repeats"]
 
@@ -50,6 +51,6 @@ def _marked(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _was_set_aside(line: Line, aside: Line) -> bool:
-    if line.get("record") in ("selected", "resumed", "group", "set_aside", *_ENDS):
+    if line.get("record") in ("resumed", "group", "set_aside", *_OF_THE_SELECTION, *_ENDS):
         return False
     return bool(line.get("scenario") == aside["scenario"])

@@ -89,6 +89,21 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
+def _is_mappings(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
+
+
+def _is_lists_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_texts, value))
+
+
+def _is_documented(value: Any) -> bool:
+    fields = {"metric", "value", "unit", "source"}
+    return isinstance(value, list) and all(
+        isinstance(one, dict) and one.keys() == fields for one in value
+    )
+
+
 def _is_numbers(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(one, int | float) and not isinstance(one, bool) for one in value.values()
@@ -109,7 +124,13 @@ _MAPPING = ("a mapping", _is(dict))
 _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("record", "test", "scenario", "probe", "hardware", "role", "reason"), _TEXT),
     **dict.fromkeys(("tests", "repeats", "keeps", "disturbed", "injected", "notes"), _TEXTS),
-    "settings": _TEXTS,
+    **dict.fromkeys(("settings", "failed", "bugs", "markers"), _TEXTS),
+    **dict.fromkeys(("title", "engine_name", "model", "document", "section", "rerun"), _TEXT),
+    **dict.fromkeys(("expression", "selection"), _TEXT),
+    **dict.fromkeys(("gpus", "number", "of"), ("a whole number", _is(int))),
+    "subjects": ("a mapping of mappings", _is_mappings),
+    "scenarios": ("a list of lists of texts", _is_lists_of_texts),
+    "documented": ("a list of values with metric, value, unit and source", _is_documented),
     **dict.fromkeys(("facts", "answers", "content", "fingerprint"), _MAPPING),
     "metrics": ("metric → number", _is_numbers),
     "starts": ("a whole number, or numbers by their names", _is(int, dict)),

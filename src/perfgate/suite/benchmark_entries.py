@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from pytest_benchmark.stats import Stats
 
 from perfgate.campaign.resume import judgements_of, measured_of
 from perfgate.core.errors import PerfgateError
-from perfgate.core.metrics import lookup
 from perfgate.gate.verdict import Judgement
-from perfgate.suite.parametrize import named_in
+from perfgate.reports.benchmark_entry import benchmark_entry, full_name
 from perfgate.suite.plugin import SESSION
 from perfgate.verdicts.measured import MeasuredMetric
 
@@ -83,7 +81,7 @@ class MetricEntry:
     @property
     def fullname(self) -> str:
         """The test's id and the metric."""
-        return f"{self._line['test']} {self._measured.metric}"
+        return full_name(self._line, self._measured)
 
     def as_dict(self, include_data: bool = True, **_others: object) -> dict[str, Any]:
         """The entry as plain values, in the format of pytest-benchmark.
@@ -91,50 +89,6 @@ class MetricEntry:
         Args:
             include_data: whether the values of the single fresh starts are among them.
         """
-        stats = Stats()
-        for value in self._measured.values:
-            stats.update(value)
-        return {
-            "group": self._line["scenario"],
-            "name": self.fullname.rpartition("::")[2],
-            "fullname": self.fullname,
-            "params": None,
-            "param": named_in(self._line["test"]),
-            "extra_info": self._extra_info(),
-            "options": {},
-            "stats": {
-                **stats.as_dict(),
-                **({"data": stats.data} if include_data else {}),
-                "iterations": 1,
-            },
-        }
-
-    def _extra_info(self) -> dict[str, Any]:
-        line, measured, judged = self._line, self._measured, self._judgement
-        return {
-            "metric": measured.metric,
-            "unit": measured.unit,
-            "direction": lookup(measured.metric).direction,
-            "value": measured.value,
-            "n": measured.n,
-            "verdict": line["verdict"],
-            "judgement": None
-            if judged is None
-            else {
-                "verdict": judged.verdict.value,
-                "baseline": judged.baseline,
-                "change": judged.change,
-                "interval": judged.interval,
-                "band": judged.band,
-                "against": judged.against,
-            },
-            "synthetic": line["synthetic"],
-            "resumed_from": line.get("resumed_from"),
-            "injected": line["injected"],
-            "scenario": line["scenario"],
-            "probe": line["probe"],
-            "build": line.get("build"),
-            "extra_options": line.get("extra_options", ""),
-            "settings": line.get("settings", []),
-            "compared_with": line["compared_with"],
-        }
+        return benchmark_entry(
+            self._line, self._measured, self._judgement, include_data=include_data
+        )

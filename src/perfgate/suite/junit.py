@@ -15,16 +15,7 @@ import pytest
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
 from perfgate.gate.verdict import Verdict
-
-# Verdict → the element; a PASS and an IMPROVEMENT have none.
-_ELEMENTS = {
-    Verdict.REGRESSION: "failure",
-    Verdict.ERROR: "error",
-    Verdict.INCONCLUSIVE: "skipped",
-    Verdict.NO_BASELINE: "skipped",
-    Verdict.NOT_COMPARABLE: "skipped",
-}
-_COUNTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,18 +61,20 @@ def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
     known = {one.get("name"): one.get("value", "") for one in test.iter("property")}
     if not {"verdict", "scenario", "probe", "summary"} <= known.keys():
         return False
-    verdict = known["verdict"]
+    if known["verdict"] not in ELEMENTS:
+        return False
+    verdict = Verdict(known["verdict"])
     for element in test:
-        if element.tag in _COUNTS and verdict in _ELEMENTS:
+        if element.tag in COUNTS:
             _count(suite, element.tag, -1)
-            element.tag = _ELEMENTS[Verdict(verdict)]
+            element.tag = ELEMENTS[verdict]
             _count(suite, element.tag, +1)
-            element.set("type", f"perfgate.{verdict}")
-            element.set("message", f"{verdict}: {known['summary']}")
+            element.set("type", kind(verdict))
+            element.set("message", message(verdict, known["summary"]))
             return True
     return False
 
 
 def _count(suite: ElementTree.Element, element: str, more: int) -> None:
-    name = _COUNTS[element]
+    name = COUNTS[element]
     suite.set(name, str(int(suite.get(name, "0")) + more))

@@ -6,6 +6,7 @@ alone. The suite's own conftest names the plugin that does the work.
 """
 
 import argparse
+import importlib.util
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,26 @@ def level_of(text: str) -> int:
     return int(text)
 
 
+def shard_of(text: str) -> str:
+    """The shard as the command line has it, checked.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    from perfgate.campaign.shards import parse_shard
+    from perfgate.core.errors import InputError
+
+    try:
+        return str(parse_shard(text))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(f"{error.problem}: {text!r}; {error.expected}") from error
+
+
+def _is_pytest_html_here() -> bool:
+    """Whether the plugin pytest-html is installed, whose option has the same name."""
+    return importlib.util.find_spec("pytest_html") is not None
+
+
 _HELP = {
     "--gate": "for a release: a selected scenario without a verdict fails the run",
     "--record": "a run that records what later ones are compared with: a test that was measured "
@@ -134,6 +155,9 @@ _HELP = {
     "test, that of its nearest ancestor is compared with",
     "--waivers": "file of the known regressions that may pass (default: waivers.yaml)",
     "--shape": "input and output length of the scenarios marked explore; may be repeated",
+    "--shard": "run part K of N of the selected tests: each scenario whole on one of them, divided "
+    "by measured hours, the same on every machine (docs/how-to/shards.md)",
+    "--html": "write report.html, the page of the run, into its folder (docs/reference/reports.md)",
     "--rehearse": "run stand-ins for the engine's programs: checks everything but the engine, in "
     "minutes",
     "--rehearse-fault": "the stand-ins fail in this way: oom, hang, partial, slow:8%%, "
@@ -168,5 +192,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--engine-repo", type=Path, metavar="FOLDER")
     add("--waivers", type=Path, metavar="FILE")
     add("--shape", action="append", default=[], metavar="ISL/OSL")
+    add("--shard", type=shard_of, metavar="K/N")
+    if not _is_pytest_html_here():  # whose --html=FILE then asks for both reports
+        add("--html", action="store_true")
     add("--rehearse", action="store_true")
     add("--rehearse-fault", metavar="FAULT")

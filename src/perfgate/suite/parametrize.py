@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pytest
 
 from perfgate.campaign.selection import Selected
+from perfgate.campaign.suite_tests import markers_of_claim
 from perfgate.clients.base import Offline, client
-from perfgate.scenarios.markers import CLAIM, markers_of
+from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.claims import ClaimProbe
@@ -42,17 +43,12 @@ def parameters_of(
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """What a test function with parameter `name` is run for, each with its markers."""
     if name == _OF_CLAIMS:
-        return [(one, (*_markers_of_sides(one), CLAIM)) for one in claims]
+        return [(one, markers_of_claim(one)) for one in claims]
     return [
         (one, markers_of(scenario))
         for scenario in scenarios
         for one in _OF_A_SCENARIO[name](scenario)
     ]
-
-
-def _markers_of_sides(claim: ClaimProbe) -> Iterator[str]:
-    """The markers of both sides: a claim is selected with either of them."""
-    yield from dict.fromkeys(one for probe in claim.probes for one in markers_of(probe.scenario))
 
 
 def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:

@@ -8,8 +8,9 @@ import os
 import sys
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import pytest
 
@@ -18,9 +19,9 @@ from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.core.redaction import mask_arguments
-from perfgate.reports.summary import summary
+from perfgate.reports.formats.base import report_format
 from perfgate.reports.terminal import terminal_lines
-from perfgate.runs.progress import ProgressView
+from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.records import RunFolder
 from perfgate.suite.candidate_recording import record_candidates_of
 from perfgate.suite.folders import settle_folders
@@ -33,13 +34,18 @@ from perfgate.suite.parametrize import (
     selected_by,
 )
 from perfgate.suite.rehearsal_seam import RehearsalSeam
+from perfgate.suite.rerun import rerun_line
 from perfgate.suite.run_conclusion import conclude
 from perfgate.suite.run_opening import needs, opened, resume
+from perfgate.suite.run_reports import write_page, write_summary
+from perfgate.suite.selection_records import record_selection
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.sharding import Sharding
 from perfgate.suite.sigterm import end_on_sigterm
 from perfgate.suite.unknown_markers import UnknownMarkers
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import DESELECTED, XdistHooks
+from perfgate.verdicts.documented_metrics import documented_metrics
 from perfgate.verdicts.exit_status import ExitStatus, worst
 from perfgate.verdicts.outcome import Outcome
 
@@ -67,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     unknown = UnknownMarkers(config.option.markexpr, lambda: session.options.markers)
     config.pluginmanager.register(unknown, "perfgate-unknown-markers")
     config.pluginmanager.register(OptIn(config), "perfgate-opt-in")
+    if session.sharding is not None:  # after it: what is registered last has the last word
+        config.pluginmanager.register(session.sharding, "perfgate-sharding")
     if config.pluginmanager.hasplugin("dsession") or getattr(config.option, "numprocesses", None):
         config.pluginmanager.register(XdistHooks(session), "perfgate-xdist")
     if getattr(config.option, "markers", False):
@@ -91,7 +99,10 @@ class SuiteSession:
         self.deselected = False
         self._unwritten: list[str] = []
         self._unusable: PerfgateError | None = None
+        self._ended: dict[str, Any] | None = None
         self.rehearsal = RehearsalSeam()
+        given = config.getoption("--shard") is not None
+        self.sharding = Sharding(config, self) if given else None
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -129,7 +140,13 @@ class SuiteSession:
         """Write down what became of a probe, unless a resumed run has it already."""
         if self.campaigns.keeps(node):
             return
-        self.open_run().record("verdict", {"test": node, **outcome.as_record()})
+        run = self.open_run()
+        environment = run.facts().get("environment", {})
+        beside = {
+            "rerun": rerun_line(self.config, node, environment),
+            "documented": _documented(outcome),
+        }
+        run.record("verdict", {"test": node, **outcome.as_record(), **beside})
         self.campaigns.ended(node, measured=True)
 
     def require_sense(self) -> None:
@@ -147,6 +164,10 @@ class SuiteSession:
                 found=f"{other} beside it",
                 expected="one of both",
             )
+        if self.sharding is not None:
+            self.sharding.require_sense()
+        if option("--html", None):
+            report_format["html"]  # an error names those that there are
 
     # What the rest is made of. --------------------------------------------------------------
 
@@ -175,7 +196,9 @@ class SuiteSession:
                 stream = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
                 self.config.add_cleanup(stream.close)
                 progress = self.run.path / "progress.jsonl"
-                self._view = ProgressView(progress, stream, from_now=self.options.resumes)
+                self._view = ProgressView(
+                    progress, stream, from_now=self.options.resumes, column=self._column
+                )
                 self._view.start()
                 if self.options.rehearses:
                     folder = self.run.path / "rehearsal"
@@ -195,7 +218,10 @@ class SuiteSession:
             InputError: it cannot be had; or the run to go on with was started for something else,
                 and is left as it is.
         """
-        if self._campaigns is not None or not (selected or self.options.resumes):
+        if self._campaigns is not None:
+            return
+        shard = None if self.sharding is None else self.sharding.record()
+        if not (selected or self.options.resumes):
             return
         self.options.require_here(selected)
         self._warn(self.options.warnings(selected))
@@ -205,8 +231,8 @@ class SuiteSession:
             campaigns.select(selected)
             if self.options.resumes:
                 resume(run, campaigns, needs(selected), mask_arguments(sys.argv))
-            if not run.records("selected"):
-                run.record("selected", {"tests": sorted(selected)})
+            record_selection(run, selected, shard)
+            campaigns.tell_selection()
         except BaseException:
             if self.options.resumes:
                 self._refuse()
@@ -219,6 +245,12 @@ class SuiteSession:
         if terminal is not None:
             for line in lines:
                 terminal.write_line(f"perfgate: warning: {line}", yellow=True)
+
+    def _column(self) -> int:
+        """Where pytest's own output stands on its line."""
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        writer = getattr(terminal, "_tw", None)
+        return int(getattr(writer, "width_of_current_line", 0))
 
     def _join(self, selected: Mapping[str, Selected]) -> None:
         """Take part as a worker in what the main process admits, or tells the fault of."""
@@ -340,21 +372,44 @@ class SuiteSession:
         try:
             if counts:
                 self._end(self.run)
-            self.run.write_summary(summary(self.run.facts(), self.run.records(), self._status))
+            self._record_end(self.run)
+            self._write_reports(self.run)
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if exitstatus != pytest.ExitCode.USAGE_ERROR:  # then the error that ended it says all
                 self._unwritten.append(f"the run could not be summed up: {error}")
             if counts:
                 known = ExitStatus.ERROR if self._status is None else self._status
                 self._status = worst([known, ExitStatus.UNWRITABLE])
+                with suppress(PerfgateError, OSError):
+                    self._record_end(self.run, unwritten=True)
         if counts:
             session.exitstatus = self._status or exitstatus
+
+    def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
+        """Write down how the run ended; the last such record counts."""
+        if self._status is not None and self._ended is not None:
+            end = {"status": self._status.value, **self._ended, "unwritten": unwritten}
+            run.record("ended", end)
+
+    def _write_reports(self, run: RunFolder) -> None:
+        """Write the summary, and the page that was asked for, into the run folder."""
+        write_summary(run, self._status)
+        if not self.config.getoption("--html", None):
+            return
+        if failure := write_page(run, self.config.rootpath / "runs"):
+            self._unwritten.append(failure)
+            if self._status is not None:
+                self._status = worst([self._status, ExitStatus.UNWRITABLE])
+                self._record_end(run, unwritten=True)
 
     def lose_report(self, session: pytest.Session, error: PerfgateError) -> None:
         """Take in that pytest or a plugin could not write a report of the session."""
         self._unwritten.append(f"a report of pytest or a plugin is lost: {error}")
         if self._status is not None:
             session.exitstatus = self._status = worst([self._status, ExitStatus.UNWRITABLE])
+            if self.run is not None:
+                with suppress(PerfgateError, OSError):  # the disk is full
+                    self._record_end(self.run, unwritten=True)
 
     def _end(self, run: RunFolder) -> None:
         """Sum the run up, write down which waivers do not hold, and record what it is to record."""
@@ -372,6 +427,12 @@ class SuiteSession:
         self._status = end.status
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
+        self._ended = {
+            "gate": self.config.getoption("--gate"),
+            "record_only": self.config.getoption("--record"),
+            "failed": list(end.failed),
+            "bugs": sorted(self._with_bug),
+        }
         if self.config.getoption("--record"):
             record_candidates_of(run, self.config.invocation_params.args)
 
@@ -394,7 +455,8 @@ class SuiteSession:
             say(text, green=green)
         for told in self._unwritten:
             say(told, red=True)
-        say(f"run folder: {self.run.path} (start with summary.md)")
+        first = "report.html" if (self.run.path / "report.html").is_file() else "summary.md"
+        say(f"run folder: {self.run.path} (start with {first})")
 
     def pytest_unconfigure(self) -> None:
         # Else what a killed worker left open ends pytest in status 1, which means a regression.
@@ -402,3 +464,11 @@ class SuiteSession:
         self.rehearsal.leave()
         if self.run is not None:
             self.run.close()
+
+
+def _documented(outcome: Outcome) -> list[dict[str, Any]]:
+    """What its document says; nothing where that is unusable, which the outcome itself tells."""
+    try:
+        return documented_metrics(cast(Selected, outcome.probe))
+    except PerfgateError:
+        return []

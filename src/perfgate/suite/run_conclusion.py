@@ -24,10 +24,12 @@ class RunConclusion:
     Attributes:
         status: its exit status.
         faults: waivers that do not hold.
+        failed: tests that failed though no verdict of theirs did it, sorted.
     """
 
     status: ExitStatus
     faults: tuple[WaiverFault, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def conclude(
@@ -60,10 +62,9 @@ def conclude(
     verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
     for line in ends:
         verdicts[line["test"]] = Verdict(line["verdict"])
-    for test in failed:
-        # Its verdict did not make it fail: a crashed worker, a full disk, or a test of others.
-        if verdicts.get(test) not in _FAILING:
-            verdicts[test] = Verdict.ERROR
+    # Their verdicts did not make them fail: a crashed worker, a full disk, or a test of others.
+    without = tuple(sorted(test for test in failed if verdicts.get(test) not in _FAILING))
+    verdicts |= dict.fromkeys(without, Verdict.ERROR)
     subjects: list[Probe | SweepProbe] = []
     for scenario in scenarios:
         subjects += [*all_probes(scenario), *sweep_probes(scenario)]
@@ -76,4 +77,4 @@ def conclude(
     )
     if with_bug:
         status = worst([status, ExitStatus.INTERNAL_ERROR])
-    return RunConclusion(status, found)
+    return RunConclusion(status, found, without)

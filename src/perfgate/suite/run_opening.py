@@ -41,7 +41,8 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
     facts = _shape(option)
     fingerprint = {"fingerprint": machine.fingerprint()}
     if option("--resume") is None:
-        facts = {**session_facts(machine, sys.argv, root), **facts}
+        ends = {"gate": option("--gate"), "record_only": option("--record")}
+        facts = {**session_facts(machine, sys.argv, root), **facts, **ends}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
         run.write_summary(summary(run.facts(), [], None))
         return run
@@ -75,6 +76,7 @@ def _shape(option: Option) -> dict[str, object]:
         "ab": mask_arguments(option("--ab") or []),
         "claim_sides": option("--claim-sides"),
         "vboost": option("--vboost"),
+        "shard": option("--shard"),
     }
 
 

@@ -71,9 +71,14 @@ class SessionOptions:
             SeveralInputErrors: scenario files are not as they should be.
             InputError: a shape is none.
         """
-        shapes = [parse_shape(text) for text in self._option("--shape")]
-        found = explored(self._loaded.scenarios, shapes)
+        found = self.whole_scenarios
         return shortened(found) if self.rehearses else found
+
+    @cached_property
+    def whole_scenarios(self) -> tuple[Scenario, ...]:
+        """As `scenarios`, with the limits of their files in a rehearsal, too."""
+        shapes = [parse_shape(text) for text in self._option("--shape")]
+        return explored(self._loaded.scenarios, shapes)
 
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:

@@ -87,6 +87,8 @@ class XdistHooks:
         worker["perfgate_stage"] = self._session.rehearsal.variables_json()
         budget = self._session.options.budget
         worker["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
+        if self._session.sharding is not None:
+            self._session.sharding.tell_worker(worker)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002

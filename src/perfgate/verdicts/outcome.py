@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
+from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.extra_options import in_words
@@ -49,6 +50,7 @@ class Outcome:
         synthetic: whether a stand-in made the numbers.
         notes: what else a person should know.
         observed: how the metrics moved that are reported and do not gate.
+        changed: which questions of accuracies are answered otherwise than by the baseline's build.
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
         controls: the other builds that were started beside it on suspicion, or should have been.
@@ -71,6 +73,7 @@ class Outcome:
     build: MeasuredBuild | None = None
     controls: tuple[MeasuredControl, ...] = ()
     resumed_from: str = ""
+    changed: tuple[ChangedQuestions, ...] = ()
 
     @property
     def extra_options(self) -> str:
@@ -120,6 +123,7 @@ class Outcome:
             "synthetic": self.synthetic,
             "notes": list(self.notes),
             "observed": to_plain(self.observed),
+            "changed_questions": to_plain(self.changed),
             "measured": to_plain(self.measured),
             "build": to_plain(self.build),
             "controls": to_plain(self.controls),

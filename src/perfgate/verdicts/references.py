@@ -235,7 +235,7 @@ class References:
         return {
             metric: value
             for metric, value in self._documented.values.items()
-            if _belongs(metric, value, probe)
+            if belongs(metric, value, probe)
         }
 
     def _document_in_words(self) -> str:
@@ -296,7 +296,7 @@ def cited(source: Source) -> str:
     return f"{words}, engine {source.engine_version}" if source.engine_version else words
 
 
-def _belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
+def belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
     """Whether a documented value is one of this probe's.
 
     A value without a concurrency belongs to the only point of a sweep: with several it cannot be

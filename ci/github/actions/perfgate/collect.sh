@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# All rows as one run: the report, the step summary, annotations; the status into the output `status`.
+# Environment: MATRIX (the rows), MATRIX_RESULT and ROWS_RESULT (how those jobs ended), REHEARSE,
+# RUNS (a folder with one run folder a row), REPORT (where the report goes).
+# Ends in 0 where the status could be told, whatever it is: the gate is another step.
+set -euo pipefail
+refuse() {  # SENTENCE : nothing is claimed, in the summary and as an annotation
+  printf '**Nothing is claimed of the build:** %s\n' "$1" >>"$GITHUB_STEP_SUMMARY"
+  echo "::error::nothing is claimed of the build: $1"
+  exit 1
+}
+[ "$MATRIX_RESULT" = success ] || refuse "the job that makes the matrix ended as: $MATRIX_RESULT"
+case $ROWS_RESULT in
+  success | failure) ;;
+  *) refuse "the GPU jobs ended as: $ROWS_RESULT" ;;
+esac
+mkdir -p "$REPORT"
+printf '%s\n' "$MATRIX" >"$REPORT/matrix.json"
+shopt -s nullglob
+folders=("$RUNS"/*/)
+[ ${#folders[@]} -gt 0 ] || refuse "no row left a run folder"
+gate=(--gate)
+[ "$REHEARSE" != true ] || gate=()
+status=0
+perfgate report "${folders[@]}" --matrix "$REPORT/matrix.json" --to "$REPORT" "${gate[@]}" \
+  2>"$REPORT/errors.txt" || status=$?
+token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+echo "::stop-commands::$token"
+cat "$REPORT/errors.txt"
+echo "::$token::"
+if [ ! -s "$REPORT/report.md" ]; then
+  # Every line indented: whatever it holds, Markdown shows it as it is.
+  { echo; head -c 2000 "$REPORT/errors.txt" | sed 's/^/    /'; echo; } >>"$GITHUB_STEP_SUMMARY"
+  refuse "the runs could not be made one report (status $status)"
+fi
+cat "$REPORT/report.md" >>"$GITHUB_STEP_SUMMARY"
+cat "$REPORT/annotations.txt"
+echo "status=$status" >>"$GITHUB_OUTPUT"

@@ -1,0 +1,120 @@
+"""`perfgate gitlab`: the child pipeline of a matrix, and the note of a merge request.
+
+Both are called by ci/gitlab/perfgate.gitlab-ci.yml. docs/how-to/gitlab.md
+
+exit status: 0 done; 1 GitLab did not take the note; 2 wrong usage or unusable input
+"""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from perfgate.cli.gitlab_note import MergeRequest, NoteFailed, body_of, put_note
+from perfgate.cli.output import described
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
+from perfgate.plan.gitlab_pipeline import ChildSettings, as_yaml, child_pipeline, read_rows
+from perfgate.verdicts.pipeline_decision import LARGEST, Action, Event, decision
+
+_LARGEST = 4 * 2**20
+
+_CHILD = {
+    "--matrix": "what perfgate matrix printed",
+    "--event": "what the pipeline is for: it says which statuses stop it; with --rehearse among "
+    "--options always rehearsal",
+    "--programs": "folder of pytest and perfgate on the runners (default: /opt/perfgate/bin)",
+    "--requirements": "a file of hashed requirements, which each job installs first instead",
+    "--tags": "tags of the runners with GPUs; {gpu} becomes the kind of GPU (default: {gpu})",
+    "--report-tags": "tags of the runner that merges and reports (default: none)",
+    "--image": "container image of the jobs with GPUs (default: the runner's)",
+    "--report-image": "container image of the job that reports (default: that of --image)",
+    "--options": "further words for pytest, quoted as in a shell, e.g. '--launcher slurm'",
+    "--expire-in": "how long artifacts are kept (default: 30 days)",
+}
+_NOTE = {
+    "--status": "exit status of perfgate report",
+}
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add this command's options."""
+    verbs = command.add_subparsers(required=True, metavar="VERB")
+    child = verbs.add_parser("child", help="print the child pipeline that measures a matrix")
+    add = described(child, _CHILD)
+    add("--matrix", type=Path, required=True, metavar="FILE")
+    add("--event", choices=[str(one) for one in Event], required=True)
+    add("--programs", default="/opt/perfgate/bin", metavar="FOLDER")
+    add("--requirements", default="", metavar="FILE")
+    add("--tags", default="{gpu}", metavar="TAGS")
+    add("--report-tags", default="", metavar="TAGS")
+    add("--image", default="", metavar="NAME")
+    add("--report-image", default="", metavar="NAME")
+    add("--options", default="", metavar="WORDS")
+    add("--expire-in", default="30 days", metavar="TIME")
+    child.set_defaults(execute=_child)
+    note = verbs.add_parser(
+        "note", help="write a report into the merge request, or update the note that is there"
+    )
+    add = described(note, _NOTE)
+    note.add_argument("report", type=Path, metavar="REPORT.md", help="the report in Markdown")
+    add("--status", type=int, required=True, metavar="STATUS")
+    note.set_defaults(execute=_note)
+
+
+def tolerated(event: Event) -> tuple[int, ...]:
+    """The statuses that only warn: the job ends in one of them, and GitLab shows it in orange."""
+    statuses = range(LARGEST + 1)
+    return tuple(one for one in statuses if decision(event, one).action is Action.WARN)
+
+
+def _child(arguments: argparse.Namespace) -> int:
+    try:
+        options = tuple(shlex.split(arguments.options))
+    except ValueError as error:
+        raise InputError("--options: not quoted as in a shell", found=str(error)) from error
+    rehearses = any(word.startswith("--rehearse") for word in options)
+    event = Event.REHEARSAL if rehearses else Event(arguments.event)
+    settings = ChildSettings(
+        event=str(event),
+        tolerated=tolerated(event),
+        programs=arguments.programs,
+        requirements=arguments.requirements,
+        tags=arguments.tags,
+        report_tags=_words(arguments.report_tags),
+        image=arguments.image,
+        report_image=arguments.report_image,
+        options=options,
+        expire_in=arguments.expire_in,
+    )
+    rows = read_rows(read_input(arguments.matrix, _LARGEST, "matrix"))
+    print(as_yaml(child_pipeline(rows, settings)), end="")
+    return 0
+
+
+def _words(tags: str) -> str:
+    """Tags as words; an input that is a list comes as JSON, or with commas between."""
+    if not tags.startswith("["):
+        return tags.replace(",", " ")
+    try:
+        return " ".join(str(tag) for tag in json.loads(tags))
+    except ValueError as error:
+        raise InputError("--report-tags: neither words nor a list in JSON", found=tags) from error
+
+
+def _note(arguments: argparse.Namespace) -> int:
+    request = MergeRequest.of(os.environ)
+    if isinstance(request, str):
+        print(f"no note: {request}")
+        return 0
+    text = None
+    if arguments.report.exists():
+        text = read_input(arguments.report, _LARGEST, "report").decode("utf-8", "replace")
+    try:
+        print(put_note(request, body_of(text, arguments.status, os.environ)))
+    except NoteFailed as error:
+        print(f"perfgate: no note: {error}", file=sys.stderr)
+        return 1
+    return 0

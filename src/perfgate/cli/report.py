@@ -1,0 +1,130 @@
+"""`perfgate report`: reports and one exit status of one run folder or several, merged.
+
+Several runs are shards of one selection (`pytest --shard K/N`), runs of different tests, or later
+runs of what an earlier one did not judge. docs/reference/report.md
+
+exit status: that of the merged run, worked out anew from all results: 0, 1, 10 to 16; 2 unusable
+input: a missing or doubled shard, runs that are not one
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfgate.baselines.store import Store
+from perfgate.cli.output import described
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
+from perfgate.core.json_text import JsonError, parse
+from perfgate.core.paths import require_own
+from perfgate.core.redaction import visible
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.gathered_history import gathered_histories
+from perfgate.reports.merge import Merged, merge
+from perfgate.reports.merge_shards import MatrixRow, matrix_rows
+from perfgate.reports.report_files import write_formats
+from perfgate.reports.run_report import RunFacts
+from perfgate.runs.ended_run import read_run
+
+_MATRIX_BYTES = 1 << 20
+_HELP = {
+    "run": "folders of runs",
+    "--matrix": "what `perfgate matrix` printed: every row of it must be among the runs; -: from "
+    "standard input",
+    "--gate": "every selected test must have a verdict, as in pytest --gate",
+    "--history": "folder of earlier runs, whose values are shown beside (default: none)",
+    "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
+    "--format": "write the report in this format",
+    "--output": "the file for --format (default: standard output)",
+    "--to": "folder that gets the report in every format",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = described(parser, _HELP)
+    add("run", nargs="+", type=Path, metavar="RUN")
+    add("--matrix", metavar="FILE")
+    add("--gate", action="store_true")
+    add("--history", type=Path, metavar="FOLDER")
+    add("--baselines", type=Path, metavar="FOLDER")
+    add("--format", choices=sorted(report_format))
+    add("--output", type=Path, metavar="FILE")
+    add("--to", type=Path, metavar="FOLDER")
+    parser.set_defaults(execute=_report)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    if arguments.output is not None and arguments.format is None:
+        raise InputError(
+            "no format for the file", field="--output", found=arguments.output, expected="--format"
+        )
+    rows = None if arguments.matrix is None else _matrix(arguments.matrix)
+    found = merge([read_run(path) for path in arguments.run], gate=arguments.gate, matrix=rows)
+    writes = arguments.format is not None or arguments.to is not None
+    context = _context(arguments, found) if writes else ReportContext()
+    if arguments.format is not None:
+        text = report_format[arguments.format]().render(found.report, context)
+        if arguments.output is None:
+            print(text, end="" if text.endswith("\n") else "\n")
+        else:
+            write_text(arguments.output, text)
+    # What another program reads stays by itself on standard output.
+    beside = arguments.format is not None and arguments.output is None
+    stream = sys.stderr if beside else sys.stdout
+    for line in _lines(found):
+        print(visible(line), file=stream)
+    if arguments.to is not None:
+        for path in write_formats(arguments.to, sorted(report_format), found.report, context):
+            print(f"wrote {path}", file=stream)
+    return found.status
+
+
+def _matrix(named: str) -> tuple[MatrixRow, ...]:
+    data = (
+        sys.stdin.buffer.read(_MATRIX_BYTES)
+        if named == "-"
+        else read_input(Path(named), _MATRIX_BYTES, "matrix")
+    )
+    try:
+        return matrix_rows(parse(data))
+    except JsonError as error:
+        raise InputError("not JSON", file=Path(named), field="--matrix", found=error) from error
+
+
+def _context(arguments: argparse.Namespace, found: Merged) -> ReportContext:
+    """The histories, for the formats that show them; what was left out of them is told."""
+    store = None
+    if arguments.baselines is not None and not found.report.synthetic:
+        store = Store(require_own(arguments.baselines.absolute()))
+    histories, notes = gathered_histories(found.report, store, arguments.history)
+    for note in notes:
+        print(f"perfgate: {note}", file=sys.stderr)
+    return ReportContext(histories)
+
+
+def _lines(found: Merged) -> list[str]:
+    """What a person reads first."""
+    report = found.report
+    counts = {
+        one.value: sum(result.verdict == one for result in report.results)
+        for one in reversed(Verdict)
+    }
+    counts["no verdict"] = sum(result.verdict is None for result in report.results)
+    tests = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    runs = ", ".join(_run_in_words(one) for one in report.runs)
+    return [
+        *(["SYNTHETIC: stand-ins made these numbers"] if report.synthetic else []),
+        f"runs: {runs}",
+        f"tests: {len(report.results)} ({tests or 'none'})",
+        *(f"merged: {line}" for line in report.merged),
+        *(f"waiver: {line}" for line in report.waiver_faults),
+        f"exit status {found.status.value}: {report.meaning}",
+    ]
+
+
+def _run_in_words(run: RunFacts) -> str:
+    shard = "" if run.shard is None else f"shard {run.shard.number}/{run.shard.of}, "
+    end = "did not end" if run.status is None else f"exit status {run.status}"
+    return f"{run.id} ({shard}{end})"

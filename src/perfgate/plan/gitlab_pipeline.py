@@ -1,0 +1,306 @@
+"""GitLab pipeline: the child pipeline that measures the rows of a matrix and reports them. Pure.
+
+A row becomes a job that may fail: one job at the end, `perfgate-report`, reads what all of them
+left, misses what one did not, and alone decides. docs/how-to/gitlab.md
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from perfgate.core.errors import InputError
+from perfgate.core.json_text import JsonError, parse_object
+
+# What a job needs beside its script: a checkout, the clean-up, the artifacts.
+AROUND_MINUTES = 25
+AFTER_MINUTES = 5
+REPORT_MINUTES = 30
+RUNS = "perfgate-runs"
+REPORT = "perfgate-report"
+
+# Where a job begins, by its name: the checkout may belong to another user than the job.
+_ROOT = 'export PERFGATE_ROOT="$PWD"\n'
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
+_SHARD = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
+_PRINTABLE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]{1,2000}")
+_LARGEST_MATRIX = 4 * 2**20
+_MOST_MINUTES = 30 * 24 * 60
+
+# Ends what a shard that was killed left: processes that perfgate started (they carry its mark) for
+# this very job, and no others.
+CLEAN_UP = """\
+for signal in TERM KILL; do
+  found=
+  for environment in /proc/[0-9]*/environ; do
+    if tr '\\0' '\\n' 2>/dev/null <"$environment" | awk -v job="CI_JOB_ID=$CI_JOB_ID" \\
+        '/^PERFGATE_LAUNCH=/ {ours = 1} $0 == job {here = 1} END {exit !(ours && here)}'; then
+      process=${environment#/proc/}
+      kill -s "$signal" "${process%/environ}" 2>/dev/null && found=1
+    fi
+  done
+  [ -n "$found" ] || break
+  sleep 5
+done
+"""
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """One row of `perfgate matrix`: what one job measures.
+
+    Attributes:
+        name: of the job.
+        gpu: kind of GPU, in small letters.
+        expression: for pytest's `-m`.
+        shard: `K/N`.
+        timeout_minutes: above the limits of perfgate's own.
+        plain: the row as it was printed.
+    """
+
+    name: str
+    gpu: str
+    expression: str
+    shard: str
+    timeout_minutes: int
+    plain: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        """Which of the shards it is, from 1."""
+        return int(self.shard.partition("/")[0])
+
+
+@dataclass(frozen=True)
+class ChildSettings:
+    """What a site says of the jobs.
+
+    Attributes:
+        event: `pull-request`, `nightly`, `release` or `rehearsal`.
+        tolerated: statuses of the whole that are shown, but stop nothing, in this event.
+        programs: the folder of `pytest` and `perfgate`.
+        requirements: a file of hashed requirements that is installed first; empty: nothing is.
+        tags: runner tags with blanks between; `{gpu}` becomes the kind of GPU.
+        report_tags: likewise of the job without GPUs.
+        image: of the jobs with GPUs; empty: the runner's.
+        report_image: of the job without.
+        options: further words for pytest.
+        expire_in: how long artifacts are kept, as GitLab writes it.
+    """
+
+    event: str
+    tolerated: tuple[int, ...] = ()
+    programs: str = "/opt/perfgate/bin"
+    requirements: str = ""
+    tags: str = "{gpu}"
+    report_tags: str = ""
+    image: str = ""
+    report_image: str = ""
+    options: tuple[str, ...] = ()
+    expire_in: str = "30 days"
+
+
+def read_rows(text: bytes) -> tuple[MatrixRow, ...]:
+    """The rows of a matrix.
+
+    Args:
+        text: what `perfgate matrix` printed.
+
+    Raises:
+        InputError: it is no matrix, is empty, or holds what cannot be a job.
+    """
+    try:
+        rows = parse_object(text, limit=_LARGEST_MATRIX).get("include")
+    except JsonError as error:
+        raise InputError(f"the matrix {error.problem}", found=error.found) from error
+    if not isinstance(rows, list) or not rows:
+        raise InputError(
+            "the matrix has no rows", expected="the line that perfgate matrix printed: "
+            '{"include": [{"name": …}, …]}, with at least one scenario'
+        )  # fmt: skip
+    found = tuple(_row(number, row) for number, row in enumerate(rows, 1))
+    names = [row.name for row in found]
+    if len(set(names)) < len(names):
+        raise InputError("the matrix has two rows of one name", found=", ".join(names))
+    return found
+
+
+def _row(number: int, row: Any) -> MatrixRow:
+    if not isinstance(row, dict):
+        raise InputError(f"row {number} of the matrix is not an object", found=row)
+
+    def field(name: str, shape: re.Pattern[str], expected: str) -> str:
+        value = row.get(name)
+        if not isinstance(value, str) or not shape.fullmatch(value):
+            raise InputError(
+                f"row {number} of the matrix", field=name, found=value, expected=expected
+            )
+        return value
+
+    minutes = row.get("timeout_minutes")
+    if type(minutes) is not int or not 0 < minutes <= _MOST_MINUTES:
+        raise InputError(
+            f"row {number} of the matrix",
+            field="timeout_minutes",
+            found=minutes,
+            expected="a whole number of minutes, of at most 30 days",
+        )
+    return MatrixRow(
+        name=field("name", _NAME, "small letters, digits and -"),
+        gpu=field("gpu", _NAME, "small letters, digits and -"),
+        expression=field("expression", _PRINTABLE, "an expression on one line"),
+        shard=field("shard", _SHARD, "K/N"),
+        timeout_minutes=minutes,
+        plain=row,
+    )
+
+
+def child_pipeline(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any]:
+    """The pipeline as GitLab's keywords.
+
+    Args:
+        rows: one job each; at least one.
+        settings: of the site.
+
+    Raises:
+        InputError: a setting cannot be used.
+    """
+    for name, value in (("image", settings.image), ("report image", settings.report_image)):
+        if value and not re.fullmatch(r"[\w./:@-]+", value):
+            raise InputError(f"the {name} is no name of an image", found=value)
+    return {
+        # A child's pipeline source is parent_pipeline, which most workflow rules leave out.
+        "workflow": {"rules": [{"when": "always"}]},
+        "stages": ["measure", "report"],
+        **{row.name: _measure(row, settings) for row in rows},
+        "perfgate-report": _report(rows, settings),
+    }
+
+
+def as_yaml(pipeline: dict[str, Any]) -> str:
+    """The pipeline as the text that GitLab reads."""
+    text = yaml.dump(pipeline, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    return f"# Made by perfgate gitlab child; change the matrix or the inputs, not this.\n{text}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Scripts as blocks, and no aliases, which make a pipeline hard to read."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        """Write equal parts again."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
+    # A job that GitLab starts again, perhaps in the same folder, neither finds nor adds to what the
+    # one before it measured; the report gets the artifacts of the last one alone.
+    folder = f"{RUNS}/{row.name}-$CI_JOB_ID"
+    gate = () if settings.event == "rehearsal" else ("--gate",)
+    words = (*("-m", row.expression, "--shard", row.shard), *gate, *settings.options)
+    script = (
+        # It is for the job that reports; engines and scenarios need not see it.
+        "unset PERFGATE_GITLAB_TOKEN\n"
+        f"{_ROOT}rm -rf {RUNS} && mkdir {RUNS}\n"
+        f'{_program(settings, "pytest")} {shlex.join(words)} --run-dir "{folder}"\n'
+    )
+    return {
+        "stage": "measure",
+        **_where(settings.image, settings.tags.replace("{gpu}", row.gpu)),
+        # Shard K has place K of the pool: as many run at once as there are places, of whichever
+        # pipeline, and none waits for another shard of its own.
+        "resource_group": f"perfgate-{row.gpu}-{row.number}",
+        "timeout": f"{row.timeout_minutes + AROUND_MINUTES} minutes",
+        "interruptible": False,
+        "retry": {"max": 1, "when": ["runner_system_failure", "stuck_or_timeout_failure"]},
+        "allow_failure": True,
+        "variables": {
+            "RUNNER_SCRIPT_TIMEOUT": f"{row.timeout_minutes}m",
+            "RUNNER_AFTER_SCRIPT_TIMEOUT": f"{AFTER_MINUTES}m",
+        },
+        **_prepared(settings),
+        "script": [script],
+        "after_script": [CLEAN_UP],
+        "artifacts": {
+            "when": "always",
+            "name": f"{row.name}-$CI_JOB_ID",
+            "paths": [f"{RUNS}/"],
+            "expire_in": settings.expire_in,
+        },
+    }
+
+
+def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any]:
+    matrix = json.dumps({"include": [dict(row.plain) for row in rows]})
+    perfgate = _program(settings, "perfgate")
+    event = shlex.quote(settings.event)
+    gate = "" if settings.event == "rehearsal" else "--gate "
+    script = (
+        f"{_ROOT}printf '%s\\n' {shlex.quote(matrix)} >perfgate-matrix.json\n"
+        "status=0\n"
+        f"{perfgate} report {RUNS}/* {gate}--matrix perfgate-matrix.json --to {REPORT}"
+        " || status=$?\n"
+        f'{perfgate} gitlab note {REPORT}/report.md --status "$status" || '
+        'echo "the note was not written; the status stays $status"\n'
+        "blocks=0\n"
+        f'decision=$({perfgate} decision --event {event} "$status") || blocks=$?\n'
+        'echo "$decision"\n'
+        '[ "$blocks" -eq 0 ] || exit "$blocks"\n'
+        # A warning ends in the run's status, which allow_failure turns into GitLab's orange.
+        'case $decision in pass:*) exit 0 ;; warn:*) exit "$status" ;; esac\n'
+        "exit 15\n"
+    )
+    return {
+        "stage": "report",
+        **_where(settings.report_image or settings.image, settings.report_tags),
+        "when": "always",
+        "timeout": f"{REPORT_MINUTES} minutes",
+        "interruptible": False,
+        "allow_failure": {"exit_codes": list(settings.tolerated)} if settings.tolerated else False,
+        **_prepared(settings),
+        "script": [script],
+        "artifacts": {
+            "when": "always",
+            "name": "perfgate-report-$CI_PIPELINE_ID",
+            "expose_as": "perfgate report",
+            "paths": [f"{REPORT}/"],
+            "reports": {"junit": f"{REPORT}/junit.xml", "metrics": f"{REPORT}/metrics.txt"},
+            "expire_in": settings.expire_in,
+        },
+    }
+
+
+def _where(image: str, tags: str) -> dict[str, Any]:
+    words = tags.split()
+    for word in words:
+        if not _WORD.fullmatch(word):
+            raise InputError("no runner tag", found=word, expected="letters, digits and _ . : -")
+    return {**({"image": image} if image else {}), **({"tags": words} if words else {})}
+
+
+def _program(settings: ChildSettings, name: str) -> str:
+    folder = ".perfgate-venv/bin" if settings.requirements else settings.programs
+    return shlex.quote(f"{folder.rstrip('/')}/{name}")
+
+
+def _prepared(settings: ChildSettings) -> dict[str, Any]:
+    if not settings.requirements:
+        return {}
+    install = (
+        "python3 -m venv .perfgate-venv\n"
+        ".perfgate-venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "
+        f"--require-hashes -r {shlex.quote(settings.requirements)}\n"
+    )
+    return {"before_script": [install]}

@@ -1,0 +1,184 @@
+"""Pareto chart: throughput of a GPU against speed for a user over a sweep, baseline and new."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
+from perfgate.reports.charts.pareto import frontier
+from perfgate.reports.charts.style import NEW, STORED, layered
+from perfgate.reports.charts.texts import short, shown
+from perfgate.reports.outcome_text import number
+from perfgate.reports.run_report import TestResult
+
+# The axes, in order of preference: the first of each that points have.
+_PER_USER = ("output_throughput_per_user", "output_speed_per_user")
+_PER_GPU = ("output_throughput_per_gpu", "output_throughput")
+_UNITS = {
+    "output_throughput_per_user": "output tokens/s per user, the first token's wait included",
+    "output_speed_per_user": "output tokens/s per user, after the first token",
+    "output_throughput_per_gpu": "output tokens/s per GPU",
+    "output_throughput": "output tokens/s of the whole machine",
+}
+_FEWEST = 2  # points, of which a line can be drawn
+
+Series = Literal["baseline", "new"]
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One point of the sweep on one side.
+
+    Attributes:
+        probe: its label.
+        series: whose it is.
+        per_user, per_gpu: on the axes.
+        is_best: whether it is on the frontier of its series.
+    """
+
+    probe: str
+    series: Series
+    per_user: float
+    per_gpu: float
+    is_best: bool = True
+
+
+def pareto_chart(scenario: str, results: Sequence[TestResult]) -> Chart | None:
+    """The chart of a sweep; None: fewer than two points have both speeds.
+
+    Args:
+        scenario: its id.
+        results: of its probes.
+    """
+    for per_user, per_gpu in product(_PER_USER, _PER_GPU):
+        new = _series("new", results, per_user, per_gpu, _measured)
+        if len(new) < _FEWEST:
+            continue
+        points = (*_series("baseline", results, per_user, per_gpu, _before), *new)
+        title = f"{scenario}: throughput against speed for a user"
+        return Chart(
+            chart_id("pareto", scenario),
+            shown(title),
+            _spec(short(title, 120), points, per_user, per_gpu),
+            _table(points, per_user, per_gpu),
+        )
+    return None
+
+
+def _series(
+    series: Series,
+    results: Sequence[TestResult],
+    per_user: str,
+    per_gpu: str,
+    value_of: Callable[[TestResult, str], float | None],
+) -> tuple[_Point, ...]:
+    """The points that have both values, those on the frontier marked."""
+    found = ((one.probe, value_of(one, per_user), value_of(one, per_gpu)) for one in results)
+    points = [(probe, x, y) for probe, x, y in found if x is not None and y is not None]
+    best = set(frontier([(x, y) for _, x, y in points]))
+    return tuple(
+        _Point(probe, series, x, y, place in best) for place, (probe, x, y) in enumerate(points)
+    )
+
+
+def _measured(result: TestResult, metric: str) -> float | None:
+    return _finite(next((one.value for one in result.measured if one.metric == metric), None))
+
+
+def _before(result: TestResult, metric: str) -> float | None:
+    """The baseline's value, of a metric that was judged against it or compared with it."""
+    judged = [
+        one.baseline
+        for one in result.judgements
+        if one.metric == metric and one.against == "baseline" and one.baseline is not None
+    ]
+    observed = [one.baseline for one in result.observed if one.metric == metric]
+    return _finite(next(iter([*judged, *observed]), None))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _spec(title: str, points: Sequence[_Point], per_user: str, per_gpu: str) -> Spec:
+    rows = [_datum(one) for one in points]
+    series = list(dict.fromkeys(one.series for one in points))
+    colour = _by_series(series, {"baseline": STORED, "new": NEW})
+    x = {
+        "field": "user",
+        "type": "quantitative",
+        "scale": {"zero": False, "nice": True, "padding": 14},
+        "title": f"{_UNITS[per_user]} (more is better)",
+    }
+    y = {**x, "field": "gpu", "title": f"{_UNITS[per_gpu]} (more is better)"}
+    shape = _by_series(series, {"baseline": "diamond", "new": "square"})
+    dash = _by_series(series, {"baseline": [6, 4], "new": [1, 0]})
+    on_it: Any = {"test": "datum.best", "value": 1}
+    layers: list[Spec] = [
+        {
+            "transform": [{"filter": "datum.best"}],
+            "mark": {"type": "line", "interpolate": "linear", "strokeWidth": 2, "aria": False},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "order": {"field": "user"},
+                "color": colour,
+                "strokeDash": dash,
+            },
+        },
+        {
+            "mark": {"type": "point", "size": 90, "filled": True, "strokeWidth": 2, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "stroke": colour,
+                "shape": shape,
+                "fillOpacity": {"condition": on_it, "value": 0},
+                "description": {"field": "told"},
+                "tooltip": {"field": "told"},
+            },
+        },
+        {
+            "mark": {"type": "text", "align": "left", "dx": 8, "dy": -6, "aria": False},
+            "encoding": {"x": x, "y": y, "text": {"field": "label"}},
+        },
+    ]
+    return layered(title, layers, data={"values": rows}, height=300)
+
+
+def _by_series(series: Sequence[Series], values: Mapping[Series, Any]) -> dict[str, Any]:
+    """An encoding of whose a point is; all of them share one legend."""
+    scale = {"domain": list(series), "range": [values[one] for one in series]}
+    return {"field": "series", "type": "nominal", "title": None, "scale": scale}
+
+
+def _datum(point: _Point) -> dict[str, Any]:
+    values = f"{number(point.per_user)} per user, {number(point.per_gpu)} per GPU"
+    told = f"{point.series}, {short(point.probe)}: {values}"
+    return {
+        "user": point.per_user,
+        "gpu": point.per_gpu,
+        "series": point.series,
+        "best": point.is_best,
+        "label": short(point.probe, 20) if point.series == "new" else "",
+        "told": told if point.is_best else f"{told}; beaten by another point",
+    }
+
+
+def _table(points: Sequence[_Point], per_user: str, per_gpu: str) -> ChartTable:
+    return ChartTable(
+        ("point", "build", f"{per_user} [tokens/s]", f"{per_gpu} [tokens/s]", "frontier"),
+        tuple(
+            (
+                one.probe,
+                one.series,
+                number(one.per_user),
+                number(one.per_gpu),
+                "on it" if one.is_best else "beaten by another point",
+            )
+            for one in points
+        ),
+    )

@@ -1,0 +1,1 @@
+"""What a run's report can be written as, one module each."""

@@ -1,0 +1,19 @@
+"""The report as one HTML file for people, which needs no network and shows all without scripts."""
+
+from perfgate.reports.charts import bundle, charts_of
+from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.page import page_of
+from perfgate.reports.run_report import RunReport
+from perfgate.reports.shown import shown
+
+
+@report_format("html")
+class HtmlFormat(ReportFormat):
+    """The page (docs/how-to/html_report.md)."""
+
+    file = "report.html"
+
+    def render(self, report: RunReport, context: ReportContext) -> str:
+        """The page's text, UTF-8 by its own word."""
+        report, context = shown(report), shown(context)
+        return page_of(report, charts_of(report, context), bundle)

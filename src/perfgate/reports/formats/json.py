@@ -1,0 +1,22 @@
+"""The report as JSON, for programs (docs/reference/run_report.schema.json)."""
+
+import json
+
+from perfgate.core.plain import to_plain
+from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.run_report import RunReport
+from perfgate.reports.shown import shown
+
+
+@report_format("json")
+class JsonFormat(ReportFormat):
+    """One object: the report's plain form."""
+
+    file = "report.json"
+
+    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+        """The text, ended by a line end."""
+        return (
+            json.dumps(to_plain(shown(report)), indent=1, ensure_ascii=False, allow_nan=False)
+            + "\n"
+        )

@@ -1,0 +1,252 @@
+"""Histories: of a report's gating metrics, from stored baselines and earlier runs. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perfgate.baselines.baseline import Baseline
+from perfgate.campaign.resume import build_of, measured_of
+from perfgate.core.metrics import METRICS, is_accuracy, lookup
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.history import HistoryPoint, MetricHistory
+from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.runs.records import name_of
+from perfgate.verdicts.measured import central_value
+
+BY_COMMITS = "engine commits, oldest first"
+BY_DAYS = "engine commits, by day of measurement"
+MOST_POINTS = 40  # of one history: the newest, and the anchor
+
+_UNJUDGED = 2  # metrics of a probe that nothing was compared with
+
+# Of commits and the newest of them: how many commits each is before it, where it is.
+Distances = Callable[[Sequence[str], str], Mapping[str, int]]
+_NEVER = "9999"  # after every day
+_OF_MACHINE = ("cores", "cpu")  # equal only where a machine is its own reference
+
+
+@dataclass(frozen=True)
+class StoredBaselines:
+    """What is stored of one scenario.
+
+    Attributes:
+        baselines: all of them, also superseded and retired ones.
+        anchor: commit of the anchor; empty: there is none.
+    """
+
+    baselines: tuple[Baseline, ...]
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class FoundPoint:
+    """A point, and what it takes to put it among others.
+
+    Attributes:
+        point: its segment is not known yet.
+        runs: ids of the runs behind it.
+        facts: that must be equal for values to be compared; None: not known.
+    """
+
+    point: HistoryPoint
+    runs: frozenset[str]
+    facts: Mapping[str, str] | None
+
+
+# Name of a probe and metric → what a run measured of it.
+RunPoints = Mapping[tuple[str, str], FoundPoint]
+
+
+def histories_of(
+    report: RunReport,
+    stored: Mapping[str, StoredBaselines],
+    runs: Iterable[RunPoints] = (),
+    distances: Distances | None = None,
+) -> tuple[MetricHistory, ...]:
+    """The history of each gating metric of each probe, where more than this run is known of it.
+
+    Args:
+        report: this run.
+        stored: scenario → its baselines, of the kind (synthetic or not) that the report is.
+        runs: `points_of` earlier ones, of that kind too.
+        distances: tells the order of commits; None: it is not known.
+    """
+    started = {run.id: run.started for run in report.runs}
+    earlier = list(runs)
+    found = []
+    for result in report.results:
+        for metric in gating(result):
+            points = [
+                *_of_baselines(stored.get(result.scenario), result.probe, metric),
+                *(one[result.name, metric] for one in earlier if (result.name, metric) in one),
+            ]
+            points = _once(points)
+            if not points:
+                continue
+            points += _of_this(result, metric, started.get(result.run, ""))
+            ordered, order = _in_order(points, distances)
+            found.append(
+                MetricHistory(
+                    result.name, metric, lookup(metric).unit, _joined(_newest(ordered)), order
+                )
+            )
+    return tuple(found)
+
+
+def gating(result: TestResult) -> tuple[str, ...]:
+    """The metrics that decide a probe; none of a claim or of a comparison of two builds.
+
+    Where nothing was judged, those measured first: the gate's come before all others.
+    """
+    if any(one.against in ("claim", "ab") for one in result.judgements):
+        return ()
+    judged = dict.fromkeys(one.metric for one in result.judgements)
+    if judged:
+        return tuple(judged)
+    known = (one.metric for one in result.measured)
+    banded = [one for one in known if _is_known(one) and lookup(one).family.band is not None]
+    return tuple(banded[:_UNJUDGED])
+
+
+def _is_known(metric: str) -> bool:
+    return metric in METRICS or is_accuracy(metric)
+
+
+def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> Iterator[FoundPoint]:
+    if stored is None:
+        return
+    for one in stored.baselines:
+        entry = one.entries.get(probe)
+        values = entry.values(metric) if entry else []
+        if entry is None or not values:
+            continue
+        notes = [f"loss accepted: {one.regression}"] if one.regression else []
+        notes += [f"retired by {one.retired.by}: {one.retired.reason}"] if one.retired else []
+        runs = frozenset(run.run for run in entry.runs)
+        told = f"accepted by {one.accepted_by} on {one.accepted_at[:10]}"
+        point = HistoryPoint(
+            one.engine.commit,
+            one.engine.version,
+            max(run.started for run in entry.runs),
+            central_value(metric, values),
+            tuple(values),
+            "anchor" if one.engine.commit == stored.anchor else "baseline",
+            f"{told}, measured in {', '.join(sorted(runs))}",
+            one.synthetic,
+            "; ".join(notes),
+        )
+        yield FoundPoint(point, runs, entry.fingerprint)
+
+
+def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunPoints:
+    """What an earlier run measured, but for what had something injected.
+
+    Args:
+        facts: content of its ``run.json``.
+        records: those that count.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    comparable = {
+        (line["scenario"], line["probe"]): _comparable(line)
+        for line in records
+        if line["record"] == "measurement" and line["role"] == "new"
+    }
+    run, started = str(facts["id"]), str(facts["started"])
+    found = {}
+    for line in records:
+        if line["record"] != "verdict" or line["injected"]:
+            continue
+        build = build_of(line)
+        if build is None:
+            continue
+        for measured in measured_of(line):
+            point = HistoryPoint(
+                build.commit,
+                build.version,
+                started,
+                measured.value,
+                measured.values,
+                "run",
+                f"run {run}",
+                bool(line["synthetic"]),
+            )
+            alike = comparable.get((line["scenario"], line["probe"]))
+            found[name_of(line), measured.metric] = FoundPoint(point, frozenset({run}), alike)
+    return found
+
+
+def _comparable(measurement: Mapping[str, Any]) -> Mapping[str, str]:
+    """The facts that would be kept in a baseline."""
+    facts = measurement.get("fingerprint", {})
+    if measurement.get("machine_bound"):
+        return dict(facts)
+    return {name: told for name, told in facts.items() if name not in _OF_MACHINE}
+
+
+def _once(points: Sequence[FoundPoint]) -> list[FoundPoint]:
+    """Without the runs that a baseline of the same commit was made of."""
+    accepted = {
+        (one.point.commit, run) for one in points if one.point.kind != "run" for run in one.runs
+    }
+    return [
+        one
+        for one in points
+        if one.point.kind != "run"
+        or not any((one.point.commit, run) in accepted for run in one.runs)
+    ]
+
+
+def _of_this(result: TestResult, metric: str, started: str) -> list[FoundPoint]:
+    measured = next((one for one in result.measured if one.metric == metric), None)
+    if measured is None or result.build is None:
+        return []
+    point = HistoryPoint(
+        result.build.commit,
+        result.build.version,
+        started,
+        measured.value,
+        measured.values,
+        "this run",
+        f"run {result.run}",
+        result.synthetic,
+    )
+    # Where this run is compared with the baseline, it was measured like it.
+    alone = {"": result.run} if result.verdict is Verdict.NOT_COMPARABLE else None
+    return [FoundPoint(point, frozenset({result.run}), alone)]
+
+
+def _in_order(
+    points: Sequence[FoundPoint], distances: Distances | None
+) -> tuple[list[FoundPoint], str]:
+    """Oldest first; this run last among those of its commit and day."""
+
+    def by_day(one: FoundPoint) -> tuple[str, bool]:
+        return one.point.at or _NEVER, one.point.kind == "this run"
+
+    last = points[-1].point
+    commits = sorted({one.point.commit for one in points})
+    before = distances(commits, last.commit) if distances and last.kind == "this run" else {}
+    if set(commits) <= before.keys():
+        return sorted(points, key=lambda one: (-before[one.point.commit], by_day(one))), BY_COMMITS
+    return sorted(points, key=by_day), BY_DAYS
+
+
+def _newest(points: Sequence[FoundPoint]) -> list[FoundPoint]:
+    """The last `MOST_POINTS`, and the anchor even where it is older."""
+    kept = points[-MOST_POINTS:]
+    return [*(one for one in points[:-MOST_POINTS] if one.point.kind == "anchor"), *kept]
+
+
+def _joined(points: Sequence[FoundPoint]) -> tuple[HistoryPoint, ...]:
+    """The points with their segments: a new one begins where a fact differs from those before."""
+    found = []
+    segment, facts = 0, None
+    for one in points:
+        if one.facts is not None:
+            if facts is not None and one.facts != facts:
+                segment += 1
+            facts = one.facts
+        found.append(replace(one.point, segment=segment))
+    return tuple(found)

@@ -1,0 +1,242 @@
+"""Merge: one report and one exit status of one run or several: shards, nodes, retries. Pure.
+
+The status is worked out anew from all results, by the same table as a run's own. A later run may
+replace only what has no judged verdict in an earlier one: choosing between two verdicts of one
+test would change the gate's error rates.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.gate.verdict import Verdict, counted
+from perfgate.reports.merge_checks import require_mergeable
+from perfgate.reports.merge_shards import MatrixRow, require_complete
+from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
+from perfgate.reports.whole_run import suspicion
+from perfgate.runs.ended_run import EndedRun
+from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning, worst
+
+_NOT_ENDED = "did not end: it was killed, goes on, or is of a perfgate that did not record its end"
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A report with the status of the whole.
+
+    Attributes:
+        report: of all runs as one.
+        status: its exit status; never PASSED where a run did not end.
+    """
+
+    report: RunReport
+    status: ExitStatus
+
+
+def merge(
+    runs: Sequence[EndedRun],
+    *,
+    gate: bool = False,
+    matrix: Sequence[MatrixRow] | None = None,
+    part: bool = False,
+) -> Merged:
+    """Make one report of the runs.
+
+    Args:
+        runs: at least one.
+        gate: whether every selected test must have a verdict, also where the runs did not say so.
+        matrix: the rows that must all be there; None: none is known.
+        part: whether shards may be missing: a session's own report of its shard.
+
+    Raises:
+        InputError, SeveralInputErrors: a run is named twice, a shard or row is missing, a test has
+            two verdicts, or the runs are not of one thing.
+    """
+    runs = _named_apart(sorted(runs, key=lambda run: (str(run.facts["started"]), run.id)))
+    require_mergeable(runs)
+    reports = [report_of(run.facts, run.records, run.end) for run in runs]
+    if not part:
+        require_complete(reports, matrix)
+    chosen, told = _chosen(reports)
+    results = [*chosen.values()] if len(reports) == 1 else sorted(chosen.values(), key=_by_test)
+    open_ends, more = _not_ended(reports, chosen)
+    faults = tuple(dict.fromkeys(fault for one in reports for fault in one.waiver_faults))
+    synthetic = any(one.synthetic for one in reports)
+    record_only = all(one.runs[0].record_only for one in reports)
+    gate = gate or any(one.runs[0].gate for one in reports)
+    verdicts = [one.verdict for one in results]
+    found = [
+        exit_status(
+            verdicts,
+            gate=gate,
+            record=record_only,
+            rehearsed=synthetic,
+            waivers_hold=not faults,
+        )
+    ]
+    found += [ExitStatus.INTERNAL_ERROR] if _bugs(runs, chosen) else []
+    found += [ExitStatus.UNWRITABLE] if any(run.end and run.end.unwritten for run in runs) else []
+    found += [ExitStatus.ERROR] if open_ends else []
+    status = worst(found)
+    words = meaning(status, verdicts)
+    if open_ends:
+        words = f"run {', '.join(open_ends)} {_NOT_ENDED}" + (
+            "" if status == ExitStatus.ERROR else f"; {words}"
+        )
+    report = RunReport(
+        reports[0].schema_version,
+        runs=tuple(one.runs[0] for one in reports),
+        status=status.value,
+        meaning=words,
+        synthetic=synthetic,
+        results=tuple(results),
+        scenarios=_scenarios(reports),
+        efforts=tuple(effort for one in reports for effort in one.efforts),
+        waiver_faults=faults,
+        suspicion=suspicion(_verdict_lines(runs, chosen)),
+        merged=(*told, *more),
+    )
+    return Merged(report, status)
+
+
+def is_judged(result: TestResult) -> bool:
+    """Whether a test has a verdict that no other run may replace."""
+    return result.verdict not in (None, Verdict.ERROR)
+
+
+def _named_apart(runs: Sequence[EndedRun]) -> list[EndedRun]:
+    """The runs with names that differ: folders of one name can lie in different places.
+
+    Raises:
+        InputError: one run is named twice.
+    """
+    names: set[str] = set()
+    found: list[EndedRun] = []
+    for run in runs:
+        for other in runs[: len(found)]:
+            if (run.facts, run.records) == (other.facts, other.records):
+                raise InputError(
+                    "a run is named twice, and its results would count twice",
+                    file=run.folder,
+                    found=f"the same run as {other.folder}",
+                    expected="each run once",
+                )
+        name, number = run.id, 1
+        while name in names:
+            number += 1
+            name = f"{run.id}~{number}"
+        names.add(name)
+        found.append(replace(run, facts={**run.facts, "id": name}))
+    return found
+
+
+def _chosen(reports: Sequence[RunReport]) -> tuple[dict[str, TestResult], list[str]]:
+    """The result of each test, and what was replaced or left out for it.
+
+    Raises:
+        SeveralInputErrors: tests with two judged verdicts.
+    """
+    chosen: dict[str, TestResult] = {}
+    doubled: dict[tuple[str, str], list[str]] = {}
+    told: list[str] = []
+    for report in reports:
+        for new in report.results:
+            old = chosen.get(new.test)
+            if old is None:
+                chosen[new.test] = new
+            elif is_judged(old) and is_judged(new):
+                doubled.setdefault((old.run, new.run), []).append(new.name)
+            elif is_judged(old):
+                told.append(f"{new.name}: {_in_words(new)} left out for {_in_words(old)}")
+            else:
+                chosen[new.test] = new
+                told.append(f"{new.name}: {_in_words(old)} replaced by {_in_words(new)}")
+    if doubled:
+        raise SeveralInputErrors(
+            [_doubled(pair, names, reports) for pair, names in doubled.items()]
+        )
+    return chosen, told
+
+
+def _doubled(
+    pair: tuple[str, str], names: Sequence[str], reports: Sequence[RunReport]
+) -> InputError:
+    first, second = (next(one.runs[0] for one in reports if one.runs[0].id == run) for run in pair)
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    same = first.shard is not None and second.shard is not None and first.shard == second.shard
+    what = (
+        f"shard {first.shard.number}/{first.shard.of} is doubled"
+        if same and first.shard
+        else ("tests are doubled")
+    )
+    return InputError(
+        f"{what}: {counted(len(names), 'test')} with two verdicts; choosing one would change the "
+        "error rates",
+        field="RUN",
+        found=f"{shown} in run {first.id} and in run {second.id}",
+        expected="one judged verdict for each test: a later run may only replace what was not "
+        "judged (ERROR, unfinished, not run)",
+        hint="leave one of the two out; to repeat what failed, run those tests alone or --resume",
+    )
+
+
+def _in_words(result: TestResult) -> str:
+    if result.verdict is None:
+        return f"{result.why_not or 'no verdict'} (run {result.run})"
+    failure = f" {result.failure.error_class}" if result.failure else ""
+    return f"{result.verdict.value}{failure} (run {result.run})"
+
+
+def _by_test(result: TestResult) -> tuple[bool, str]:
+    return (not result.scenario, result.test)
+
+
+def _not_ended(
+    reports: Sequence[RunReport], chosen: Mapping[str, TestResult]
+) -> tuple[list[str], list[str]]:
+    """Runs without an end that nothing makes up for, and what is told of the others."""
+    bad, told = [], []
+    for report in reports:
+        run = report.runs[0]
+        if run.status is not None:
+            continue
+        kept = [chosen[one.test] for one in report.results]
+        others = sorted({one.run for one in kept if one.run != run.id})
+        left = [one for one in kept if one.run == run.id and one.why_not == "unfinished"]
+        if left or not others:
+            bad.append(run.id)
+        else:
+            told.append(f"run {run.id} did not end; what it lacks is in run {', '.join(others)}")
+    return bad, told
+
+
+def _bugs(runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]) -> bool:
+    """Whether a bug of perfgate stands behind a result that counts, or behind no test at all."""
+    return any(
+        test not in chosen or chosen[test].run == run.id
+        for run in runs
+        if run.end is not None
+        for test in run.end.bugs
+    )
+
+
+def _scenarios(reports: Sequence[RunReport]) -> tuple[ScenarioFacts, ...]:
+    found: dict[str, ScenarioFacts] = {}
+    for report in reports:
+        for one in report.scenarios:
+            found.setdefault(one.id, one)
+    return tuple(found.values())
+
+
+def _verdict_lines(
+    runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]
+) -> list[Mapping[str, Any]]:
+    return [
+        line
+        for run in runs
+        for line in run.records
+        if line["record"] == "verdict"
+        and line["test"] in chosen
+        and chosen[line["test"]].run == run.id
+    ]

@@ -1,0 +1,117 @@
+"""Merge checks: whether several runs are of one thing: one perfgate, one build, one kind of run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.runs.ended_run import EndedRun
+
+# Field of run.json → what it is to a person. The machine may be another one, and the launcher.
+_SAME = {
+    "synthetic": "a rehearsal and a real run",
+    "rehearse_fault": "rehearsals of different faults",
+    "injected": "runs with different --inject",
+    "control": "runs with different --control",
+    "ab": "runs that compare different builds (--ab)",
+    "claim_sides": "runs with different --claim-sides",
+}
+
+
+def require_mergeable(runs: Sequence[EndedRun]) -> None:
+    """Check that the runs may be one.
+
+    Raises:
+        SeveralInputErrors: they may not.
+    """
+    first, *others = runs
+    errors = []
+    for other in others:
+        errors += [
+            _differ(words, name, first, other, first.facts[name], other.facts[name])
+            for name, words in _SAME.items()
+            if name in first.facts
+            and name in other.facts
+            and first.facts[name] != other.facts[name]
+        ]
+        for name, words, of in (
+            ("versions", "runs of different perfgate releases", _perfgate),
+            ("git", "runs of different commits of the gate repository", _commit),
+            ("record_only", "a run that only records and one that judges", _records_only),
+        ):
+            one, two = of(first), of(other)
+            if one is not None and two is not None and one != two:
+                errors.append(_differ(words, name, first, other, one, two))
+    errors += _builds(runs)
+    if errors:
+        raise SeveralInputErrors(errors)
+
+
+def _differ(
+    words: str, field: str, first: EndedRun, other: EndedRun, one: object, two: object
+) -> InputError:
+    return InputError(
+        f"{words} are not one run",
+        field=field,
+        found=f"run {first.id}: {one}; run {other.id}: {two}",
+        expected="the same in all runs of a report",
+        hint="report each by itself",
+    )
+
+
+def _perfgate(run: EndedRun) -> object:
+    return run.facts["versions"].get("perfgate")
+
+
+def _commit(run: EndedRun) -> object:
+    return (run.facts.get("git") or {}).get("commit")
+
+
+def _records_only(run: EndedRun) -> object:
+    return bool(run.facts.get("record_only")) if run.end is None else run.end.record_only
+
+
+def _builds(runs: Sequence[EndedRun]) -> list[InputError]:
+    """Engines of which the runs have different builds.
+
+    A rehearsal plays for each scenario the release of its document: there each scenario counts for
+    itself.
+    """
+    played = bool(runs[0].facts.get("synthetic"))
+    told = [_builds_of(run.records, by_scenario=played) for run in runs]
+    errors = []
+    for engine in sorted({name for one in told for name in one}):
+        found = [one.get(engine, frozenset()) for one in told]
+        every = frozenset().union(*found)
+        if len(every) > 1 and every not in found:
+            shown = "; ".join(
+                f"run {run.id}: {', '.join(sorted(builds))}"
+                for run, builds in zip(runs, found, strict=True)
+                if builds
+            )
+            errors.append(
+                InputError(
+                    f"different builds of {engine} are not one run",
+                    field="build",
+                    found=shown,
+                    expected="one build of each engine",
+                    hint="`perfgate compare` compares two builds",
+                )
+            )
+    return errors
+
+
+def _builds_of(
+    records: Sequence[Mapping[str, Any]], *, by_scenario: bool
+) -> dict[str, frozenset[str]]:
+    """Engine, or engine of a scenario → the builds under test, in words."""
+    found: dict[str, set[str]] = {}
+    for line in records:
+        build = line.get("build") if line["record"] == "verdict" else None
+        if build:
+            version, commit = build.get("version"), build.get("commit")
+            digest = f" {build['digest']}" if build.get("digest") else ""
+            words = f"{version}" if commit == version else f"{version} at {commit}"
+            engine = str(build.get("name"))
+            name = f"{engine} (for {line['scenario']})" if by_scenario else engine
+            found.setdefault(name, set()).add(words + digest)
+    return {name: frozenset(builds) for name, builds in found.items()}

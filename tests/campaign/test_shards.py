@@ -1,0 +1,159 @@
+"""Shards: every scenario on exactly one, linked ones together, the same wherever it is divided."""
+
+import random
+from dataclasses import replace
+
+import building
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.campaign.selection import Selected
+from perfgate.campaign.shards import (
+    ShardNumber,
+    divide,
+    divided,
+    groups_of,
+    parse_shard,
+    require_not_empty,
+)
+from perfgate.core.errors import InputError
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import Claim
+from perfgate.verdicts.claims import ClaimProbe
+
+NAMES = tuple(f"s{number:02d}" for number in range(12))
+PROBES = {name: load_probes(replace(building.SCENARIO, id=name)) for name in NAMES}
+
+
+def claim(one: str, other: str | None) -> ClaimProbe:
+    told = Claim(
+        f"{one}-over-{other}",
+        "one is faster",
+        building.SCENARIO.source,
+        "output_throughput",
+        one,
+        "better",
+        concurrency=1,
+        versus=other,
+        value=None if other else 1.0,
+    )
+    return ClaimProbe(told, PROBES[one][0], PROBES[other][0] if other else None)
+
+
+def selection(names: list[str], pairs: list[tuple[str, str]]) -> dict[str, Selected]:
+    tests: dict[str, Selected] = {
+        f"test_serving[{probe.id}]": probe for name in names for probe in PROBES[name]
+    }
+    for one, other in pairs:
+        tests[f"test_claim[{one}-over-{other}]"] = claim(one, other)
+    return tests
+
+
+names = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
+pairs = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda one: one[0] != one[1]),
+    max_size=5,
+    unique=True,
+)
+seconds = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in NAMES})
+
+
+@given(names, pairs, seconds, st.integers(1, 15), st.booleans(), st.randoms())
+def test_every_test_is_on_exactly_one_shard_and_linked_scenarios_on_one(
+    chosen: list[str],
+    linked: list[tuple[str, str]],
+    lasts: dict[str, float],
+    of: int,
+    both: bool,
+    chance: random.Random,
+) -> None:
+    tests = selection(chosen, linked)
+    division = divide(tests, lasts, of, both_sides=both)
+    assert len(division.parts) == of
+    every = [name for part in division.parts for name in part]
+    assert sorted(every) == sorted(set(every))
+    assert set(chosen) <= set(every)
+
+    shards = [division.tests_of(number, tests, both_sides=both) for number in range(1, of + 1)]
+    assert sorted(test for shard in shards for test in shard) == sorted(tests)
+    for one, other in linked:
+        if both or {one, other} <= set(chosen) or not {one, other} & set(chosen):
+            assert division.part_of(one) == division.part_of(other)
+    for number, part in enumerate(division.parts, 1):
+        assert bool(part) == bool(shards[number - 1])
+
+    shuffled = [*tests.items()]
+    chance.shuffle(shuffled)
+    assert divide(dict(shuffled), lasts, of, both_sides=both) == division
+
+
+@given(names, seconds, st.integers(1, 6))
+def test_no_shard_lasts_longer_than_the_mean_and_one_scenario(
+    chosen: list[str], lasts: dict[str, float], of: int
+) -> None:
+    """What is given to the least loaded is within this bound (Graham 1966); seconds are whole."""
+    parts = divided([(name,) for name in chosen], lasts, of)
+    longest = max(sum(round(lasts[name]) for name in part) for part in parts)
+    whole = [round(lasts[name]) for name in chosen]
+    assert longest <= sum(whole) / of + max(whole) * (1 - 1 / of) + 1e-6
+
+
+def test_the_longest_come_first_each_to_the_least_loaded_and_ties_go_by_id() -> None:
+    lasts = {"a": 10.0, "b": 40.0, "c": 30.0, "d": 30.0, "e": 1.0}
+    parts = divided([(name,) for name in "edcba"], lasts, 2)
+    assert parts == (("a", "b", "e"), ("c", "d"))
+    assert divided([("b",), ("a",)], {"a": 5.0, "b": 5.0}, 2) == (("a",), ("b",))
+
+
+def test_linked_scenarios_count_with_the_sum_of_their_seconds() -> None:
+    parts = divided([("a", "b"), ("c",)], {"a": 1.0, "b": 1.0, "c": 1.5}, 2)
+    assert parts == (("a", "b"), ("c",))
+
+
+def test_a_claim_of_which_one_side_is_selected_links_nothing() -> None:
+    tests = selection(["s00", "s01"], [("s00", "s05")])
+    assert groups_of(tests.values(), both_sides=False) == [("s00",), ("s01",)]
+    assert groups_of(tests.values(), both_sides=True) == [("s00", "s05"), ("s01",)]
+
+
+def test_links_pass_on() -> None:
+    tests = selection(["s00", "s01", "s02", "s03"], [("s02", "s01"), ("s00", "s02")])
+    assert groups_of(tests.values(), both_sides=False) == [("s00", "s01", "s02"), ("s03",)]
+
+
+def test_another_selection_content_or_division_has_another_fingerprint() -> None:
+    tests, lasts = selection(["s00", "s01"], []), dict.fromkeys(NAMES, 1.0)
+    first = divide(tests, lasts, 2, both_sides=False)
+    less = dict([*tests.items()][:-1])
+    changed = {
+        test: load_probes(replace(building.SCENARIO, id=one.scenario.id, environment={"A": "1"}))[0]
+        for test, one in tests.items()
+    }
+    others = [
+        divide(less, lasts, 2, both_sides=False),
+        divide(changed, lasts, 2, both_sides=False),
+        divide(tests, lasts, 1, both_sides=False),
+    ]
+    assert len({first.fingerprint, *(one.fingerprint for one in others)}) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["0/3", "4/3", "x", "", "1", "1/", "1/0", "-1/2", "1/2/3", "１/２"]
+)
+def test_what_is_no_shard_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="no shard"):
+        parse_shard(text)
+
+
+def test_a_shard_is_read() -> None:
+    assert parse_shard("2/5") == ShardNumber(2, 5)
+
+
+def test_an_empty_shard_is_told_with_how_many_there_can_be() -> None:
+    tests = selection(["s00", "s01"], [])
+    division = divide(tests, dict.fromkeys(NAMES, 1.0), 3, both_sides=False)
+    require_not_empty(division, ShardNumber(2, 3))
+    with pytest.raises(InputError, match="empty") as told:
+        require_not_empty(division, ShardNumber(3, 3))
+    assert "2 groups" in str(told.value)

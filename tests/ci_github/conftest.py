@@ -1,0 +1,78 @@
+"""A gate repository with GitHub's files, as `perfgate init --ci github` makes it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github_actions import Service
+from github_expressions import Expressions, node
+from github_runner import Runner
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
+
+from perfgate.cli.main import main
+
+Make = Callable[..., Runner]
+
+
+@pytest.fixture(scope="session")
+def gate_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A git repository with one commit."""
+    folder = tmp_path_factory.mktemp("gate") / "gate"
+    assert main(["init", str(folder), "--ci", "github"]) == 0
+    git = ("git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    for words in (
+        ("init", "--quiet", "--initial-branch", "main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "A gate"),
+    ):
+        subprocess.run((*git, *words), check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def expressions() -> Iterator[Expressions]:
+    """GitHub's evaluator; skips where node is missing, fails where it is required."""
+    if node() is None:
+        if os.environ.get("PERFGATE_REQUIRE_PIPELINES") == "1":
+            pytest.fail("no node, or no packages of ci/pipelines: ci/pipelines/node.sh")
+        pytest.skip("needs node and the packages of ci/pipelines: ci/pipelines/node.sh")
+    found = Expressions()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def service(gate_repository: Path, tmp_path: Path) -> Service:
+    """What GitHub keeps, with a clone of the gate repository of this test's own."""
+    clone = tmp_path / "gate"
+    subprocess.run(("git", "clone", "--quiet", gate_repository, clone), check=True)
+    return Service(clone, commit_of(clone), tmp_path / "store")
+
+
+@pytest.fixture
+def runner(service: Service, expressions: Expressions, tmp_path: Path) -> Make:
+    """Makes runners whose machines hold perfgate already, in the environment of the tests."""
+
+    def make(**more: Any) -> Runner:
+        machine = {
+            "PERFGATE_PYTHON": sys.executable,
+            "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
+            **ONLY_NEEDED_PLUGINS,
+            "PYTEST_ADDOPTS": " ".join(BENCHMARK),
+            **more.pop("machine", {}),
+        }
+        return Runner(service, tmp_path, expressions, machine=machine, **more)
+
+    return make
+
+
+def commit_of(repository: Path) -> str:
+    """The commit that is checked out."""
+    said = subprocess.run(
+        ("git", "-C", repository, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
+    )
+    return said.stdout.strip()

@@ -1,0 +1,133 @@
+"""Stand-ins for the actions of GitHub that the workflows use: their documented inputs, by copying.
+
+Each takes its inputs as texts, and what the job has; it returns its outputs.
+"""
+
+import fnmatch
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Outputs = dict[str, str]
+
+
+class ActionFailed(Exception):
+    """The action would have ended its step as a failure."""
+
+
+@dataclass
+class Service:
+    """What GitHub keeps beside the runners: the repository, artifacts, caches.
+
+    Attributes:
+        repository: a git repository.
+        commit: what the event is about.
+        store: a folder for artifacts and caches.
+        retention: artifact → days.
+    """
+
+    repository: Path
+    commit: str
+    store: Path
+    retention: dict[str, str] = field(default_factory=dict)
+
+    def artifact(self, name: str, run_id: str = "") -> Path:
+        """The folder of an artifact, of this run or of an earlier one."""
+        return self.store / f"artifacts{run_id}" / name
+
+
+def _checkout(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
+    _known(given, "ref", "persist-credentials")
+    assert given["persist-credentials"] == "false" or "token" in given
+    commit = given.get("ref") or service.commit
+    subprocess.run(
+        ("git", "clone", "--quiet", "--no-checkout", service.repository, workspace), check=True
+    )
+    subprocess.run(("git", "-C", workspace, "checkout", "--quiet", commit), check=True)
+    return {"commit": commit}
+
+
+def _setup_python(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
+    """The machine's own Python is the one; what names the lock file must be right."""
+    _known(given, "python-version", "cache", "cache-dependency-path")
+    if not (workspace / given["cache-dependency-path"]).is_file():
+        raise ActionFailed(f"no file matched {given['cache-dependency-path']}")
+    return {}
+
+
+def _upload(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
+    _known(given, "name", "path", "if-no-files-found", "overwrite", "retention-days")
+    name = given["name"]
+    if not name or re.search(r'[":<>|*?\r\n\\/]', name):
+        raise ActionFailed(f"the artifact name is not valid: {name}")
+    source = workspace / given["path"]
+    files = [
+        one
+        for one in sorted(source.rglob("*"))
+        if one.is_file() and not any(part[0] == "." for part in one.relative_to(source).parts)
+    ]
+    if not files:
+        assert given["if-no-files-found"] == "error"
+        raise ActionFailed(f"no files were found: {given['path']}")
+    target = service.artifact(name)
+    if target.exists():
+        if given.get("overwrite") != "true":
+            raise ActionFailed(f"an artifact of this name is there already: {name}")
+        shutil.rmtree(target)
+    for one in files:
+        copy = target / one.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(one, copy)  # an artifact keeps no rights
+    service.retention[name] = given["retention-days"]
+    return {}
+
+
+def _download(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
+    _known(given, "name", "pattern", "path", "run-id", "github-token")
+    if given.get("run-id"):
+        assert "github-token" in given
+    folder = service.artifact("", given.get("run-id", ""))
+    there = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    if "name" in given:
+        if given["name"] not in there:
+            raise ActionFailed(f"no artifact {given['name']}")
+        shutil.copytree(folder / given["name"], workspace / given["path"])
+        return {}
+    for name in fnmatch.filter(there, given["pattern"]):
+        shutil.copytree(folder / name, workspace / given["path"] / name)
+    return {}
+
+
+def _cache(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
+    """Restores the newest cache of that key or prefix; it is kept when the job is done."""
+    _known(given, "path", "key", "restore-keys")
+    kept = service.store / "caches"
+    found = sorted(kept.glob(f"{given['restore-keys'].strip()}*")) if kept.is_dir() else []
+    if found:
+        newest = max(found, key=lambda one: one.stat().st_mtime_ns)
+        shutil.copytree(newest, workspace / given["path"], dirs_exist_ok=True)
+    return {}
+
+
+def keep_cache(given: Mapping[str, str], workspace: Path, service: Service) -> None:
+    """What actions/cache does after the job, if it went well."""
+    source = workspace / given["path"]
+    if source.is_dir():
+        shutil.copytree(source, service.store / "caches" / given["key"], dirs_exist_ok=True)
+
+
+def _known(given: Mapping[str, str], *names: str) -> None:
+    unknown = given.keys() - set(names)
+    assert not unknown, f"inputs that the stand-in does not know: {unknown}"
+
+
+ACTIONS: dict[str, Callable[[Mapping[str, str], Path, Service], Outputs]] = {
+    "actions/checkout": _checkout,
+    "actions/setup-python": _setup_python,
+    "actions/upload-artifact": _upload,
+    "actions/download-artifact": _download,
+    "actions/cache": _cache,
+}

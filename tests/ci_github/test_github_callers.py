@@ -1,0 +1,238 @@
+"""The workflows that call perfgate's, executed: nightly and message, pull requests, release."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+import pytest
+from github_actions import Service
+from github_runner import Runner
+
+pytestmark = [pytest.mark.slow]
+
+Make = Callable[..., Runner]
+STANDINS = Path(__file__).parents[1] / "standins"
+VARIABLES = {
+    "PERFGATE_RUNNERS": json.dumps({"h200": ["self-hosted", "h200"]}),
+    "PERFGATE_NIGHTLY_EXPRESSION": "h200 and latency and offline",
+    "PERFGATE_PULL_REQUEST_EXPRESSION": "h200 and latency and offline",
+    "PERFGATE_REHEARSAL_EXPRESSION": "h200 and latency and offline",
+}
+
+
+class _Chat(BaseHTTPRequestHandler):
+    told: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        length = int(self.headers["Content-Length"])
+        self.told.append(json.loads(self.rfile.read(length)))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def webhook():
+    _Chat.told.clear()
+    server = HTTPServer(("127.0.0.1", 0), _Chat)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/hook"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_night_on_a_runner_without_gpus_is_red_and_told_once(runner: Make, webhook: str) -> None:
+    """Everything is skipped: a green run that measured nothing is what must never be."""
+    for night in ("1001", "1002"):
+        github = runner(
+            event=("schedule", {}), variables=VARIABLES, secrets={"PERFGATE_WEBHOOK": webhook}
+        )
+        github.github["run_id"] = night
+        run = github.run("nightly.yml")
+        row = run.job("gate/rows/h200-1-of-1")
+        assert row.evaluated["runs-on"] == ["self-hosted", "h200"]
+        assert row.evaluated["concurrency"] == {
+            "group": "perfgate-gpu-h200-1-of-1",
+            "cancel-in-progress": False,
+        }
+        gate = run.job("gate/collect")
+        assert gate.result == "failure"
+        assert "block: nightly, status 12" in gate.summary
+        assert run.job("notify").result == "success", run.job("notify").log
+        assert webhook not in "".join(job.log + job.summary for job in run.jobs)
+    (told,) = _Chat.told
+    assert "nightly of octo/gate" in told["text"]
+    assert "actions/runs/1001" in told["text"]
+
+
+def test_a_night_that_is_tried_by_hand_tells_nobody(runner: Make, webhook: str) -> None:
+    run = runner(variables=VARIABLES, secrets={"PERFGATE_WEBHOOK": webhook}).run(
+        "nightly.yml", {"expression": "h200 and latency and offline", "rehearse": True}
+    )
+    assert run.result == "success", [job.log for job in run.jobs]
+    assert run.job("notify").result == "skipped"
+    assert _Chat.told == []
+
+
+def _pull_request(service: Service, action: str, repository: str = "octo/gate") -> dict[str, Any]:
+    """The event of a pull request whose branch went on after it was labelled."""
+    git = ("git", "-C", str(service.repository), "-c", "user.name=Eve", "-c", "user.email=e@x.org")
+    head = subprocess.run(
+        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (service.repository / "conftest.py").write_text("raise SystemExit('a later push')\n")
+    subprocess.run((*git, "commit", "--quiet", "--all", "--message", "later"), check=True)
+    return {
+        "action": action,
+        "label": {"name": "perfgate"},
+        "pull_request": {"number": 7, "head": {"sha": head, "repo": {"full_name": repository}}},
+    }
+
+
+def test_a_push_to_a_pull_request_is_rehearsed_and_no_more(runner: Make, service: Service) -> None:
+    event = _pull_request(service, "synchronize", repository="eve/gate")
+    run = runner(event=("pull_request", event), variables=VARIABLES).run("pull_request.yml")
+    assert run.job("gpu").result == "skipped"
+    assert run.result == "success", [job.log for job in run.jobs]
+    assert "status 13" in run.job("rehearsal/collect").summary
+
+
+def test_a_label_measures_the_commit_that_it_was_put_on(runner: Make, service: Service) -> None:
+    event = _pull_request(service, "labeled")
+    run = runner(event=("pull_request", event), variables=VARIABLES).run("pull_request.yml")
+    assert run.job("rehearsal").result == "skipped"
+    assert run.job("gpu/matrix").evaluated["environment"] == "perfgate-gpu"
+    row = run.job("gpu/rows/h200-1-of-1")
+    assert row.evaluated["runs-on"] == ["self-hosted", "h200"]
+    assert "a later push" not in row.log
+    assert "block: pull-request, status 12" in run.job("gpu/collect").summary
+
+
+@pytest.mark.parametrize(
+    ("label", "repository"), [("perfgate", "eve/gate"), ("documentation", "octo/gate")]
+)
+def test_no_fork_and_no_other_label_reaches_a_gpu(
+    runner: Make, service: Service, label: str, repository: str
+) -> None:
+    event = _pull_request(service, "labeled", repository)
+    event["label"]["name"] = label
+    run = runner(event=("pull_request", event), variables=VARIABLES).run("pull_request.yml")
+    assert [job.result for job in run.jobs] == ["skipped", "skipped"]
+
+
+def test_a_release_that_judged_nothing_is_blocked(runner: Make) -> None:
+    run = runner(variables=VARIABLES).run(
+        "release.yml",
+        {"expression": "h200 and latency and offline", "engine-image": "example.org/engine:1"},
+    )
+    assert run.job("gate/matrix").evaluated["environment"] == "perfgate-release"
+    assert run.result == "failure"
+    assert "block: release, status 12" in run.job("gate/collect").summary
+
+
+@pytest.fixture
+def measured(service: Service, tmp_path: Path) -> Path:
+    """A run folder with numbers that a program really gave, of a stand-in engine."""
+    text = (STANDINS / "standin.yaml").read_text()
+    text = text.replace("reference: self", "reference: stored")
+    text = text.replace("reference_starts: 4", "reference_starts: 1")
+    text = text.replace("noise: measured", "bands: {output_throughput: 0.25}")
+    scenarios = service.repository / "scenarios"
+    (scenarios / "standin.yaml").write_text(text)
+    (service.repository / "conftest.py").write_text(
+        'pytest_plugins = ["perfgate.suite.plugin", "standin"]\n'
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PERFGATE_")},
+        "PYTHONPATH": str(STANDINS),
+        "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts"),
+        "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
+    }
+    folder = service.artifact("perfgate-run-cpu", run_id="77")
+    folder.parent.mkdir(parents=True)
+    words = ("perf_tests/test_serving.py", "perf_tests/test_sweep.py", "-m", "standin", "--record")
+    done = subprocess.run(
+        (sys.executable, "-m", "pytest", *words, "--engine-commit", "aaa", "--run-dir", folder),
+        cwd=service.repository,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    git = ("git", "-C", service.repository, "-c", "user.name=Ada", "-c", "user.email=a@x.org")
+    subprocess.run((*git, "add", "scenarios"), check=True)
+    subprocess.run((*git, "commit", "--quiet", "--message", "A scenario"), check=True)
+    service.commit = subprocess.run(
+        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
+    ).stdout.strip()
+    return folder
+
+
+@pytest.fixture
+def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program `gh` that notes what it was asked for."""
+    folder = tmp_path / "gh-bin"
+    folder.mkdir()
+    noted = tmp_path / "gh-calls"
+    program = folder / "gh"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{noted}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return noted
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service, gh: Path) -> None:
+    run = runner().run("baseline_update.yml", {"run-id": "77", "reason": "the $(first) `numbers`"})
+    assert run.result == "success", [(job.log, job.annotations) for job in run.jobs]
+    branch = "perfgate/baselines-77-4242"
+    shown = subprocess.run(
+        ("git", "-C", service.repository, "diff", "--stat", f"{service.commit}..{branch}"),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "baselines/cpu/standin-serve/aaa.json" in shown
+    assert shown.count("|") == shown.count("baselines/")
+    calls = gh.read_text()
+    assert f"pr create --head {branch}" in calls
+    body = (service.artifact("perfgate-proposal") / "body.md").read_text()
+    assert "standin-serve" in body
+    stored = subprocess.run(
+        ("git", "-C", service.repository, "show", f"{branch}:baselines/cpu/standin-serve/aaa.json"),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "the $(first) `numbers`" in stored
+    assert "octocat" in stored
+
+
+def test_a_proposal_that_changes_anything_else_opens_nothing(
+    runner: Make, service: Service, gh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The patch is data of a job with fewer rights: what it names is checked."""
+    script = service.repository / ".github/actions/perfgate/propose.sh"
+    patch = "--- /dev/null\n+++ b/perf_tests/owned.py\n@@ -0,0 +1 @@\n+1\n"
+    script.write_text(
+        'set -e\nmkdir -p "$PROPOSAL"\necho body >"$PROPOSAL/body.md"\n'
+        f'printf %s "{patch}" >"$PROPOSAL/baselines.patch"\n'
+    )
+    git = ("git", "-C", service.repository, "-c", "user.name=Eve", "-c", "user.email=e@x.org")
+    subprocess.run((*git, "commit", "--quiet", "--all", "--message", "bad"), check=True)
+    service.commit = "main"
+    run = runner().run("baseline_update.yml", {"run-id": "77", "reason": "none"})
+    assert run.job("evidence").result == "success", run.job("evidence").log
+    job = run.job("pull-request")
+    assert job.result == "failure"
+    assert ("error", "the proposal changes something that is no baseline") in job.annotations
+    assert not gh.exists()

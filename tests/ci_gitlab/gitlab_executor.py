@@ -1,0 +1,120 @@
+"""GitLab's jobs on this machine: gitlab-ci-local runs a gate repository's pipeline for real.
+
+Each job has a folder of its own and gets the artifacts of those before it. Not as on GitLab: no
+server, so no retries, resource groups, time limits and reports; its own exit status knows neither
+child pipelines nor `allow_failure: exit_codes`, which what it prints of a job does.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+INCLUDED = ROOT / "ci" / "gitlab" / "perfgate.gitlab-ci.yml"
+PROGRAMS = Path(sys.executable).parent
+REQUIRED = os.environ.get("PERFGATE_REQUIRE_PIPELINES") == "1"
+_MODULES = ROOT / "ci" / "pipelines" / "node_modules"
+_NODE = _MODULES / ".bin" / "node"
+_EXECUTOR = _MODULES / "gitlab-ci-local" / "dist" / "index.js"
+_PATIENCE_S = 600
+
+# gitlab-ci-local brings a job's folder back to the commit before after_script, and so deletes what
+# the script left before it looks for artifacts. A runner does not.
+_RSYNC = """\
+#!/bin/bash
+words=()
+for word in "$@"; do
+  case $word in --delete | --delete-excluded) ;; *) words+=("$word") ;; esac
+done
+exec RSYNC "${words[@]}"
+"""
+SCHEDULE = {"CI_PIPELINE_SOURCE": "schedule", "CI_COMMIT_REF_PROTECTED": "true"}
+
+
+def require_executor() -> None:
+    """Skip, or fail, where gitlab-ci-local cannot run."""
+    missing = [str(one.relative_to(ROOT)) for one in (_NODE, _EXECUTOR) if not one.exists()]
+    missing += [program for program in ("git", "rsync") if shutil.which(program) is None]
+    if missing:
+        reason = f"no {', '.join(missing)}: ci/pipelines/node.sh, apt-get install git rsync"
+        (pytest.fail if REQUIRED else pytest.skip)(reason)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A pipeline that was run.
+
+    Attributes:
+        status: of gitlab-ci-local.
+        output: of all jobs, each line with its job's name.
+    """
+
+    status: int
+    output: str
+
+    def end_of(self, job: str) -> tuple[str, int]:
+        """How a job ended for GitLab, PASS, WARN or FAIL, and its exit status."""
+        line = re.compile(
+            rf"{re.escape(job)} +finished in [\w. ]+?(?:  ?(WARN|FAIL) (\d+) *)?$", re.M
+        )
+        (found,) = line.finditer(self.output)
+        return found[1] or "PASS", int(found[2] or 0)
+
+
+@dataclass(frozen=True)
+class GateRepository:
+    """A gate repository under git, with a pipeline."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path, inputs: Mapping[str, object]) -> "GateRepository":
+        """One with `perfgate init`, that includes the file with these inputs."""
+        subprocess.run((PROGRAMS / "perfgate", "init", folder), check=True, capture_output=True)
+        shutil.copy(INCLUDED, folder)
+        include = {"include": [{"local": INCLUDED.name, "inputs": dict(inputs)}]}
+        (folder / ".gitlab-ci.yml").write_text(yaml.safe_dump(include))
+        git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        for words in (
+            ("init", "--quiet", "--initial-branch=main"),
+            ("remote", "add", "origin", "git@gitlab.example.org:performance/gate.git"),
+            ("add", "--all"),
+            ("commit", "--quiet", "--message=gate"),
+            ("update-ref", "refs/remotes/origin/main", "HEAD"),
+            ("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"),
+        ):
+            subprocess.run((*git, *words), cwd=folder, check=True, capture_output=True)
+        return cls(folder)
+
+    def run(self, *words: str, variables: Mapping[str, str] = SCHEDULE) -> Ended:
+        """Run gitlab-ci-local with further words."""
+        beside = self.folder.parent
+        shim = beside / "bin" / "rsync"
+        shim.parent.mkdir(exist_ok=True)
+        shim.write_text(_RSYNC.replace("RSYNC", shutil.which("rsync") or "rsync"))
+        shim.chmod(0o755)
+        done = subprocess.run(
+            (
+                *(_NODE, _EXECUTOR, "--force-shell-executor", "--shell-isolation", "--no-color"),
+                *("--ignore-predefined-vars", ",".join(variables)),
+                *(word for pair in variables.items() for word in ("--variable", "=".join(pair))),
+                *words,
+            ),
+            cwd=self.folder,
+            env={"PATH": f"{shim.parent}:{os.environ['PATH']}", "HOME": str(beside)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout)

@@ -1,0 +1,249 @@
+"""GitLab's files as text: GitLab's schema, every script through shellcheck, what a job may do."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gitlab_executor import INCLUDED
+
+from perfgate.cli.gitlab import tolerated
+from perfgate.cli.main import main
+from perfgate.core.errors import InputError
+from perfgate.plan.gitlab_pipeline import CLEAN_UP, read_rows
+from perfgate.verdicts.pipeline_decision import Action, Event, decision
+
+HOSTILE = "b200 and not '$(touch planted)'; `touch planted` \"$HOME\" $[[ inputs.x ]]"
+ROW = {
+    "name": "b200-1-of-2",
+    "gpu": "b200",
+    "gpus": 8,
+    "expression": "(throughput) and b200",
+    "shard": "1/2",
+    "timeout_minutes": 90,
+    "scenarios": ["b200-one"],
+}
+MATRIX = {"include": [ROW, {**ROW, "name": "b200-2-of-2", "shard": "2/2"}]}
+
+
+def included() -> dict[str, Any]:
+    """The jobs of the file; its inputs as the texts that they are."""
+    _, jobs = yaml.safe_load_all(INCLUDED.read_text())
+    plain: dict[str, Any] = jobs
+    return plain
+
+
+def child(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str, matrix: object = MATRIX
+) -> str:
+    """What `perfgate gitlab child` prints."""
+    file = tmp_path / "matrix.json"
+    file.write_text(json.dumps(matrix))
+    capsys.readouterr()
+    status = main(["gitlab", "child", "--matrix", str(file), "--event", "nightly", *words])
+    assert status == 0, capsys.readouterr().err
+    return capsys.readouterr().out
+
+
+def scripts(jobs: dict[str, Any]) -> list[str]:
+    """All script blocks of the jobs."""
+    found = []
+    for job in jobs.values():
+        if isinstance(job, dict):
+            for part in ("before_script", "script", "after_script"):
+                found += job.get(part, [])
+    return found
+
+
+def validated(file: Path) -> subprocess.CompletedProcess[str]:
+    """GitLab's own schema, as check-jsonschema brings it."""
+    program = Path(sys.executable).parent / "check-jsonschema"
+    return subprocess.run(
+        (program, "--builtin-schema", "vendor.gitlab-ci", file),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_both_files_are_what_gitlab_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = child(tmp_path, capsys, "--requirements", "gate.txt", "--image", "a/b:1@sha256:0f")
+    (tmp_path / "child.yml").write_text(text)
+    plain = included()
+    plain["perfgate-matrix"].update(tags=["a"], image="b")  # inputs, which are lists and names
+    plain["perfgate-measure"]["trigger"]["strategy"] = "depend"
+    (tmp_path / "included.yml").write_text(yaml.safe_dump(plain))
+    for name in ("child.yml", "included.yml"):
+        done = validated(tmp_path / name)
+        assert done.returncode == 0, done.stdout
+    broken = yaml.safe_load(text)
+    broken["perfgate-report"]["artifacts"]["when"] = "sometimes"
+    (tmp_path / "broken.yml").write_text(yaml.safe_dump(broken))
+    assert validated(tmp_path / "broken.yml").returncode == 1
+
+
+def test_shellcheck_finds_nothing_in_any_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matrix = {"include": [{**ROW, "expression": HOSTILE}]}
+    text = child(tmp_path, capsys, "--requirements", "g.txt", matrix=matrix)
+    blocks = scripts(included()) + scripts(yaml.safe_load(text))
+    assert len(blocks) == 6
+    for block in blocks:
+        done = subprocess.run(
+            ("shellcheck", "--shell=sh", "-"), input=block, capture_output=True, text=True
+        )
+        # SC2016: what came from outside is in single quotes so that nothing in it expands.
+        left = [line for line in done.stdout.splitlines() if "SC2016" not in line]
+        assert not any("SC" in line for line in left), done.stdout + block
+
+
+@pytest.mark.parametrize("event", list(Event))
+def test_what_only_warns_is_what_the_table_says(
+    event: Event, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--options=--rehearse",) if event is Event.REHEARSAL else ("--event", event)
+    job = yaml.safe_load(child(tmp_path, capsys, *words))["perfgate-report"]
+    allowed = job["allow_failure"]["exit_codes"] if job["allow_failure"] else []
+    for status in range(256):
+        assert (status in allowed) == (decision(event, status).action is Action.WARN)
+    assert tuple(allowed) == tolerated(event)
+    assert 0 not in allowed
+    assert f"decision --event {event} " in job["script"][0]
+
+
+def test_a_job_with_gpus_is_alone_in_its_place_and_outlives_perfgates_limits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--tags", "gpu {gpu}", "--options=--launcher slurm -k 'a b'")
+    plain = yaml.safe_load(child(tmp_path, capsys, *words))
+    first, second = plain["b200-1-of-2"], plain["b200-2-of-2"]
+    assert (first["resource_group"], second["resource_group"]) == (
+        "perfgate-b200-1",
+        "perfgate-b200-2",
+    )
+    assert first["tags"] == ["gpu", "b200"]
+    script, after = (
+        int(first["variables"][name].removesuffix("m"))
+        for name in ("RUNNER_SCRIPT_TIMEOUT", "RUNNER_AFTER_SCRIPT_TIMEOUT")
+    )
+    assert script == ROW["timeout_minutes"]
+    assert int(first["timeout"].removesuffix(" minutes")) > script + after
+    assert first["interruptible"] is False
+    assert first["artifacts"]["when"] == "always"
+    last = first["script"][0].splitlines()[-1]
+    assert shlex.split(last)[1:] == [
+        *("-m", "(throughput) and b200", "--shard", "1/2", "--gate", "--launcher", "slurm"),
+        *("-k", "a b", "--run-dir", "perfgate-runs/b200-1-of-2-$CI_JOB_ID"),
+    ]
+
+
+def test_a_job_that_is_started_again_leaves_one_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the same folder, as on a runner with a shell, where the first try left half a run."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    fake = programs / "pytest"
+    fake.write_text('#!/bin/sh\nfor last; do :; done\nmkdir "$last" && echo x >"$last/records"\n')
+    fake.chmod(0o755)
+    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs)))
+    script = plain["b200-1-of-2"]["script"][0]
+    for job in ("11", "12"):
+        subprocess.run(
+            ("sh", "-ec", script), cwd=tmp_path, env={**os.environ, "CI_JOB_ID": job}, check=True
+        )
+    kept = [one.name for one in (tmp_path / "perfgate-runs").iterdir()]
+    assert kept == ["b200-1-of-2-12"]
+
+
+def test_nothing_of_an_expression_is_obeyed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    matrix = {"include": [{**ROW, "expression": HOSTILE}]}
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("pytest", "perfgate"):
+        (programs / name).write_text('#!/bin/sh\nprintf "<%s>\\n" "$@"\n')
+        (programs / name).chmod(0o755)
+    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs), matrix=matrix))
+    for job in ("b200-1-of-2", "perfgate-report"):
+        done = subprocess.run(
+            ("sh", "-ec", plain[job]["script"][0]),
+            cwd=tmp_path,
+            env={**os.environ, "CI_JOB_ID": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (f"<{HOSTILE}>" in done.stdout) == (job != "perfgate-report")
+    assert json.loads((tmp_path / "perfgate-matrix.json").read_text()) == matrix
+    assert not (tmp_path / "planted").exists()
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        b"",
+        b"[]",
+        b'{"include": []}',
+        json.dumps({"include": [{**ROW, "name": "a b"}]}).encode(),
+        json.dumps({"include": [{**ROW, "name": "../x"}]}).encode(),
+        json.dumps({"include": [{**ROW, "shard": "0/2"}]}).encode(),
+        json.dumps({"include": [{**ROW, "expression": "a\nb"}]}).encode(),
+        json.dumps({"include": [{**ROW, "timeout_minutes": True}]}).encode(),
+        json.dumps({"include": [{**ROW, "timeout_minutes": 10**7}]}).encode(),
+        json.dumps({"include": [ROW, ROW]}).encode(),
+        json.dumps({"include": ["b200"]}).encode(),
+    ],
+)
+def test_what_is_no_matrix_becomes_no_pipeline(matrix: bytes) -> None:
+    with pytest.raises(InputError):
+        read_rows(matrix)
+
+
+@pytest.mark.parametrize(
+    "words", [("--tags", "a$(b)"), ("--image", "a b"), ("--options=-k 'a",), ("--report-tags=[x",)]
+)
+def test_settings_that_are_none_are_refused(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "matrix.json"
+    file.write_text(json.dumps(MATRIX))
+    assert main(["gitlab", "child", "--matrix", str(file), "--event", "nightly", *words]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_the_clean_up_ends_what_this_job_started_and_nothing_else() -> None:
+    marks = {
+        "ours": {"CI_JOB_ID": "77", "PERFGATE_LAUNCH": "a"},
+        "other job": {"CI_JOB_ID": "78", "PERFGATE_LAUNCH": "b"},
+        "not perfgate": {"CI_JOB_ID": "77"},
+        "longer number": {"CI_JOB_ID": "770", "PERFGATE_LAUNCH": "c"},
+    }
+    clean = {name: value for name, value in os.environ.items() if name != "PERFGATE_LAUNCH"}
+    started = {
+        name: subprocess.Popen(("sleep", "600"), env={**clean, **mark})
+        for name, mark in marks.items()
+    }
+    try:
+        time.sleep(0.1)  # until the environment is that of sleep
+        subprocess.run(
+            ("sh", "-c", CLEAN_UP), env={**clean, "CI_JOB_ID": "77"}, check=True, timeout=60
+        )
+        ended = {name for name, process in started.items() if process.poll() is not None}
+        assert ended == {"ours"}
+        assert started["ours"].returncode == -signal.SIGTERM
+    finally:
+        for process in started.values():
+            process.kill()
+            process.wait()

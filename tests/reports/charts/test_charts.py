@@ -1,0 +1,201 @@
+"""Charts: their specs drawn without a browser, their tables, and the frontier against an oracle."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from benchmarks.report_page import made_report
+from perfgate.gate.verdict import Verdict
+from perfgate.reports.charts import Chart, charts_of, drawing
+from perfgate.reports.charts.drawing import svg_of
+from perfgate.reports.charts.pareto import frontier
+from perfgate.reports.formats.base import ReportContext
+
+numbers = some.integers(0, 6).map(float)
+
+
+@given(some.lists(some.tuples(numbers, numbers), max_size=12))
+def test_frontier_is_what_nobody_beats(points: list[tuple[float, float]]) -> None:
+    def is_beaten(one: tuple[float, float]) -> bool:
+        return any(other[0] >= one[0] and other[1] >= one[1] and other != one for other in points)
+
+    found = frontier(points)
+    assert sorted(found) == [place for place, one in enumerate(points) if not is_beaten(one)]
+    assert [points[place][0] for place in found] == sorted(points[place][0] for place in found)
+
+
+def charts(number: int = 10) -> tuple[Chart, ...]:
+    report, context = made_report(number)
+    return charts_of(report, context).of_scenario("b200-r1-made-0-serve")
+
+
+def texts(svg: str | None) -> list[str]:
+    assert svg is not None, "vl-convert is part of the development set"
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+class TestHistory:
+    def test_is_drawn_with_baseline_anchor_and_this_run(self) -> None:
+        history = next(one for one in charts() if "over commits" in one.title)
+        found = texts(svg_of(history.spec))
+        assert {"anchor", "baseline", "this run", "run"} <= set(found)
+        assert any(one.startswith("baseline ") for one in found)
+        assert "output_throughput_per_gpu [tokens/s], higher is better" in found
+
+    def test_table_has_the_points_of_the_chart(self) -> None:
+        history = next(one for one in charts() if "over commits" in one.title)
+        values = history.spec["data"]["values"]
+        assert len(history.table.rows) == len(values) == 20
+        for row, value in zip(history.table.rows, values, strict=True):
+            assert len(row) == len(history.table.columns)
+            assert (row[0], row[3]) == (value["commit"], value["kind"])
+            assert float(row[4].replace(",", "")) == pytest.approx(value["value"], rel=1e-3)
+
+    def test_absent_where_nothing_is_stored(self) -> None:
+        report, context = made_report(10)
+        alone = tuple(
+            replace(one, points=tuple(p for p in one.points if p.kind == "this run"))
+            for one in context.histories
+        )
+        for histories in ((), alone):
+            found = charts_of(report, ReportContext(histories))
+            titles = [one.title for one in found.of_scenario("b200-r1-made-0-serve")]
+            assert len(titles) == 1
+            assert "over commits" not in titles[0]
+
+    @pytest.mark.parametrize("single", [1, 20])
+    def test_points_of_one_start_have_no_ticks(self, single: int) -> None:
+        """Vega's flatten fails, in the browser alone, where a row lacks the field."""
+        report, context = made_report(10)
+        made = tuple(
+            replace(
+                one,
+                points=tuple(
+                    replace(p, values=p.values[:1]) if place < single else p
+                    for place, p in enumerate(one.points)
+                ),
+            )
+            for one in context.histories
+        )
+        found = charts_of(report, ReportContext(made)).of_scenario("b200-r1-made-0-serve")
+        history = next(one for one in found if "over commits" in one.title)
+        ticks = [one for one in history.spec["layer"] if "flatten" in str(one.get("transform"))]
+        assert len(ticks) == (0 if single == 20 else 1)
+        for one in ticks:
+            assert one["transform"][0] == {"filter": "isArray(datum.starts)"}
+        assert "this run" in texts(svg_of(history.spec))
+
+    def test_synthetic_points_are_named_and_hollow(self) -> None:
+        report, context = made_report(10)
+        made = tuple(
+            replace(one, points=tuple(replace(p, synthetic=True) for p in one.points))
+            for one in context.histories
+        )
+        found = charts_of(report, ReportContext(made)).of_scenario("b200-r1-made-0-serve")
+        svg = svg_of(found[-1].spec)
+        assert "this run, synthetic" in texts(svg)
+        assert svg is not None
+        assert svg.count('fill-opacity="0"') == 20
+        assert all(row[3].endswith("synthetic") for row in found[-1].table.rows)
+
+
+class TestPareto:
+    def test_both_builds_with_shape_dash_and_label(self) -> None:
+        pareto = charts()[0]
+        svg = svg_of(pareto.spec)
+        assert {"baseline", "new", "c1", "c512"} <= set(texts(svg))
+        assert svg is not None
+        assert 'stroke-dasharray="6,4"' in svg
+        assert len(pareto.table.rows) == 20
+
+    def test_a_beaten_point_stays_and_is_told(self) -> None:
+        report, context = made_report(10)
+        worse = report.results[4]
+        measured = tuple(
+            replace(one, value=1.0) if one.metric.startswith("output_throughput_per") else one
+            for one in worse.measured
+        )
+        results = tuple(
+            replace(one, measured=measured) if one is worse else one for one in report.results
+        )
+        found = charts_of(replace(report, results=results), context)
+        rows = found.of_scenario(worse.scenario)[0].table.rows
+        (row,) = [one for one in rows if one[:2] == (worse.probe, "new")]
+        assert row[-1] == "beaten by another point"
+
+
+class TestFirstScreen:
+    def test_worst_first_and_better_to_the_right(self) -> None:
+        report, context = made_report(60)
+        (chart,) = charts_of(report, context).first
+        rows = chart.spec["data"]["values"]
+        assert len(rows) == len(chart.table.rows) <= 12
+        states = [one["state"] for one in rows]
+        assert states == sorted(states, reverse=False)  # regression before undecided
+        assert rows[0]["change"] < -100  # a loss beyond the band
+        assert "worse ← change in percent of the band → better" in texts(chart.svg)
+        assert chart.svg is not None
+        assert chart.svg.startswith('<svg role="img"')
+
+    def test_none_where_all_passed(self) -> None:
+        report, context = made_report(3)
+        passed = tuple(
+            replace(one, judgements=tuple(replace(j, verdict=Verdict.PASS) for j in one.judgements))
+            for one in report.results
+        )
+        assert charts_of(replace(report, results=passed), context).first == ()
+
+
+def test_hostile_names_stay_text() -> None:
+    text = "<script>alert(1)</script>\"'\u202e&" + "x" * 4000
+    report, context = made_report(10)
+    results = tuple(replace(one, name=text, probe=text) for one in report.results)
+    histories = tuple(
+        replace(
+            one,
+            name=text,
+            points=tuple(
+                replace(p, commit=f"{n}{text}", version=text, note=text)
+                for n, p in enumerate(one.points)
+            ),
+        )
+        for one in context.histories
+    )
+    found = charts_of(replace(report, results=results), ReportContext(histories))
+    drawn = [*found.first, *found.of_scenario(report.results[0].scenario)[:3]]
+    assert len(drawn) == 4
+    for chart in drawn:
+        svg = svg_of(chart.spec)
+        assert svg is not None
+        assert "<script" not in svg
+        assert "\u202e" not in svg
+        assert len(svg) < 100_000
+        assert re.fullmatch(r"[a-z]+-[0-9a-f]{12}", chart.id)
+
+
+def test_without_the_extra_there_are_tables_and_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "_vl_convert", lambda: None)
+    report, context = made_report(10)
+    found = charts_of(report, context)
+    assert "pip install 'perfgate[report]'" in found.missing
+    assert found.first[0].svg is None
+    assert found.first[0].table.rows
+
+
+def test_long_report_keeps_what_did_not_pass_and_says_what_is_left_out() -> None:
+    report, context = made_report(200)
+    found = charts_of(report, context)
+    titles = {
+        one.title
+        for scenario in report.scenarios
+        for one in found.of_scenario(scenario.id)
+        if "over commits" in one.title
+    }
+    assert len(titles) == 100
+    assert "300 of 400 histories are left out" in found.missing
+    for result in report.results:
+        if result.verdict != Verdict.PASS:
+            assert any(one.startswith(f"{result.name}: ") for one in titles)

@@ -1,0 +1,72 @@
+"""pytest-benchmark's JSON of a report: the session's own entries, read by pytest-benchmark."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from building import outcome
+from run_reports import of_size, report, result
+
+from perfgate.reports.benchmark_entry import as_line
+from perfgate.reports.formats.base import ReportContext
+from perfgate.reports.formats.benchmark import BenchmarkFormat
+from perfgate.reports.run_report import report_of
+from perfgate.suite.benchmark_entries import entries
+
+TEST = "perf_tests/test_serving.py::test_serving[small-serve-c4]"
+FACTS = {
+    "id": "20261123-1",
+    "started": "2026-11-23T01:00:00+00:00",
+    "machine": {},
+    "versions": {},
+    "arguments": [],
+    "git": {},
+}
+
+
+def test_the_entries_are_those_of_the_session() -> None:
+    line = {"record": "verdict", "test": TEST, **outcome(injected=("a=1",)).as_record()}
+    line = json.loads(json.dumps(line))
+    text = BenchmarkFormat().render(report_of(FACTS, [line], None), ReportContext())
+    own = json.loads(json.dumps([one.as_dict() for one in entries([line])]))
+    assert len(own) == 2
+    assert json.loads(text)["benchmarks"] == own
+
+
+def test_pytest_benchmark_reads_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "0001_report.json"
+    file.write_text(BenchmarkFormat().render(of_size(10), ReportContext()))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest_benchmark", "compare", str(file), "--columns=mean,rounds"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "test_serving[b200-scenario-000-c1] output_throughput" in done.stdout
+
+
+def test_trackers_find_what_they_read() -> None:
+    held = json.loads(BenchmarkFormat().render(of_size(5), ReportContext()))
+    assert {"machine_info", "commit_info", "benchmarks", "datetime", "version"} == held.keys()
+    for one in held["benchmarks"]:
+        assert one["fullname"].startswith("perf_tests/")
+        assert {"mean", "median", "iqr", "stddev", "ops", "rounds"} <= one["stats"].keys()
+    assert len({one["fullname"] for one in held["benchmarks"]}) == len(held["benchmarks"]) > 20
+
+
+def test_what_has_no_numbers_has_no_entry() -> None:
+    held = json.loads(BenchmarkFormat().render(report(result(0, None)), ReportContext()))
+    assert held["benchmarks"] == []
+
+
+def test_a_line_of_a_result_has_what_the_record_has() -> None:
+    line = json.loads(json.dumps(outcome().as_record()))
+    (one,) = report_of(FACTS, [{"record": "verdict", "test": TEST, **line}], None).results
+    made = as_line(one)
+    assert {name: made[name] for name in made if name in line} == {
+        name: line[name] for name in made if name in line
+    }
+    assert len(made.keys() & line.keys()) > 8

@@ -1,0 +1,251 @@
+"""What a person at a terminal, and the log of a CI job, see of a run."""
+
+import fcntl
+import io
+import json
+import os
+import re
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+from screen import Screen
+
+from perfgate.core.errors import InputError
+from perfgate.runs import progress_view
+from perfgate.runs.progress import Progress
+from perfgate.runs.progress_view import ProgressView
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(progress_view, "_LOOK_EVERY_S", 0.01)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("CI", "")
+    return tmp_path / "progress.jsonl"
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.005)
+
+
+@contextmanager
+def terminal(height: int = 24, width: int = 80) -> Iterator[tuple[TextIO, Callable[[], str]]]:
+    """A real pseudo-terminal: its stream, and what was written to it so far."""
+    outer, inner = os.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    os.set_blocking(outer, False)
+    got = bytearray()
+
+    def written() -> str:
+        with_more = True
+        while with_more:
+            try:
+                got.extend(os.read(outer, 65536))
+            except BlockingIOError:
+                with_more = False
+        return got.decode(errors="ignore").replace("\r\n", "\n")
+
+    with os.fdopen(inner, "w") as stream:
+        yield stream, written
+    os.close(outer)
+
+
+def shown(text: str, height: int = 24, width: int = 80) -> list[str]:
+    screen = Screen(height, width)
+    screen.feed(text)
+    return screen.lines
+
+
+class TestLog:
+    """Where lines cannot be replaced."""
+
+    def test_one_line_a_step_with_the_time_and_how_many_are_done(self, file: Path) -> None:
+        stream = io.StringIO()
+        view = ProgressView(file, stream)
+        view.start()
+        Progress(file, "").selection({"a": None, "b": None}, [])
+        events = Progress(file, "a")
+        events.plan(["start", "c1"])
+        with events.step("start", "start 1 (new)"):
+            pass
+        events.again(2, "again, as start 1 was disturbed: other process on the CPU (x\x1b[2J)")
+        events.over()
+        view.stop()
+        told = re.sub(r"\d\d:\d\d:\d\d", "TIME", stream.getvalue())
+        assert told.splitlines() == [
+            "perfgate TIME [0/2] 0 of 2 scenarios done, 2 to come; time left not yet known",
+            "perfgate TIME [0/2] a: step 1 of 2: start 1 (new), time left not yet known",
+            "perfgate TIME [0/2] a: start 2: again, as start 1 was disturbed: other process on "
+            "the CPU (x\\x1b[2J)",
+            "perfgate TIME [1/2] a: done in 0 s",
+        ]
+        assert "\x1b" not in told
+        assert "\r" not in told
+
+    def test_a_terminal_of_a_ci_job_gets_such_lines_too(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CI", "true")
+        with terminal() as (stream, written):
+            view = ProgressView(file, stream)
+            view.start()
+            with Progress(file, "a").step("start", "start 1"):
+                wait_for(lambda: "start 1" in written())
+            view.stop()
+            assert not re.search(r"[\x1b\r]", written())
+
+    def test_it_breaks_a_long_silence_and_no_short_one(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stream = io.StringIO()
+        view = ProgressView(file, stream)
+        view.start()
+        with Progress(file, "a").step("start", "start 1"):
+            wait_for(lambda: "start 1" in stream.getvalue())
+            time.sleep(0.1)
+            assert stream.getvalue().count("start 1") == 1
+            monkeypatch.setattr(progress_view, "_SILENT_FOR_S", 0.02)
+            wait_for(lambda: stream.getvalue().count("start 1") >= 3)
+        view.stop()
+        assert re.search(r"step 1 of 1: start 1, for 0 s, ", stream.getvalue())
+
+    def test_the_silence_is_shorter_than_ci_systems_bear(self) -> None:
+        assert 60 < progress_view._SILENT_FOR_S < 10 * 60
+
+    def test_it_begins_a_line_where_dots_of_pytest_stand(self, file: Path) -> None:
+        stream, column = io.StringIO(), [0]
+        view = ProgressView(file, stream, column=lambda: column[0])
+        for text, at in (("one", 0), ("two", 3), ("three", 3), ("four", 5), ("five", 0)):
+            column[0] = at
+            Progress(file, "a").note(text)
+            view._show()
+        told = re.sub(r"perfgate \S+ a: ", "", stream.getvalue())
+        assert told == "one\n\ntwo\nthree\n\nfour\nfive\n"
+
+    def test_a_resumed_run_does_not_show_what_its_last_session_did(self, file: Path) -> None:
+        events, stream = Progress(file, "a"), io.StringIO()
+        with events.step("start", "long ago"):
+            pass
+        view = ProgressView(file, stream, from_now=True)
+        view.start()
+        with events.step("start", "now"):
+            wait_for(lambda: "now" in stream.getvalue())
+        view.stop()
+        assert "long ago" not in stream.getvalue()
+
+    def test_at_its_end_it_shows_what_is_left(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(progress_view, "_LOOK_EVERY_S", 1000.0)
+        stream = io.StringIO()
+        view = ProgressView(file, stream)
+        view.start()
+        with Progress(file, "a").step("start", "start 1"):
+            pass
+        view.stop()
+        assert "start 1" in stream.getvalue()
+
+    def test_a_line_that_is_still_being_written_waits(self, file: Path) -> None:
+        stream = io.StringIO()
+        view = ProgressView(file, stream)
+        event = {"who": "a", "clock": 0.0, "event": "note", "text": "the whole of it"}
+        line = json.dumps(event).encode() + b"\n"
+        file.write_bytes(line[:30])
+        view.start()
+        time.sleep(0.05)
+        file.write_bytes(line)
+        wait_for(lambda: "the whole of it" in stream.getvalue())
+        view.stop()
+
+
+class TestTerminal:
+    def test_each_scenario_at_work_why_and_the_whole_below_what_pytest_prints(
+        self, file: Path
+    ) -> None:
+        Progress(file, "").selection({"a": 60.0, "b": 60.0, "c": None}, [])
+        Progress(file, "b").note("waiting for 8 GPUs: leased by ada")
+        events = Progress(file, "a")
+        with terminal() as (stream, written):
+            view = ProgressView(file, stream)
+            stream.write("perf_tests/test_x.py .")
+            stream.flush()
+            events.plan(["start", "c1"])
+            events.again(2, "again, as start 1 was disturbed: a neighbour")
+            with events.step("start", "start 2 (new)"):
+                view.start()
+                wait_for(lambda: "3 scenarios" in written())
+                stream.write(".F\n")
+                stream.flush()
+                lines = shown(written())
+                assert lines[0] == "perf_tests/test_x.py ..F"
+                assert lines[20].startswith("b: waiting for 8 GPUs: leased by ada, for ")
+                assert lines[21].startswith("a: step 1 of 2: start 2 (new), for ")
+                assert lines[22] == "  start 2: again, as start 1 was disturbed: a neighbour"
+                assert lines[23].startswith(
+                    "perfgate: 0 of 3 scenarios done, 1 running, 1 waiting, 1 to come; about "
+                )
+            view.stop()
+            assert [line for line in shown(written()) if line] == ["perf_tests/test_x.py ..F"]
+            assert written().count("\x1b[r") >= 1
+
+    def test_a_low_terminal_gets_lines_as_a_log_does(self, file: Path) -> None:
+        with terminal(height=5) as (stream, written):
+            view = ProgressView(file, stream)
+            view.start()
+            with Progress(file, "a").step("start", "start 1"):
+                wait_for(lambda: "start 1" in written())
+            view.stop()
+            assert "\x1b" not in written()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+@pytest.mark.parametrize("early", [True, False])
+def test_a_closed_terminal_stops_the_view_and_nothing_else(
+    file: Path, kind: type[io.StringIO], early: bool
+) -> None:
+    stream = kind()
+    if early:
+        stream.close()
+    view = ProgressView(file, stream)
+    view.start()
+    stream.close()
+    with Progress(file, "a").step("start", "start 1"):
+        wait_for(lambda: not any(one.name == "progress" for one in threading.enumerate()))
+    view.stop()
+
+
+def test_a_full_or_broken_terminal_likewise(file: Path) -> None:
+    class Broken(io.StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    view = ProgressView(file, Broken())
+    view.start()
+    with Progress(file, "a").step("start", "start 1"):
+        wait_for(lambda: not any(one.name == "progress" for one in threading.enumerate()))
+    view.stop()
+
+
+def test_a_damaged_file_ends_the_view_and_not_the_run(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    file.write_text("broken\n")
+    with pytest.raises(InputError, match=r"progress\.jsonl:1(.|\n)*delete the file"):
+        ProgressView(file, io.StringIO(), from_now=True)
+    view = ProgressView(file, io.StringIO())
+    view.start()
+    view.stop()
