@@ -4,6 +4,10 @@ from dataclasses import dataclass, replace
 
 from perfgate.core.errors import InputError
 
+VERSION = "3"
+"""Of everything by which `gate` and `verdicts` turn numbers into verdicts. Old evidence is computed
+anew by its own version alone, so whatever changes a verdict changes this."""
+
 # (new starts, controls) after which a controlled test looks: N1 | N2 | C1 C2 N3 | N4 C3, so that
 # N2 C1 C2 N3 is ABBA (statistics §2).
 _LOOKS = ((1, 0), (2, 0), (2, 1), (2, 2), (3, 2), (4, 2), (4, 3))

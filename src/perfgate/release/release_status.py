@@ -1,0 +1,64 @@
+"""Release status: what each `perfgate release` verb tells the shell (docs/reference/release.md)."""
+
+from enum import IntEnum
+from pathlib import Path
+
+from perfgate.core.errors import InputError
+
+
+class ReleaseStatus(IntEnum):
+    """Exit statuses of `perfgate release`; 2, 15 and 16 are those of every `perfgate` verb."""
+
+    PASSED = 0
+    """PASSED, or WARNED without --strict."""
+    FAILED = 1
+    """A required verdict is a regression, or a floor is broken."""
+    WARNED = 20
+    """With --strict: everything required is there, some of it let through by waiver or policy."""
+    INCOMPLETE = 21
+    """Something required is missing, undecided, stale, synthetic or of other hardware."""
+    POLICY = 22
+    """The policy selects nothing, names an unknown marker, or contradicts itself."""
+    MIXED = 23
+    """The runs are not of the one build that the policy names."""
+    CLOCK = 24
+    """A time lies in the future."""
+    BROKEN_PACK = 25
+    """A byte of the pack was changed, or a file is missing or extra, or it is no pack."""
+    OTHER_VERSION = 26
+    """The pack is of a form, or judged by a rule, that this perfgate does not know."""
+    SIGNATURE = 27
+    """No signature, a wrong one, or one of an unknown signer."""
+    KEY = 28
+    """A key cannot be used, or others can read it."""
+    NOT_REPRODUCED = 29
+    """A verdict, or a number, recomputed from the raw files is another than the recorded one."""
+    OTHER_RELEASE = 30
+    """The pack is intact, and of another release, build, policy or subject than asked for."""
+    EXPIRED = 31
+    """A waiver has ended, or the evidence is older than the policy allows."""
+
+
+class ReleaseRefused(InputError):
+    """A release, or its evidence, is refused.
+
+    Attributes:
+        status: the exit status that tells why.
+    """
+
+    def __init__(
+        self,
+        status: ReleaseStatus,
+        problem: str,
+        *,
+        file: Path | None = None,
+        line: int | None = None,
+        field: str | None = None,
+        found: object = None,
+        expected: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.status = status
+        super().__init__(
+            problem, file=file, line=line, field=field, found=found, expected=expected, hint=hint
+        )
