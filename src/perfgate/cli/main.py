@@ -29,6 +29,7 @@ COMMANDS = {
     "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "report": "reports and one exit status of one run or several, merged",
+    "release": "hold runs against a release policy; pack, sign and verify the evidence",
     "matrix": "the jobs that measure a selection, as JSON for CI systems",
     "notify": "tell a chat, by a webhook, what a run changed",
     "decision": "what a pipeline does with a run's exit status: pass, warn or block",
