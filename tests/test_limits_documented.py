@@ -8,6 +8,13 @@ from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.engines.tensorrt_llm.source import names, tree
 from perfgate.evaluators import lm_eval_results
+from perfgate.release import (
+    pack_archive,
+    pack_entries,
+    pack_manifest,
+    pack_names,
+    pack_reader,
+)
 from perfgate.scenarios import yaml_limits
 from perfgate.verdicts import number_lines
 
@@ -38,6 +45,13 @@ LIMITS = {
     "part of a log where words of a report stand": report_log.MOST_BLOCKS * report_log.BLOCK,
     "an answer of the server": smoke_test._LARGEST_ANSWER,
     "a server's list of models": server_answers._LARGEST_ANSWER,
+    "an evidence pack": pack_entries.LARGEST_PACK,
+    "a file of an evidence pack": pack_archive.LARGEST_FILE,
+    "files of an evidence pack": pack_manifest.MOST_FILES,
+    "`manifest.json` of an evidence pack": pack_manifest.LARGEST_MANIFEST,
+    "an attestation of an evidence pack": pack_reader.LARGEST_ATTESTATION,
+    "bytes of a path in an evidence pack": pack_names.LONGEST_PATH,
+    "bytes of a part of such a path": pack_names.LONGEST_PART,
 }
 
 

@@ -151,5 +151,10 @@ def test_no_expression_is_wrong_usage() -> None:
 
 
 def test_the_script_is_clean() -> None:
-    done = subprocess.run(("shellcheck", SCRIPT), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        (Path(sys.executable).with_name("shellcheck"), SCRIPT),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout

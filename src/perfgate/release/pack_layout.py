@@ -6,7 +6,7 @@ name the manifest by its SHA-256; so a signature covers everything.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -82,3 +82,8 @@ class Manifest:
     runs: tuple[str, ...]
     files: tuple[PackedFile, ...]
     schema_version: int = SCHEMA_VERSION
+
+
+ROLES: tuple[Role, ...] = get_args(Role)
+ATTESTATION_NAMES = (SUMMARY, TEST_RESULT)
+"""Sorted. No other file may lie below `attestations/`."""

@@ -5,36 +5,21 @@ Reads; judges nothing. A folder of runs is filled by other sessions, so no link 
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import visible
+from perfgate.runs.ended_run import EndedRun, end_of
 from perfgate.runs.records import RunFolder
 
 MOST_RUNS = 200  # that are read: the newest, by name
 _MOST_NOTES = 5
 
 
-@dataclass(frozen=True)
-class EarlierRun:
-    """One of them.
-
-    Attributes:
-        id: the name of its folder.
-        facts: content of its ``run.json``.
-        records: those that count.
-    """
-
-    id: str
-    facts: Mapping[str, Any]
-    records: tuple[Mapping[str, Any], ...]
-
-
 def earlier_runs(
     folder: Path, *, synthetic: bool, without: Collection[str] = ()
-) -> tuple[tuple[EarlierRun, ...], tuple[str, ...]]:
+) -> tuple[tuple[EndedRun, ...], tuple[str, ...]]:
     """The runs in `folder` that may stand beside others, and what was left out, one line each.
 
     Left out are damaged ones, those that compared two builds or had something injected, and those
@@ -58,7 +43,7 @@ def earlier_runs(
             found=f"{folder}: {error.strerror}",
             expected="a folder of run folders",
         ) from error
-    found: list[EarlierRun] = []
+    found: list[EndedRun] = []
     notes: list[str] = []
     for name in names:
         if name in without or name.startswith(".") or not _is_folder(root / name):
@@ -84,12 +69,13 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def _read(path: Path) -> EarlierRun:
+def _read(path: Path) -> EndedRun:
     folder = RunFolder(path)
     facts = folder.facts()
     if facts.get("id") != path.name:
         raise InputError("its run.json is of another run", found=str(facts.get("id")))
-    return EarlierRun(path.name, facts, tuple(folder.records()))
+    records = tuple(folder.records())
+    return EndedRun(path, facts, records, end_of(records))
 
 
 def _why_not(facts: Mapping[str, Any], *, synthetic: bool) -> str:
