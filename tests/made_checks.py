@@ -10,8 +10,8 @@ from run_reports import BUILD, judged, report, result
 from perfgate.gate.verdict import Verdict
 from perfgate.release.error_rates import error_rates
 from perfgate.release.pack_layout import PackedFile, Role
-from perfgate.release.policy import Floor, Policy, ReleasedBuild, Required, Signer, Subject
-from perfgate.release.release_check import CheckedTest, Effect, Finding, ReleaseCheck, Result
+from perfgate.release.policy import Effect, Floor, Policy, ReleasedBuild, Required, Signer, Subject
+from perfgate.release.release_check import CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.verdicts.measured import MeasuredControl
 
 AT = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
