@@ -43,7 +43,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 COVERAGE := --cov --cov-report=term:skip-covered
 
 .PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
-        local-engines vllm-test sglang-env sglang-test test nightly lint format bench detection constraints clean
+        local-engines vllm-test sglang-env sglang-test test docs nightly lint format bench detection constraints clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -207,6 +207,10 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 	@$(BIN)/python -m coverage erase
 	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) $(NEED_BROWSER:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
+docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
+	@echo "== the site; whatever is amiss with a page or a link ends it"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection, a real vLLM (over an hour)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
 	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
@@ -239,4 +243,4 @@ constraints: ## resolve the newest versions anew, with hashes, into requirements
 	@$(PYTHON) -m ci.engine_packages
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules
+	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs site .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from perfgate.release.release_status import ReleaseRefused
 
 # Verb → what it is for. The module `release_<verb>` adds its options and runs it.
-VERBS: dict[str, str] = {}
+VERBS: dict[str, str] = {
+    "check": "hold runs against a release policy: what is required, found, missing, why",
+}
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

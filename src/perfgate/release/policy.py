@@ -9,6 +9,14 @@ SCHEMA_VERSION = 1
 Effect = Literal["pass", "warn", "fail"]
 """What something counts as in the result of a release."""
 
+STRICT_EFFECTS: Mapping[str, Effect] = {
+    "INCONCLUSIVE": "fail",
+    "NO_BASELINE": "fail",
+    "NOT_COMPARABLE": "fail",
+    "WAIVED": "fail",
+}
+"""What each counts as where a policy does not say."""
+
 
 @dataclass(frozen=True)
 class ReleasedBuild:
@@ -94,6 +102,25 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """A run's REGRESSION of a test that a person found to be none of the build's.
+
+    Attributes:
+        run: id of the run.
+        test: id of the probe, curve or claim.
+        reason: what it was, and how that is known.
+        by: who answers for it.
+        link: where it is followed up.
+    """
+
+    run: str
+    test: str
+    reason: str
+    by: str
+    link: str
+
+
+@dataclass(frozen=True)
 class Policy:
     """What a release needs (docs/reference/release_policy.schema.json).
 
@@ -102,12 +129,15 @@ class Policy:
         build: the build that every run must have measured.
         required: what needs a verdict; at least one.
         subjects: what the attestations speak of; the build's commit and image are among them.
-        effects: what INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE and WAIVED count as.
+        effects: what INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE and WAIVED count as; what is not
+            named, as in `STRICT_EFFECTS`.
         max_age_days: the oldest that a run may be.
         false_alarms: the allowed probability that a release without any loss is refused by a false
             REGRESSION.
         signers: who may sign; empty: whoever holds the key that `verify` is given.
         sha256: of the file's bytes.
+        set_aside: regressions that do not count, each with a reason; what they are of counts as
+            "warn" at best.
     """
 
     release: str
@@ -119,3 +149,8 @@ class Policy:
     false_alarms: float = 0.01
     signers: tuple[Signer, ...] = ()
     sha256: str = ""
+    set_aside: tuple[SetAside, ...] = ()
+
+    def effect_of(self, name: str) -> Effect:
+        """What INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE or WAIVED counts as."""
+        return self.effects.get(name, STRICT_EFFECTS[name])

@@ -1,117 +1,236 @@
-"""Release check: what a policy requires, beside what the runs hold of it. Pure."""
+"""Release check: a policy held against runs, and the status that it gives. Pure."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
-from typing import Literal
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
-from perfgate.release.policy import Effect, Policy
-from perfgate.reports.run_report import RunFacts, TestResult
+from perfgate.core.errors import InputError
+from perfgate.release.check_result import (
+    CheckedTest,
+    ErrorRates,
+    Finding,
+    ReleaseCheck,
+    Result,
+)
+from perfgate.release.findings import checked_test, choice_note
+from perfgate.release.policy import Policy
+from perfgate.release.policy_file import PolicyRefused
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.requirements import SuiteTests, broken_suite_rules, required_tests
+from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_commit
+from perfgate.reports.merge_shards import require_complete
+from perfgate.runs.ended_run import EndedRun
+from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
+from perfgate.scenarios.problem import Problem, dotted
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.claims import ClaimProbe
+from perfgate.verdicts.measured import MeasuredBuild
 
-Result = Literal["PASSED", "WARNED", "FAILED"]
-"""As in-toto's test-result predicate has it."""
+__all__ = ["CheckedTest", "ErrorRates", "Finding", "ReleaseCheck", "Result", "check", "status_of"]
 
-
-class Finding(StrEnum):
-    """What there is of one required test."""
-
-    PASSED = "passed"
-    WAIVED = "waived"
-    REGRESSION = "regression"
-    BELOW_FLOOR = "below floor"
-    BELOW_DOCUMENTED = "below documented"
-    INCONCLUSIVE = "inconclusive"
-    NO_BASELINE = "no baseline"
-    NOT_COMPARABLE = "not comparable"
-    ERROR = "error"
-    NOT_RUN = "not run"
-    MISSING = "missing"
-    STALE = "stale"
-    SYNTHETIC = "synthetic"
-    INJECTED = "injected"
-    WRONG_HARDWARE = "wrong hardware"
-    WRONG_BUILD = "wrong build"
-    FEW_STARTS = "few starts"
-    NOTHING_CHECKED = "nothing checked"
+# Clocks of the machines of one site differ by less; what is later was written by a wrong one.
+_CLOCKS_DIFFER = timedelta(minutes=1)
+_FAILED = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
 
 
-@dataclass(frozen=True)
-class CheckedTest:
-    """One required test, and what became of it.
+def check(
+    policy: Policy,
+    runs: Sequence[EndedRun],
+    scenarios: Sequence[Scenario],
+    claims: Sequence[ClaimProbe],
+    at: datetime,
+    *,
+    markers: Collection[str] | None = None,
+) -> ReleaseCheck:
+    """Hold a policy against runs.
 
-    Attributes:
-        requirement: name of the policy's part that requires it.
-        test: id of the probe, curve or claim.
-        scenario: id of its scenario.
-        hardware: label that it must be measured on.
-        finding: what there is of it.
-        effect: what that counts as.
-        why: one sentence for people; empty where it passed.
-        run: id of the run that it was found in; empty: in none.
-        result: that run's result of it; None: it is in none.
-        metrics: gating metrics that have a verdict from numbers.
-        waivers: the waivers that let a regression through, as the run's records name them.
+    Args:
+        policy: what a release needs.
+        runs: at least one, in any order.
+        scenarios: all that the suite has.
+        claims: all claims about them.
+        at: the time of the check, with a time zone.
+        markers: every declared marker; None: those of the scenarios, and perfgate's own.
+
+    Raises:
+        PolicyRefused: the policy asks for what the suite does not have.
+        ReleaseRefused: MIXED: the runs are of two builds, or judged by two releases of perfgate;
+            CLOCK: a run is of a time after `at`.
+        InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
     """
+    suite = SuiteTests(scenarios, claims, _declared(scenarios) if markers is None else markers)
+    if problems := list(broken_suite_rules(policy, suite)):
+        raise PolicyRefused([_error(one) for one in problems])
+    evidence = _evidence(runs, at)
+    _require_one_build(evidence, policy)
+    required = required_tests(policy, suite)
+    tests = tuple(checked_test(one, evidence, policy, at) for one in required)
+    names = {one.test for one in tests}
+    found = ReleaseCheck(
+        policy,
+        at.astimezone(UTC),
+        tuple(one.facts for one in evidence),
+        tests,
+        not_required=tuple(
+            dict.fromkeys(name for one in evidence for name in one.results if name not in names)
+        ),
+        machines={one.id: one.machine for one in evidence},
+        warnings=tuple(_warnings(evidence)),
+        notes=tuple(_notes(evidence, tests)),
+    )
+    rates = _error_rates(found)
+    found = replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
+    return replace(found, result=_result(found))
 
-    requirement: str
-    test: str
-    scenario: str
-    hardware: str
-    finding: Finding
-    effect: Effect
-    why: str = ""
-    run: str = ""
-    result: TestResult | None = None
-    metrics: int = 0
-    waivers: tuple[str, ...] = ()
 
+def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
+    """What a check tells the shell.
 
-@dataclass(frozen=True)
-class ErrorRates:
-    """How often the rule errs over all that was checked, as simulated.
-
-    Attributes:
-        false_alarm: probability that a release without any loss shows at least one REGRESSION.
-        found: of one loss of its band in one metric, the probability that it is REGRESSION.
-        sentence: both, with what they rest on, for people.
+    Args:
+        found: the check.
+        strict: whether WARNED has a status of its own.
     """
+    failing = [one.finding for one in found.with_effect("fail")]
+    if any(one in _FAILED for one in failing):
+        return ReleaseStatus.FAILED
+    if Finding.WRONG_BUILD in failing:
+        return ReleaseStatus.MIXED
+    if found.result == "FAILED":
+        return ReleaseStatus.INCOMPLETE
+    if found.result == "WARNED" and strict:
+        return ReleaseStatus.WARNED
+    return ReleaseStatus.PASSED
 
-    false_alarm: float
-    found: float
-    sentence: str
+
+def _error(problem: Problem) -> InputError:
+    return InputError(
+        problem.problem,
+        field=dotted(problem.path),
+        found=problem.found,
+        expected=problem.expected,
+        hint=problem.hint,
+    )
 
 
-@dataclass(frozen=True)
-class ReleaseCheck:
-    """A policy held against runs.
+def _declared(scenarios: Sequence[Scenario]) -> set[str]:
+    return {*DECLARED_BY_PERFGATE, *(name for one in scenarios for name in markers_of(one))}
 
-    Attributes:
-        policy: what was asked.
-        at: when, UTC.
-        runs: those that were read, in the order of their start.
-        tests: one for each required test, in the policy's order.
-        not_required: ids of tests that the runs hold and no requirement names.
-        error_rates: None: no metric was checked.
-        result: of the whole. PASSED only where at least one metric was checked and every effect is
-            "pass".
-        machines: run → its machine, in words.
+
+def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]:
+    """The runs in the order of their start, each looked at by itself."""
+    evidence = sorted((evidence_of(one) for one in runs), key=lambda one: (one.started, one.id))
+    folders: dict[str, Path] = {}
+    for one in evidence:
+        if one.id in folders:
+            raise InputError(
+                "a run is named twice",
+                file=one.run.folder,
+                field="RUN",
+                found=f"run {one.id}, as in {folders[one.id]}",
+                expected="each run once",
+            )
+        folders[one.id] = one.run.folder
+        if one.last > at + _CLOCKS_DIFFER:
+            raise ReleaseRefused(
+                ReleaseStatus.CLOCK,
+                "a run of a time that is still to come",
+                file=one.run.folder,
+                found=f"run {one.id}, {one.last.isoformat(timespec='seconds')}",
+                expected=f"a time before {at.isoformat(timespec='seconds')}, that of this check",
+                hint="set the clock of the machine that measured, and measure again; or of this "
+                "one, or give another --at",
+            )
+    require_complete([one.report for one in evidence], None)
+    return tuple(evidence)
+
+
+def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
+    """Refuse runs of two builds, or of two releases of perfgate, which may judge otherwise.
+
+    Raises:
+        ReleaseRefused: MIXED, naming both.
     """
+    real = [one for one in evidence if not (one.is_synthetic or one.compares_builds)]
+    first: tuple[str, MeasuredBuild] | None = None
+    for run, build in _builds(real, policy.build.engine):
+        if first is None:
+            first = (run, build)
+        elif not _is_one(first[1], build):
+            raise _mixed(
+                "runs of two builds are no evidence of one release",
+                f"run {first[0]}: {first[1].in_words}; run {run}: {build.in_words}",
+            )
+    for other in real[1:]:
+        one, two = (run.facts.versions.get("perfgate") for run in (real[0], other))
+        if one != two:
+            raise _mixed(
+                "runs of two releases of perfgate are judged by different rules",
+                f"run {real[0].id}: perfgate {one}; run {other.id}: perfgate {two}",
+            )
 
-    policy: Policy
-    at: datetime
-    runs: tuple[RunFacts, ...]
-    tests: tuple[CheckedTest, ...]
-    not_required: tuple[str, ...] = ()
-    error_rates: ErrorRates | None = None
-    result: Result = "FAILED"
-    machines: Mapping[str, str] | None = None
 
-    @property
-    def metrics_checked(self) -> int:
-        """Gating metrics that have a verdict from numbers, over all tests."""
-        return sum(one.metrics for one in self.tests)
+def _mixed(problem: str, found: str) -> ReleaseRefused:
+    return ReleaseRefused(
+        ReleaseStatus.MIXED,
+        problem,
+        field="RUN",
+        found=found,
+        expected="runs of the one build that the policy names",
+        hint="leave the others out; `perfgate compare` compares two builds",
+    )
 
-    def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
-        """The tests that count as `effect`, in the policy's order."""
-        return [one for one in self.tests if one.effect == effect]
+
+def _builds(evidence: Sequence[RunEvidence], engine: str) -> Iterator[tuple[str, MeasuredBuild]]:
+    for one in evidence:
+        for result in one.report.results:
+            if result.build is not None and result.build.name == engine and not result.synthetic:
+                yield one.id, result.build
+
+
+def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
+    digests = {one.digest, other.digest} - {""}
+    return (
+        one.version == other.version
+        and is_same_commit(one.commit, other.commit)
+        and len(digests) < 2
+    )
+
+
+def _warnings(evidence: Sequence[RunEvidence]) -> Iterator[str]:
+    for one in evidence:
+        if not one.is_synthetic:
+            for fault in one.report.waiver_faults:
+                yield f"run {one.id}: {' '.join(fault.split())}"
+
+
+def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Iterator[str]:
+    for one in evidence:
+        if one.in_words:
+            yield one.in_words
+        if one.report.suspicion:
+            yield f"run {one.id}: {one.report.suspicion}"
+    told = (choice_note(one.test, evidence, one) for one in tests)
+    yield from dict.fromkeys(filter(None, told))
+
+
+def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
+    if found.metrics_checked == 0:
+        yield "no metric was checked, so nothing is claimed"
+    allowed = found.policy.false_alarms
+    if rates is not None and rates.false_alarm > allowed:
+        yield (
+            "the probability of a false alarm over all that was checked is "
+            f"{rates.false_alarm:.3g}; the policy allows {allowed:g}"
+        )
+
+
+def _result(found: ReleaseCheck) -> Result:
+    if found.faults or found.with_effect("fail") or not found.tests:
+        return "FAILED"
+    return "WARNED" if found.warnings or found.with_effect("warn") else "PASSED"
+
+
+def _error_rates(_: ReleaseCheck) -> ErrorRates | None:
+    """How often the rule errs over all that was checked; None: that is not known yet."""
+    return None

@@ -1,5 +1,6 @@
 """Coverage: which regressions of a probe are let through, and what was in a whole run. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -8,6 +9,20 @@ from typing import Any
 from perfgate.baselines.waivers.waiver import Waiver, is_within, limit_of, loss_of, lost_beyond
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.runs.records import name_of
+
+# As `_sentence` writes it.
+_SENTENCE = re.compile(
+    r"waived by (?P<owner>.+?) up to a loss of [0-9.]+ (?:%|points), "
+    r"until (?P<last_day>[0-9]{4}-[0-9]{2}-[0-9]{2}): "
+)
+
+
+@dataclass(frozen=True)
+class ToldWaiver:
+    """A waiver as the record of a judgement tells it."""
+
+    owner: str
+    last_day: date
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,17 @@ def _sentence(waiver: Waiver) -> str:
         f"until {waiver.last_day}: "
         f"{waiver.reason.rstrip('.')} ({waiver.link})"
     )
+
+
+def told_waiver(sentence: str) -> ToldWaiver | None:
+    """Owner and last day of a waiver, from what `Judgement.waiver` says of it; None: no waiver."""
+    found = _SENTENCE.match(sentence)
+    if found is None:
+        return None
+    try:
+        return ToldWaiver(found["owner"], date.fromisoformat(found["last_day"]))
+    except ValueError:
+        return None
 
 
 def in_force(records: Iterable[Mapping[str, Any]]) -> list[LetThrough]:

@@ -1,0 +1,124 @@
+"""Check result: what a policy requires, beside what the runs hold of it, as plain values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from perfgate.release.policy import Effect, Policy
+from perfgate.reports.run_report import RunFacts, TestResult
+
+Result = Literal["PASSED", "WARNED", "FAILED"]
+"""As in-toto's test-result predicate has it."""
+
+
+class Finding(StrEnum):
+    """What there is of one required test."""
+
+    PASSED = "passed"
+    WAIVED = "waived"
+    REGRESSION = "regression"
+    BELOW_FLOOR = "below floor"
+    BELOW_DOCUMENTED = "below documented"
+    INCONCLUSIVE = "inconclusive"
+    NO_BASELINE = "no baseline"
+    NOT_COMPARABLE = "not comparable"
+    ERROR = "error"
+    NOT_RUN = "not run"
+    MISSING = "missing"
+    STALE = "stale"
+    SYNTHETIC = "synthetic"
+    INJECTED = "injected"
+    WRONG_HARDWARE = "wrong hardware"
+    WRONG_BUILD = "wrong build"
+    FEW_STARTS = "few starts"
+    NOTHING_CHECKED = "nothing checked"
+
+
+@dataclass(frozen=True)
+class CheckedTest:
+    """One required test, and what became of it.
+
+    Attributes:
+        requirement: name of the policy's part that requires it.
+        test: id of the probe, curve or claim.
+        scenario: id of its scenario.
+        hardware: label that it must be measured on.
+        finding: what there is of it.
+        effect: what that counts as.
+        why: one sentence for people; empty where it passed.
+        run: id of the run that it was found in; empty: in none.
+        result: that run's result of it; None: it is in none.
+        metrics: gating metrics that have a verdict from numbers.
+        waivers: the waivers that let a regression through, as the run's records name them.
+    """
+
+    requirement: str
+    test: str
+    scenario: str
+    hardware: str
+    finding: Finding
+    effect: Effect
+    why: str = ""
+    run: str = ""
+    result: TestResult | None = None
+    metrics: int = 0
+    waivers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """How often the rule errs over all that was checked, as simulated.
+
+    Attributes:
+        false_alarm: probability that a release without any loss shows at least one REGRESSION.
+        found: of one loss of its band in one metric, the probability that it is REGRESSION.
+        sentence: both, with what they rest on, for people.
+    """
+
+    false_alarm: float
+    found: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ReleaseCheck:
+    """A policy held against runs.
+
+    Attributes:
+        policy: what was asked.
+        at: when, UTC.
+        runs: those that were read, in the order of their start.
+        tests: one for each required test, in the policy's order.
+        not_required: ids of tests that the runs hold and no requirement names.
+        error_rates: None: no metric was checked.
+        result: of the whole. PASSED only where at least one metric was checked and every effect is
+            "pass".
+        machines: run → its machine, in words.
+        faults: what fails the whole beside its tests, one sentence each.
+        warnings: what a person should know who signs, and what keeps it from PASSED, one sentence
+            each.
+        notes: what was decided between several runs of a test, one sentence each.
+    """
+
+    policy: Policy
+    at: datetime
+    runs: tuple[RunFacts, ...]
+    tests: tuple[CheckedTest, ...]
+    not_required: tuple[str, ...] = ()
+    error_rates: ErrorRates | None = None
+    result: Result = "FAILED"
+    machines: Mapping[str, str] | None = None
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def metrics_checked(self) -> int:
+        """Gating metrics that have a verdict from numbers, over all tests, each test once."""
+        return sum({one.test: one.metrics for one in self.tests}.values())
+
+    def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
+        """The tests that count as `effect`, in the policy's order."""
+        return [one for one in self.tests if one.effect == effect]

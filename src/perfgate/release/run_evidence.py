@@ -1,0 +1,185 @@
+"""Run evidence: one run as a release looks at it: what it is, of which build, on what. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from perfgate.campaign.selection import Selected, probes_of
+from perfgate.core.errors import InputError
+from perfgate.machine.hardware import is_model
+from perfgate.release.policy import ReleasedBuild
+from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of
+from perfgate.runs.ended_run import EndedRun
+from perfgate.verdicts.exit_status import ExitStatus
+from perfgate.verdicts.measured import MeasuredBuild
+
+_FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
+
+
+@dataclass(frozen=True)
+class RunEvidence:
+    """One run with what its records say.
+
+    Attributes:
+        run: the run as its folder has it.
+        report: of it alone.
+        started: when its session began.
+        last: when its newest record was written.
+    """
+
+    run: EndedRun
+    report: RunReport
+    started: datetime
+    last: datetime
+
+    @property
+    def facts(self) -> RunFacts:
+        """Where and how it was."""
+        return self.report.runs[0]
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return self.facts.id
+
+    @cached_property
+    def results(self) -> Mapping[str, TestResult]:
+        """Id of the probe, curve or claim → its result."""
+        return {one.name: one for one in self.report.results}
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether all of it is a rehearsal."""
+        return bool(self.run.facts.get("synthetic"))
+
+    @property
+    def compares_builds(self) -> bool:
+        """Whether its verdicts are those of two builds beside each other (``--ab``)."""
+        return bool(self.run.facts.get("ab"))
+
+    @property
+    def injected(self) -> str:
+        """What was changed on purpose for the whole run; empty: nothing."""
+        told = self.run.facts.get("injected") or ()
+        return ", ".join(map(str, told)) if isinstance(told, list | tuple) else str(told)
+
+    @property
+    def void(self) -> str:
+        """Why nothing is claimed of its tests but a loss; empty: the run is whole."""
+        if self.facts.status is None:
+            return (
+                f"run {self.id} did not end: it was killed, or goes on; `--resume` goes on with it"
+            )
+        if self.facts.status == ExitStatus.INTERNAL_ERROR:
+            return f"run {self.id} ended in a bug of perfgate (exit status 15)"
+        return ""
+
+    @property
+    def in_words(self) -> str:
+        """What is peculiar of it, in one sentence; empty: nothing."""
+        if self.is_synthetic:
+            return f"run {self.id} is a rehearsal: stand-ins made its numbers"
+        if self.compares_builds:
+            return f"run {self.id} compares two builds (--ab)"
+        if self.facts.record_only:
+            return f"run {self.id} only recorded (--record)"
+        if self.injected:
+            return f"run {self.id} was made with --inject {self.injected}"
+        return self.void
+
+    @property
+    def machine(self) -> str:
+        """``node7, 8 × NVIDIA B200``."""
+        told = self.facts.machine
+        gpus = [one["name"] if isinstance(one, Mapping) else str(one) for one in told["gpus"] or ()]
+        kinds = [f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus)]
+        return ", ".join([str(told.get("host", "")), *(kinds or [str(told.get("cpu", ""))])])
+
+    def other_hardware(self, subject: Selected, hardware: str) -> str:
+        """On what else than `hardware` it measured the test; empty: on that, or it does not say."""
+        for one in self.report.scenarios:
+            if one.id == subject.scenario.id and one.hardware not in ("", hardware):
+                return one.hardware
+        wanted = subject.scenario.hardware.gpu
+        for line in self._measured(subject):
+            names = (line.get("fingerprint") or {}).get("gpus", "")
+            if (
+                wanted != "none"
+                and names
+                and not all(is_model(name, wanted) for name in names.split(", "))
+            ):
+                return str(names)
+        return ""
+
+    def has_other_content(self, subject: Selected) -> bool:
+        """Whether what it measured was written otherwise than the scenario is now."""
+        hashes = {(one.scenario.id, one.label): one.content_hash() for one in probes_of(subject)}
+        return any(
+            content not in (None, hashes[line["scenario"], line["probe"]])
+            for line in self._measured(subject)
+            for content in [(line.get("fingerprint") or {}).get("content")]
+        )
+
+    def _measured(self, subject: Selected) -> Iterator[Mapping[str, Any]]:
+        """Its measurements of the build under test that the test rests on."""
+        probes = {(one.scenario.id, one.label) for one in probes_of(subject)}
+        for line in self.run.records:
+            measured = line["record"] == "measurement" and line.get("role") in ("new", "claim")
+            if measured and (line["scenario"], line["probe"]) in probes:
+                yield line
+
+
+def evidence_of(run: EndedRun) -> RunEvidence:
+    """A run as evidence.
+
+    Raises:
+        InputError: a record is damaged, or a time cannot be read.
+    """
+    started = moment(str(run.facts["started"]), run)
+    written = [moment(line["at"], run) for line in run.records if isinstance(line.get("at"), str)]
+    report = report_of(run.facts, run.records, run.end)
+    return RunEvidence(run, report, started, max([started, *written]))
+
+
+def moment(text: str, run: EndedRun) -> datetime:
+    """A time of a run.
+
+    Raises:
+        InputError: it is none, or says no time zone.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise InputError(
+            "not a time",
+            file=run.folder / "run.json",
+            field="started",
+            found=text[:60],
+            expected="as 2026-11-23T09:00:00+00:00",
+        )
+    return found
+
+
+def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
+    """In what the measured build is not the wanted one; empty: it is the wanted one."""
+    if found is None:
+        return "its build is not known"
+    if found.name != wanted.engine:
+        return f"engine {found.name}, not {wanted.engine}"
+    if wanted.version is not None and found.version != wanted.version:
+        return f"version {found.version}, not {wanted.version}"
+    if wanted.commit is not None and not is_same_commit(found.commit, wanted.commit):
+        return f"commit {found.commit}, not {wanted.commit}"
+    if wanted.image is not None and found.digest.rpartition("@")[2] != wanted.image:
+        return f"image {found.digest or 'not known'}, not {wanted.image}"
+    return ""
+
+
+def is_same_commit(one: str, other: str) -> bool:
+    """Whether both can be one commit, each perhaps abbreviated."""
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or (len(shorter) >= _FEWEST_DIGITS and longer.startswith(shorter))

@@ -1,0 +1,189 @@
+"""The site of docs/, built once: no warning, no link that leads nowhere, nothing from a network."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from lxml import html
+
+from ci.docs_hooks import navigation
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+# Addresses that the theme's scripts hold for what this site does not have: a diagram in Mermaid, a
+# repository's stars, a browser of before 2020, the authors' notes on a wrong query.
+IN_SCRIPTS = {"unpkg.com", "api.github.com", "bit.ly"}
+
+_ADDRESS = re.compile(r"https?://([\w.-]+)")
+_CSS_ADDRESS = re.compile(r"""(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')]*)""")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The built site and what mkdocs said."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = subprocess.run(
+        (sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)),
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"make docs: a page or a link is amiss\n{done.stdout}"
+    return folder, done.stdout
+
+
+@pytest.fixture(scope="module")
+def pages(built: tuple[Path, str]) -> dict[Path, html.HtmlElement]:
+    """The pages of the site."""
+    folder, _ = built
+    return {page: html.parse(str(page)).getroot() for page in sorted(folder.rglob("*.html"))}
+
+
+def references(page: html.HtmlElement) -> Iterator[tuple[str, str, str]]:
+    """Every address of a page: its element, its attribute, itself."""
+    for element in page.iter("*"):
+        for name in ("href", "src", "srcset", "data", "poster", "action"):
+            if name in element.attrib:
+                yield element.tag, name, element.attrib[name]
+
+
+def paged(nav: object) -> Iterator[str]:
+    """The pages of a navigation."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, dict):
+        for part in nav.values():
+            yield from paged(part)
+    elif isinstance(nav, list):
+        for part in nav:
+            yield from paged(part)
+
+
+def test_nothing_is_amiss(built: tuple[Path, str]) -> None:
+    _, said = built
+    assert [line for line in said.splitlines() if not line.startswith("INFO")] == []
+
+
+def test_each_page_is_in_the_navigation_once() -> None:
+    files = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+    named = sorted(paged(navigation((DOCS / "index.md").read_text())))
+    assert named == files, "link each page of docs/ from docs/index.md, which is the navigation"
+
+
+def test_the_navigation_has_the_four_parts() -> None:
+    parts = [next(iter(part)) for part in navigation((DOCS / "index.md").read_text())]
+    assert parts == ["Home", "Tutorial", "How-to", "Reference", "Explanation"]
+
+
+def test_each_page_is_built(built: tuple[Path, str]) -> None:
+    folder, _ = built
+    names = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
+    assert [str(name) for name in names if not (folder / name).is_file()] == []
+
+
+def test_every_address_leads_to_a_file_and_an_anchor_of_the_site(
+    pages: dict[Path, html.HtmlElement],
+) -> None:
+    anchors = {
+        page: {
+            *(one.get("id") for one in root.iter("*") if one.get("id")),
+            *(one.get("name") for one in root.iter("a") if one.get("name")),
+        }
+        for page, root in pages.items()
+    }
+    lost = []
+    checked = 0
+    for page, root in pages.items():
+        for _, _, address in references(root):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                continue
+            checked += 1
+            target = (
+                Path(os.path.normpath(page.parent / unquote(parts.path))) if parts.path else page
+            )
+            anchor = unquote(parts.fragment)
+            if not target.is_file() or (anchor and anchor not in anchors.get(target, {anchor})):
+                lost.append((page.name, address))
+    assert lost == []
+    assert checked > 1000
+
+
+def test_what_leads_elsewhere_is_a_link_for_people_and_well_formed(
+    pages: dict[Path, html.HtmlElement],
+) -> None:
+    elsewhere = {
+        (tag, name, address)
+        for root in pages.values()
+        for tag, name, address in references(root)
+        if urlsplit(address).scheme or urlsplit(address).netloc
+    }
+    assert {(tag, name) for tag, name, _ in elsewhere} <= {("a", "href")}
+    for _, _, address in sorted(elsewhere):
+        print(address)
+        parts = urlsplit(address)
+        assert parts.scheme == "https", address
+        assert re.fullmatch(r"[\w-]+(\.[\w-]+)+", parts.netloc), address
+        assert not re.search(r"\s", address), address
+
+
+def test_nothing_is_fetched_from_a_network(built: tuple[Path, str]) -> None:
+    folder, _ = built
+    styles = [*folder.rglob("*.css"), *folder.rglob("*.html"), *folder.rglob("*.svg")]
+    fetched = {found for file in styles for found in _CSS_ADDRESS.findall(file.read_text())}
+    assert fetched == set()
+    scripts = (folder / "assets").glob("**/*.js")
+    hosts = {
+        host
+        for script in scripts
+        if "lunr" not in script.parts  # other languages than English: not loaded
+        for host in _ADDRESS.findall(re.sub(r"/\*.*?\*/", "", script.read_text(), flags=re.DOTALL))
+    }
+    assert hosts - {"www.w3.org"} <= IN_SCRIPTS
+
+
+def test_no_page_has_what_would_make_the_theme_fetch_something(
+    pages: dict[Path, html.HtmlElement],
+) -> None:
+    for page, root in pages.items():
+        assert not root.find_class("mermaid"), page
+        assert not root.xpath("//*[@data-md-component='source']"), page
+
+
+def test_marks_for_the_documented_lines_are_not_seen(pages: dict[Path, html.HtmlElement]) -> None:
+    for page, root in pages.items():
+        prose = " ".join(root.xpath("//body//text()[not(ancestor::pre or ancestor::code)]"))
+        assert not re.search(r"<!--|-->|not run, (needs|a step)", prose), page
+
+
+def test_a_page_says_what_it_is_for(pages: dict[Path, html.HtmlElement]) -> None:
+    for page, root in pages.items():
+        if "repository" not in page.parts:
+            (description,) = root.xpath("//meta[@name='description']/@content")
+            assert len(description) > 20, page
+
+
+def test_the_search_needs_no_server(built: tuple[Path, str]) -> None:
+    folder, _ = built
+    assert (folder / "search" / "search_index.js").read_text().startswith("var __index = {")
+    assert 'src="assets/iframe-worker.js"' in (folder / "index.html").read_text()
+
+
+def test_docs_holds_nothing_that_is_built() -> None:
+    listed = subprocess.run(
+        ("git", "ls-files", "--others", "--exclude-standard", "--ignored", "docs"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout == ""
+    assert {file.suffix for file in DOCS.rglob("*") if file.is_file()} <= {".md", ".svg", ".json"}
