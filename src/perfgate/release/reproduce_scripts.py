@@ -53,6 +53,7 @@ def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str
         comment(f"Measures {one.test} again, as run {one.run} did."),
         *map(comment, _facts(one)),
         comment("Run it in the folder of the suite that the pack's scenarios are of."),
+        "# shellcheck disable=SC2016,SC2088  # what is quoted is meant as it stands",
         "set -euo pipefail",
         "",
         *_exports(beside),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
@@ -52,17 +53,12 @@ def require_same_scenarios(
     Raises:
         ReleaseRefused: status INCOMPLETE: one changed since; naming all that did.
     """
-    groups = {
-        (run.id, line["scenario"]): line["content"]
-        for run in runs
-        for line in run.records
-        if line["record"] == "group"
-    }
+    measured = {run.id: _recorded(run.records) for run in runs}
     changed: dict[str, None] = {}
     for one in check.tests:
         if one.result is None or one.scenario not in scenarios:
             continue
-        recorded = groups.get((one.run, one.scenario), {})
+        recorded = measured.get(one.run, {}).get(one.scenario, {})
         now = {probe.label: probe.content_hash() for probe in all_probes(scenarios[one.scenario])}
         for label in [one.result.probe] if one.result.probe in recorded else recorded:
             if now.get(label) != recorded[label]:
@@ -77,6 +73,20 @@ def require_same_scenarios(
             expected="the content that the run recorded",
             hint="check out the commit that the run was made with, or measure again",
         )
+
+
+def _recorded(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Scenario → probe → hash of what was measured; of a group that did not end, by its lines."""
+    found: dict[str, dict[str, str]] = {}
+    for line in records:
+        if line["record"] == "measurement" and not line["injected"]:
+            content = line["fingerprint"].get("content")
+            if content:
+                found.setdefault(line["scenario"], {})[line["probe"]] = content
+    for line in records:
+        if line["record"] == "group":
+            found.setdefault(line["scenario"], {}).update(line["content"])
+    return found
 
 
 def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
