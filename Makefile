@@ -43,7 +43,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 COVERAGE := --cov --cov-report=term:skip-covered
 
 .PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
-        local-engines vllm-test sglang-env sglang-test test docs nightly lint format bench detection constraints clean
+        local-engines vllm-test sglang-env sglang-test test docs reference nightly lint format bench detection constraints clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -210,6 +210,9 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
 	@echo "== the site; whatever is amiss with a page or a link ends it"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made from the code, anew
+	@$(BIN)/python -m ci.reference_pages
 
 nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection, a real vLLM (over an hour)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"

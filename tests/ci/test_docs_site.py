@@ -10,8 +10,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from lxml import html
+from pygments.lexers import get_lexer_by_name
 
 from ci.docs_hooks import navigation
+from ci.documented_lines import documents
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -187,3 +189,11 @@ def test_docs_holds_nothing_that_is_built() -> None:
     )
     assert listed.stdout == ""
     assert {file.suffix for file in DOCS.rglob("*") if file.is_file()} <= {".md", ".svg", ".json"}
+
+
+@pytest.mark.parametrize("document", documents(ROOT), ids=lambda file: file.name)
+def test_a_block_of_code_says_its_language(document: Path) -> None:
+    fences = re.findall(r"^ *```+([^\n]*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    for language in fences[::2]:
+        assert language, "console for commands with $ and what they print, sh, text, yaml, …"
+        get_lexer_by_name(language)

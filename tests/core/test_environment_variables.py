@@ -1,15 +1,13 @@
-"""Environment variables: the table, the page, and what the code really reads are the same."""
+"""Environment variables: the table, and what the code really reads, are the same."""
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from perfgate.core import programs
 from perfgate.core.environment_variables import (
     VARIABLES,
-    Setter,
     unknown_variables,
     variables_set,
 )
@@ -22,8 +20,6 @@ TABLE = SOURCES / "core" / "environment_variables.py"
 NAMES = {one.name for one in VARIABLES if "<" not in one.name}  # the rest are families
 # A name in quotes is read, set or told to a person; one in running text is only spoken of.
 QUOTED = re.compile(r"""["'](PERFGATE_[A-Z0-9_]*[A-Z0-9])["'=]""")
-
-ROW = re.compile(r"\| `(?P<name>\S+)` \| (?P<meaning>.+?)(?: \(\[[^()]+\]\([^()]+\)\))? \|")
 
 
 def page() -> str:
@@ -47,16 +43,6 @@ def test_every_variable_of_the_table_is_read_somewhere() -> None:
 
 def test_a_model_that_can_be_named_is_in_the_table() -> None:
     assert {model.variable for model in MODELS.values()} <= NAMES
-
-
-def test_the_page_has_the_table() -> None:
-    lines = page()[page().index("\n## Environment variables") :].splitlines()
-    # A row may end with the page that says more.
-    found = [ROW.fullmatch(line) for line in lines if line.startswith("| `")]
-    told = [(row["name"], row["meaning"]) for row in found if row is not None]
-    in_order = sorted(VARIABLES, key=lambda one: get_args(Setter).index(one.set_by))
-    assert told == [(one.name, one.meaning) for one in in_order]
-    assert len(found) == len(told)
 
 
 def test_the_page_names_every_program() -> None:

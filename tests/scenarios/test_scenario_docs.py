@@ -9,7 +9,6 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from perfgate.core.metrics import METRICS
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import broken_claim_rules
 from perfgate.scenarios.files import load_scenarios
@@ -59,8 +58,3 @@ def test_every_field_has_a_row_with_the_schemas_description() -> None:
     rows = dict(re.findall(r"^\| `([^`]+)` \|.*\| ([^|]+) \|$", PAGE, flags=re.MULTILINE))
     described = fields("", SCHEMA["$defs"]["scenario"])
     assert {name: rows.get(name) for name in described} == described
-
-
-def test_every_metric_has_a_row() -> None:
-    for metric in METRICS.values():
-        assert f"| `{metric.name}` | {metric.unit} | {metric.direction} |" in PAGE

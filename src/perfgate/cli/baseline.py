@@ -50,7 +50,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_verb("list", _list, "one line per baseline, of all stores")
 
     add = add_verb("show", _show, "one baseline file")
-    add("file", type=Path)
+    add("file", type=Path, help="the baseline's file")
 
     add = add_verb("record", _record, "make candidates from the measurements of runs")
     several = "a run folder; several, of one engine commit, are pooled"

@@ -85,7 +85,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_scenario(parser: argparse.ArgumentParser) -> None:
     """Which scenario, and by which release of its engine; `shaped` and `build_of` read it."""
-    parser.add_argument("id")
+    parser.add_argument("id", help="the scenario's id")
     parser.add_argument(
         "--engine-version",
         metavar="RELEASE",

@@ -43,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     verb = verbs.add_parser(
         "show", help="one scenario, with its documented values and source; secrets masked"
     )
-    verb.add_argument("id")
+    verb.add_argument("id", help="the scenario's id")
     add_folder(verb)
     add_format(verb)
     verb.set_defaults(execute=_show)

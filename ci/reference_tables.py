@@ -1,0 +1,255 @@
+"""The tables of the reference, made from what the code has: options, variables, statuses, …
+
+Pure: each function gives Markdown. `ci/reference_pages.py` puts it into the pages.
+"""
+
+import argparse
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from perfgate.cli.main import parser
+from perfgate.core.environment_variables import VARIABLES, Setter
+from perfgate.core.failure_classes import FAILURES
+from perfgate.core.metrics import METRICS
+from perfgate.release import release_status
+from perfgate.runs.folder_contents import FILES, RECORD_KINDS
+from perfgate.suite import options
+from perfgate.verdicts.exit_status import ExitStatus, meaning
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Variable → the page that says more.
+_MORE = {
+    "PERFGATE_PROGRAM_<NAME>": "[of another build](../how-to/two_builds.md)",
+    "PERFGATE_MODELS": "[On GPUs](../how-to/gpus.md#what-you-provide)",
+    "PERFGATE_DATASETS": "[On GPUs](../how-to/gpus.md#what-you-provide)",
+    "PERFGATE_TENSORRT_LLM_TABLES": "[dialects](dialects.md#add-a-release)",
+    "PERFGATE_HOSTS": "[mpirun](../how-to/mpirun.md)",
+    "PERFGATE_CONTAINER_IMAGE": "[commands](commands.md#in-a-container)",
+    "PERFGATE_LEASES": "[leases](../how-to/leases.md#the-folder-of-the-locks)",
+    "PERFGATE_GITLAB_TOKEN": "[GitLab](../how-to/gitlab.md#the-note)",
+    "PERFGATE_WEBHOOK": "[notify](../how-to/notify.md)",
+    "PERFGATE_FAKE_GPUS": "[leases](../how-to/leases.md#simulated-gpus)",
+    "PERFGATE_PYTHON": "[GitHub](../how-to/github.md)",
+}
+_PYTEST_STATUSES = {
+    2: "pytest's own: interrupted, also by SIGTERM",
+    3: "pytest's own: an internal error of pytest or a plugin",
+    4: "pytest's own: wrong usage, or an unusable file",
+    5: "pytest's own: no test of the suite collected",
+}
+_DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
+_AGAIN = re.compile("given again|repeated")
+_CODE = re.compile(r"(`[^`]+`)")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return "\n".join((lines[0], "|---" * len(header) + "|", *lines[1:]))
+
+
+def prose(text: str) -> str:
+    """A text of the code as it stands in a cell: no markup but its code, documents as links."""
+    text = " ".join(text.split())
+    parts = _CODE.split(text)
+    plain = (
+        part if n % 2 else re.sub(r"([*<>_\[\]])", r"\\\1", part) for n, part in enumerate(parts)
+    )
+    joined = "".join(plain).replace("|", r"\|").replace(r"\_", "_")
+    return _DOCUMENT.sub(_link, joined.replace(r"\<", "&lt;").replace(r"\>", "&gt;"))
+
+
+def _link(found: re.Match[str]) -> str:
+    folder, name = found.groups()
+    there = f"{name}.md" if folder == "reference/" else f"../{folder or ''}{name}.md"
+    return f"[{name}]({there})"
+
+
+def variables(set_by: Setter) -> str:
+    """The environment variables that one party sets."""
+    rows = [
+        (f"`{one.name}`", prose(one.meaning) + (f" ({more})" if more else ""))
+        for one in VARIABLES
+        if one.set_by == set_by
+        for more in [_MORE.get(one.name)]
+    ]
+    return table(("variable", "what it says"), rows)
+
+
+def exit_statuses() -> str:
+    """The statuses of a run of the suite."""
+    own = {status.value: (status.name, meaning(status)) for status in ExitStatus}
+    others = {number: ("", text) for number, text in _PYTEST_STATUSES.items()}
+    rows = [
+        (str(number), f"`{name}`" if name else "", prose(text))
+        for number, (name, text) in sorted({**own, **others}.items())
+    ]
+    return table(("status", "name", "meaning"), rows)
+
+
+def release_statuses() -> str:
+    """The statuses of `perfgate release`, as the docstrings of `ReleaseStatus` tell them."""
+    body = ast.parse(inspect.getsource(release_status.ReleaseStatus)).body[0]
+    assert isinstance(body, ast.ClassDef)  # noqa: S101
+    told = {
+        before.targets[0].id: after.value.value
+        for before, after in zip(body.body, body.body[1:], strict=False)
+        if isinstance(before, ast.Assign)
+        and isinstance(before.targets[0], ast.Name)
+        and isinstance(after, ast.Expr)
+        and isinstance(after.value, ast.Constant)
+    }
+    rows = [
+        (str(status.value), f"`{status.name}`", prose(str(told[status.name])))
+        for status in release_status.ReleaseStatus
+    ]
+    return table(("status", "name", "meaning"), rows)
+
+
+def failure_classes() -> str:
+    """The classes of failure."""
+    rows = [
+        (
+            f"`{one.name}`",
+            prose(one.meaning) + (" (of the machine)" if one.of_machine else ""),
+            prose(one.next_step),
+        )
+        for one in sorted(FAILURES.values(), key=lambda one: one.name)
+    ]
+    return table(("class", "what it means", "the next step"), rows)
+
+
+def metrics() -> str:
+    """The metrics."""
+    rows = [
+        (
+            f"`{one.name}`",
+            one.unit,
+            one.direction,
+            "–" if one.family.band is None else str(one.family.band),
+            prose(one.meaning),
+        )
+        for one in METRICS.values()
+    ]
+    return table(("metric", "unit", "better", "band", "meaning"), rows)
+
+
+def run_files() -> str:
+    """The files of a run folder."""
+    return table(("file", "what it is"), [(f"`{name}`", prose(FILES[name])) for name in FILES])
+
+
+def record_kinds() -> str:
+    """The kinds of records."""
+    rows = [(f"`{kind}`", prose(text)) for kind, text in RECORD_KINDS.items()]
+    return table(("record", "what it says"), rows)
+
+
+def schemas() -> str:
+    """The JSON Schemas of the package and of its documents."""
+    found = [file for room in ("src", "docs") for file in (ROOT / room).rglob("*.schema.json")]
+    # One that is in both is the same file twice, for people who read the pages alone.
+    files = {file.name: file for file in reversed(found)}
+    rows = []
+    for name, file in sorted(files.items()):
+        schema = json.loads(file.read_text(encoding="utf-8"))
+        told = [schema[key] for key in ("title", "description") if key in schema]
+        path = file.relative_to(ROOT).as_posix()
+        there = f"../../{path}" if path.startswith("src/") else name
+        rows.append((f"[{name}]({there})", prose(": ".join(told))))
+    return table(("schema", "of what"), rows)
+
+
+def pytest_options() -> str:
+    """The options that the suite adds to pytest, and its settings."""
+    own = argparse.ArgumentParser(prog="pytest", add_help=False)
+    options.add_options(_Group(own))  # type: ignore[arg-type]
+    settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
+    return "\n\n".join(
+        (
+            _options(own),
+            "In `pyproject.toml`, `[tool.pytest.ini_options]`:",
+            table(("setting", "what it says"), settings),
+        )
+    )
+
+
+class _Group:
+    """What the suite takes for a group of pytest's options."""
+
+    def __init__(self, own: argparse.ArgumentParser) -> None:
+        self.addoption = own.add_argument
+
+
+def command_options() -> str:
+    """Every verb of `perfgate` with its options."""
+    return "\n\n".join(_commands(parser((), whole=True), ""))
+
+
+def _commands(of: argparse.ArgumentParser, help_line: str) -> Iterator[str]:
+    deeper = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
+    if help_line:
+        yield f"### {of.prog}"
+        yield prose(help_line)[:1].upper() + prose(help_line)[1:] + "."
+    if shown := _options(of):
+        yield shown
+    for one in deeper:
+        lines = {choice.dest: choice.help or "" for choice in one._choices_actions}
+        for name, command in one.choices.items():
+            yield from _commands(command, lines[name])
+
+
+def _options(of: argparse.ArgumentParser) -> str:
+    shown = [
+        one
+        for one in of._actions
+        if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))
+    ]
+    # What stands by itself first, as one writes it.
+    shown.sort(key=lambda one: bool(one.option_strings))
+    rows = [(_name(one), _values(one), _meaning(of, one)) for one in shown]
+    return table(("option", "value", "what it does"), rows) if rows else ""
+
+
+def _name(action: argparse.Action) -> str:
+    names = action.option_strings or [str(action.metavar or action.dest).upper()]
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _values(action: argparse.Action) -> str:
+    if not action.option_strings:
+        return {"*": "any number", "+": "one or more", "?": "may be left out"}.get(
+            str(action.nargs), "required"
+        )
+    if action.nargs == 0:
+        return ""
+    if action.choices is not None:
+        words: list[str] = [str(one) for one in action.choices]
+    elif isinstance(action.metavar, tuple):
+        return f"`{' '.join(action.metavar)}`"
+    else:
+        words = str(action.metavar or action.dest.upper()).split("|")
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _meaning(of: argparse.ArgumentParser, action: argparse.Action) -> str:
+    text = of._get_formatter()._expand_help(action) if action.help else ""
+    beside = []
+    if action.option_strings and action.required:
+        beside.append("required")
+    if isinstance(action, argparse._AppendAction) and not _AGAIN.search(text):
+        beside.append("may be given again")
+    if _has_default(action) and "default" not in text:
+        beside.append(f"default: `{action.default}`")
+    return prose(text) + (f" ({'; '.join(beside)})" if beside else "")
+
+
+def _has_default(action: argparse.Action) -> bool:
+    unsaid: tuple[Any, ...] = (None, False, "", argparse.SUPPRESS)
+    return bool(action.option_strings) and action.default not in unsaid and action.default != []
