@@ -24,6 +24,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.paths import scenario_folders
 from perfgate.core.redaction import visible
+from perfgate.gate.verdict import counted
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.certificate_page import certificate_page
 from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
@@ -134,14 +135,15 @@ def _lines(check: ReleaseCheck, found: Contents) -> list[str]:
     scripts = sum(one.role == "reproduce" for one in files)
     without = sum(one.result is None or not one.result.rerun for one in check.tests)
     left = found.left_out
+    metrics = counted(check.metrics_checked, "metric")
     return [
-        f"release {check.policy.release}: {check.result}, {check.metrics_checked} metrics checked",
+        f"release {check.policy.release}: {check.result}, {metrics} checked",
         f"runs: {', '.join(found.manifest.runs)}",
         f"files: {len(files)}, {in_words(found.size)}",
         *(f"  {in_words(one.size)}  {one.path}" for one in largest),
         f"scripts: {scripts} that measure a required test again"
         + (f"; none of {without} that no run has" if without else ""),
-        f"left out: {len(left)} files, {in_words(sum(one for _, one in left))}"
+        f"left out: {counted(len(left), 'file')}, {in_words(sum(one for _, one in left))}"
         if left
         else "left out: nothing",
         *(f"  {in_words(one)}  {path}" for path, one in left),
