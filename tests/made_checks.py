@@ -8,10 +8,10 @@ from typing import Any
 from run_reports import BUILD, judged, report, result
 
 from perfgate.gate.verdict import Verdict
+from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck, Result
 from perfgate.release.error_rates import error_rates
 from perfgate.release.pack_layout import PackedFile, Role
 from perfgate.release.policy import Floor, Policy, ReleasedBuild, Required, Signer, Subject
-from perfgate.release.release_check import CheckedTest, Effect, Finding, ReleaseCheck, Result
 from perfgate.verdicts.measured import MeasuredControl
 
 AT = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
@@ -201,6 +201,8 @@ def hostile(texts: Sequence[str]) -> ReleaseCheck:
         sha256=text,
     )
     made = check(*tests, policy=asked, not_required=tuple(texts), machines={text: text})
+    said = tuple(texts)
+    made = replace(made, faults=said, warnings=said, notes=said)
     run = replace(made.runs[0], id=text, started=text, versions={"perfgate": text})
     return replace(made, runs=(run,))
 

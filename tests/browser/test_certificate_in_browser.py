@@ -12,7 +12,7 @@ from browsing import DESK, PHONE, Browser, browser, wider_than_screen
 from run_reports import HOSTILE
 
 from perfgate.release.certificate_page import certificate_page
-from perfgate.release.release_check import ReleaseCheck
+from perfgate.release.check_result import ReleaseCheck
 
 CHECKS = {
     "usual": made_checks.usual,

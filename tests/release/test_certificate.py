@@ -15,8 +15,8 @@ from perfgate.gate.rule import VERSION
 from perfgate.gate.verdict import Verdict
 from perfgate.release import certificate_content as content
 from perfgate.release.certificate import certificate_markdown
+from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.pack_layout import PackedFile
-from perfgate.release.release_check import Finding, ReleaseCheck
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -59,6 +59,19 @@ class TestResult:
 
     def test_a_failed_result_of_tests_that_passed_stays_failed(self) -> None:
         assert content.result_of(check(checked(0), result="FAILED")) == "FAILED"
+
+    def test_what_fails_or_warns_of_the_whole(self) -> None:
+        made = check(checked(0))
+        faulty = replace(made, faults=("too many false alarms",), result="PASSED")
+        text = certificate_markdown(faulty)
+        assert text.startswith("# ▼ FAILED")
+        assert "its tests are well, the whole is not" in text
+        assert "## Why it failed\n\n- too many false alarms\n" in text
+        warned = certificate_markdown(replace(made, warnings=("old clock",), notes=("two runs",)))
+        assert warned.startswith("# ◆ WARNED")
+        assert "with 1 warning." in warned
+        assert "## Warnings\n\n- old clock\n" in warned
+        assert "\n- two runs\n" in warned
 
     def test_stamps(self) -> None:
         assert content.stamps(passing()) == ()

@@ -9,7 +9,7 @@ from run_reports import HOSTILE
 
 from perfgate.release import certificate_content as content
 from perfgate.release.certificate_page import certificate_page
-from perfgate.release.release_check import Finding
+from perfgate.release.check_result import Finding
 
 
 def texts(page: str) -> str:

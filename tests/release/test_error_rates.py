@@ -14,8 +14,8 @@ from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.noise_scenarios import starts
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
-from perfgate.release.release_check import CheckedTest, Finding
 from perfgate.verdicts.measured import MeasuredControl
 from perfgate.verdicts.release_rates import (
     DOCUMENTED_SPEED,

@@ -14,8 +14,8 @@ from perfgate.release.certificate_content import (
     Group,
     ScenarioLine,
 )
+from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_layout import PackedFile
-from perfgate.release.release_check import ReleaseCheck
 from perfgate.reports.markdown_text import code, prose, table
 from perfgate.reports.overview import some
 from perfgate.reports.shown import shown
@@ -55,7 +55,8 @@ def certificate_markdown(check: ReleaseCheck, hashes: Sequence[PackedFile] = ())
     lines += _part("Waivers", _groups(content.waivers(check)))
     lines += _part("Not covered", _groups(content.not_covered(check)))
     lines += ["", "## How sure", "", prose(content.rates(check), 1200)]
-    lines += _part("Runs", [prose(one, 200) for one in content.run_lines(check)])
+    runs = [*content.run_lines(check), *check.notes]
+    lines += _part("Runs", [prose(one, 200) for one in runs], 2 * MOST_GROUPS)
     lines += ["", "## Evidence", "", *_hashes(hashes), ""]
     lines += [f"Made by {prose(content.made_by())}, checked {content.moment(check)}.", ""]
     lines += [f"Verify: `{content.VERIFY}`", "", "## Signature", ""]
@@ -75,7 +76,8 @@ def _part(title: str, lines: Sequence[str], most: int = MOST_GROUPS) -> list[str
 
 def _groups(found: Sequence[Group]) -> list[str]:
     return [
-        ": ".join(filter(None, (prose(one.what, 40), prose(one.why)))) + f" ({_names(one.names)})"
+        ": ".join(filter(None, (prose(one.what, 40), prose(one.why))))
+        + (f" ({_names(one.names)})" if one.names else "")
         for one in found
     ]
 

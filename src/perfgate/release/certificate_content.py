@@ -11,9 +11,9 @@ from importlib.metadata import version
 
 from perfgate.gate.rule import VERSION as RULE
 from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.release.pack_layout import PackedFile, Role
 from perfgate.release.policy import Effect, Required
-from perfgate.release.release_check import CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.reports.outcome_text import interval, signed
 from perfgate.reports.overview import allowed, known
 from perfgate.reports.page.signs import Sign
@@ -85,7 +85,7 @@ class Group:
     Attributes:
         what: one word or two; empty: the sentence says it.
         why: one sentence; may be empty.
-        names: of the tests, in their order.
+        names: of the tests, in their order; empty: it is said of the whole.
     """
 
     what: str
@@ -110,18 +110,23 @@ class Root:
 
 def result_of(check: ReleaseCheck) -> Result:
     """The result as it is shown: never better than what the tests are, nor a pass of nothing."""
-    if check.result == "FAILED" or not check.metrics_checked or check.with_effect("fail"):
+    failed = check.result == "FAILED" or check.faults or check.with_effect("fail")
+    if failed or not check.metrics_checked:
         return "FAILED"
-    return "WARNED" if check.result == "WARNED" or check.with_effect("warn") else "PASSED"
+    warned = check.result == "WARNED" or check.warnings or check.with_effect("warn")
+    return "WARNED" if warned else "PASSED"
 
 
 def meaning(check: ReleaseCheck) -> str:
     """What the result says, one sentence."""
-    fails, warns = len(check.with_effect("fail")), len(check.with_effect("warn"))
+    fails = len(check.with_effect("fail"))
+    warns = len(check.with_effect("warn")) + len(check.warnings)
     if not check.metrics_checked:
         return "Nothing was checked: no metric of a required test has a verdict from numbers."
     if result_of(check) == "FAILED":
         failed = f"{fails} of {counted(len(check.tests), 'required test')} failed"
+        if not fails:
+            failed = "its tests are well, the whole is not" if check.faults else "its check failed"
         return f"Not to be released by this policy: {failed}."
     if result_of(check) == "WARNED":
         return f"Fit for release by this policy, with {counted(warns, 'warning')}."
@@ -287,12 +292,14 @@ def _interval(one: Judgement) -> str:
 
 
 def groups(check: ReleaseCheck, effect: Effect) -> list[Group]:
-    """The tests with that effect by what is said of them, most tests first within the worst."""
+    """What is said of the whole, then the tests with that effect by what is said of them."""
+    whole = {"fail": check.faults, "warn": check.warnings, "pass": ()}[effect]
     found: dict[tuple[Finding, str], list[str]] = {}
     for one in check.with_effect(effect):
         found.setdefault((one.finding, one.why), []).append(one.test)
     ordered = sorted(found.items(), key=lambda one: -len(one[1]))
-    return [Group(str(finding), why, tuple(names)) for (finding, why), names in ordered]
+    each = [Group(str(finding), why, tuple(names)) for (finding, why), names in ordered]
+    return [*(Group("", one, ()) for one in whole), *each]
 
 
 def waivers(check: ReleaseCheck) -> list[Group]:

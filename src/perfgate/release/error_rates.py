@@ -17,7 +17,7 @@ from perfgate.gate.interleaved import is_in_turns
 from perfgate.gate.noise import BETWEEN, t_quantile
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.release.release_check import CheckedTest, ErrorRates, ReleaseCheck
+from perfgate.release.check_result import CheckedTest, ErrorRates, ReleaseCheck
 from perfgate.reports.run_report import TestResult
 from perfgate.verdicts.release_rates import (
     DOCUMENTED_SPEED,
