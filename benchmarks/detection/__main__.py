@@ -60,6 +60,7 @@ def _study(options: argparse.Namespace) -> None:
         ("scenarios", lambda: error_rates.of_scenarios(trials)),
         ("shifts", lambda: error_rates.of_shifts(trials)),
         ("release", lambda: release_run.of_releases(options.releases)),
+        ("release_probes", lambda: release_run.of_probes(options.headline)),
         ("sizes", lambda: error_rates.of_sizes(trials)),
         ("priors", lambda: error_rates.of_priors(trials)),
         ("curve", lambda: error_rates.operating_curve(min(trials, _CURVE_TRIALS))),

@@ -1,4 +1,4 @@
-"""Release run: false alarms of a whole suite, not of one test.
+"""Release run: false alarms of a whole suite, and of the probes that it is made of.
 
 Twelve scenarios of six probes of three metrics, each held against the baseline (one band) and
 against an anchor of three starts (1.5 bands, controls of the anchor's own build). Nothing changed.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.detection.draws import IN_SESSION, Values, session_counts, source
-from benchmarks.detection.error_rates import BAND, MOST_RUNS
+from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
 from perfgate.gate.anchor import ANCHOR_MARGIN
 from perfgate.gate.noise_scenarios import CORRELATION, SCENARIOS, NoiseScenario, starts
 from perfgate.gate.simulated_verdicts import (
@@ -26,7 +26,11 @@ SCENARIO_COUNT = 12
 PROBES = 6
 METRICS = len(CORRELATION)
 ANCHOR = (3, 3)
+# Of single probes, by width: bands from which on a release's error rates are told, in sigma
+# (`perfgate.verdicts.release_rates`).
+PROBE_BANDS = (2.0, 3.0, 3.6, 3.9)
 _AT_ONCE = 5000
+_PROBES_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,64 @@ CASES = tuple(
 def of_releases(runs: int) -> list[dict[str, object]]:
     """Any false REGRESSION, all PASS, and the starts of a scenario, for each case."""
     return [_simulated(case, runs) for case in CASES]
+
+
+def of_probes(trials: int) -> list[dict[str, object]]:
+    """False REGRESSION of one metric and of one probe, and what is found of one band, by width."""
+    return [
+        _of_probe(control, band, *size, trials)
+        for control in CONTROLS
+        for band in PROBE_BANDS
+        for size in CURVES
+    ]
+
+
+def _of_probe(
+    control: Control, band: float, n_base: int, sessions: int, trials: int
+) -> dict[str, object]:
+    """Unchanged probes, and as many as a fifth of them that lost one band in every metric."""
+    counts = dict.fromkeys(("of_a_metric", "of_a_probe", "with_anchor", "found"), 0.0)
+    lost = 0
+    for first in range(0, trials, _PROBES_AT_ONCE):
+        size = min(_PROBES_AT_ONCE, trials - first)
+        rng = source(f"probe {n_base} {sessions}", first // _PROBES_AT_ONCE)
+        base = starts(rng, "real", size, METRICS, session_counts(n_base, sessions))
+        anchor = starts(rng, "real", size, METRICS, session_counts(*ANCHOR))
+        session = starts(rng, "real", size, METRICS, [IN_SESSION])
+        tests = _tests(base, sessions, 1.0, band, control, session)
+        both = [*tests, *_tests(anchor, ANCHOR[1], ANCHOR_MARGIN, band, control, session)]
+        counts["of_a_metric"] += sum(one.share(REGRESSION) for one in tests) / METRICS * size
+        counts["of_a_probe"] += together(tests).share(REGRESSION) * size
+        counts["with_anchor"] += together(both).share(REGRESSION) * size
+        if 5 * first < trials:
+            slower = _tests(base, sessions, 1.0, band, control, session, loss=1.0)
+            counts["found"] += sum(one.share(REGRESSION) for one in slower) / METRICS * size
+            lost += size
+    shares = {name: count / (lost if name == "found" else trials) for name, count in counts.items()}
+    told = {"control": control, "band": band, "n_base": n_base, "sessions": sessions}
+    return {**told, "trials": trials, **shares, "found_trials": lost}
+
+
+def _tests(
+    base: Values,
+    sessions: int,
+    bands: float,
+    band: float,
+    control: Control,
+    session: Values,
+    loss: float = 0.0,
+) -> list[Verdicts]:
+    """Each metric against one baseline; the band is that of the nearest, in sigma."""
+    design = Design(base.shape[2], sessions, bands * band, control, MOST_RUNS)
+    return [
+        simulated(
+            design,
+            loss,
+            levels(base[:, metric].astype(np.float64), 1.0, sessions=sessions),
+            session[:, metric],
+        )
+        for metric in range(METRICS)
+    ]
 
 
 def _simulated(case: Release, runs: int) -> dict[str, object]:
@@ -95,12 +157,8 @@ def _scenario(
 
     base = drawn(session_counts(case.n_base, case.sessions))
     anchor, session = drawn(session_counts(*ANCHOR)), drawn([IN_SESSION])
-    tests = []
-    for values, bands, sessions in ((base, 1.0, case.sessions), (anchor, ANCHOR_MARGIN, ANCHOR[1])):
-        design = Design(values.shape[2], sessions, bands * BAND, case.control, MOST_RUNS)
-        for metric in range(METRICS):
-            against = levels(values[:, metric].astype(np.float64), 1.0, sessions=sessions)
-            tests.append(simulated(design, 0.0, against, session[:, metric]))
+    tests = _tests(base, case.sessions, 1.0, BAND, case.control, session)
+    tests += _tests(anchor, ANCHOR[1], ANCHOR_MARGIN, BAND, case.control, session)
     nearest, probe = together(tests[:METRICS]), together(tests)
     made = (probe.new + probe.controls).reshape(trials, PROBES).max(axis=1)
     return _by_run(nearest, trials), _by_run(probe, trials), made

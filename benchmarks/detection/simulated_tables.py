@@ -196,6 +196,27 @@ def _release(folder: Path) -> str:
     return table([*heads, "without anchors %", "all PASS %", "starts a scenario"], rows, left=4)
 
 
+def _release_probes(folder: Path) -> str:
+    rows = [
+        [
+            CONTROL[row["control"]],
+            f"{row['band']:g} sigma",
+            f"{row['n_base']}/{row['sessions']}",
+            *(
+                f"{percent(row[name], 4)} ± {percent(standard_error(row[name], row['trials']), 4)}"
+                for name in ("of_a_metric", "of_a_probe", "with_anchor")
+            ),
+            f"{percent(row['found'], 1)} ± "
+            f"{percent(standard_error(row['found'], row['found_trials']), 1)}",
+        ]
+        for row in load("release_probes", folder)
+    ]
+    heads = ["control", "band", "baseline", "a metric: false REGRESSION %", "any of three %"]
+    return table(
+        [*heads, "with their anchors %", "a metric that lost a band: found %"], rows, left=3
+    )
+
+
 def _sizes(folder: Path) -> str:
     found = {
         (row["n_base"], row["sessions"], row["band"], row["loss"]): row
@@ -261,6 +282,7 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
     "scenarios-3": _scenarios(BASELINES[1][0]),
     "shifts": _shifts,
     "release": _release,
+    "release-probes": _release_probes,
     "sizes": _sizes,
     "priors": _priors,
 }

@@ -24,6 +24,7 @@ from perfgate.baselines.waivers import (
     load_waivers,
     waive,
 )
+from perfgate.baselines.waivers.coverage import ToldWaiver, told_waiver
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import lookup
 from perfgate.gate.verdict import Against, Judgement, Verdict, verdict_of
@@ -39,6 +40,8 @@ TODAY = date(2026, 11, 21)
 DAY = timedelta(days=1)
 SPEED, LATENCY, SUMS = "output_throughput", "tpot_mean_ms", building.SUMS
 KNOWN = {"small-serve": Known("cpu", {"c1": (SPEED, LATENCY), "c4": (SPEED, LATENCY)})}
+
+WAIVED = "waived by Ada up to a loss of 3.0 %, until 2026-11-21: known (https://example.com)"
 
 ENTRY = {
     "scenario": "small-serve",
@@ -139,6 +142,21 @@ def test_the_last_day_is_the_last_on_which_it_holds(last_day: date, through: boo
     assert bool(one.waiver) is through
     told = f"the waiver of runtime team ended on {last_day}"
     assert one.notes == (() if through else (told,))
+
+
+@given(owner=st.text("Ada ,:%.3(", min_size=1).filter(str.strip), at_most=st.floats(1e-6, 0.99))
+def test_owner_and_last_day_can_be_read_from_the_sentence(owner: str, at_most: float) -> None:
+    waiver = replace(WAIVER, owner=" ".join(owner.split()), at_most=at_most)
+    lost = building.judgement(change=-at_most)
+    (judged,) = waive(
+        [lost], scenario="small-serve", hardware="cpu", probe="c1", waivers=[waiver], today=TODAY
+    )
+    assert told_waiver(judged.waiver) == ToldWaiver(waiver.owner, waiver.last_day)
+
+
+@pytest.mark.parametrize("text", ["", "waived by Ada", WAIVED.replace("2026-11-21", "2026-02-31")])
+def test_another_sentence_tells_no_waiver(text: str) -> None:
+    assert told_waiver(text) is None
 
 
 def test_the_sentence_says_who_why_where_and_until_when() -> None:

@@ -356,3 +356,16 @@ def test_a_test_that_two_parts_require_is_counted_once() -> None:
 
 def test_what_is_not_required_is_told() -> None:
     assert checked(run(), given=policy(Required("one", tests=(C1,)))).not_required == (C4, SUMS)
+
+
+def test_false_alarms_that_are_likelier_than_allowed_fail_with_both_numbers() -> None:
+    found = checked(run())
+    assert found.error_rates is not None
+    rate = found.error_rates.false_alarm
+    assert 0 < rate < 0.01
+    strict = checked(run(), given=policy(false_alarms=rate / 2))
+    (fault,) = strict.faults
+    assert f"{rate:.3g}" in fault
+    assert f"{rate / 2:g}" in fault
+    assert (strict.result, status_of(strict)) == ("FAILED", ReleaseStatus.INCOMPLETE)
+    assert {one.effect for one in strict.tests} == {"pass"}

@@ -108,6 +108,7 @@ def test_of_thousands_of_errors_the_first_are_told(tmp_path: Path, text: str) ->
     [
         (b"a: " + b"1" * 6000, ":1: a: a number of too many digits\n  found: 111"),
         (b"a: 1." + b"1" * 6000, ":1: a: a number of too many digits"),
+        (b"a: [", ":2: broken YAML"),
         (b"a: 1\n\tb: 2\n", ":2: broken YAML"),
         (b"a: 1\0\n", ":1: broken YAML\n  found: control characters are not allowed"),
         (b"a: \xff\n", ":1: not UTF-8 text\n  found: byte 0xff"),

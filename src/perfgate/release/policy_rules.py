@@ -110,10 +110,10 @@ def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
     try:
         length = len(base64.b64decode(key, validate=True))
     except (binascii.Error, ValueError):
-        yield Problem(path, "not a key", "no base64", expected, hint)
+        yield Problem(path, "not a key: no base64", None, expected, hint)
         return
     if length != _KEY_BYTES:
-        yield Problem(path, "not a key", f"{length} bytes", expected, hint)
+        yield Problem(path, f"not a key: {length} bytes", None, expected, hint)
 
 
 def _set_aside_once(those: Sequence[Plain]) -> Iterator[Problem]:

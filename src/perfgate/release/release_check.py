@@ -13,6 +13,7 @@ from perfgate.release.check_result import (
     ReleaseCheck,
     Result,
 )
+from perfgate.release.error_rates import error_rates
 from perfgate.release.findings import checked_test, choice_note
 from perfgate.release.policy import Policy
 from perfgate.release.policy_file import PolicyRefused
@@ -79,7 +80,7 @@ def check(
         warnings=tuple(_warnings(evidence)),
         notes=tuple(_notes(evidence, tests)),
     )
-    rates = _error_rates(found)
+    rates = error_rates(found)
     found = replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
     return replace(found, result=_result(found))
 
@@ -229,8 +230,3 @@ def _result(found: ReleaseCheck) -> Result:
     if found.faults or found.with_effect("fail") or not found.tests:
         return "FAILED"
     return "WARNED" if found.warnings or found.with_effect("warn") else "PASSED"
-
-
-def _error_rates(_: ReleaseCheck) -> ErrorRates | None:
-    """How often the rule errs over all that was checked; None: that is not known yet."""
-    return None

@@ -173,7 +173,8 @@ def _broken(file: Path, text: str, error: yaml.YAMLError) -> InputError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         line, column = error.problem_mark.line, error.problem_mark.column
         found = f"{error.problem} (column {column + 1})"
-        if text.split("\n")[line].lstrip(" ").startswith("\t"):
+        rest = text.split("\n")[line:]  # empty where the end is what was wrong
+        if rest and rest[0].lstrip(" ").startswith("\t"):
             hint = "indent with spaces, not tabs"
     elif isinstance(error, yaml.reader.ReaderError):
         line, found = text.encode().count(b"\n", 0, error.position), error.reason

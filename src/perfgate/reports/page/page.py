@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 
-from perfgate.core.redaction import visible
 from perfgate.gate.verdict import MEANINGS
 from perfgate.reports.charts import Chart, ChartSet
+from perfgate.reports.html_templates import environment
 from perfgate.reports.outcome_text import number
 from perfgate.reports.page.chart_data import PLAIN, packed, rows_of_each, specs_text
 from perfgate.reports.page.first_screen import first_screen
@@ -38,7 +37,7 @@ def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None
     drawing = bundle() if drawn else None
     scripts = [script, *([drawing] if drawing else [])]
     specs = specs_text(drawn) if drawing else ""
-    template = _environment().get_template("page.html")
+    template = environment(_HERE / "templates").get_template("page.html")
     return template.render(
         report=report,
         first=first_screen(report),
@@ -75,24 +74,3 @@ def _sha256(script: str) -> str:
 @cache
 def _own(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    """Autoescape for all; what is not ours is shown without hidden characters."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-def _shown(value: object) -> object:
-    """A text with escapes for what cannot be seen; our own markup, and all else, as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return visible(value)

@@ -1,0 +1,237 @@
+"""Error rates of a release: how often the rule errs over all that was checked, as simulated. Pure.
+
+Of each test an upper bound of a false REGRESSION over its metrics, against the baseline and the
+anchor (`perfgate.verdicts.release_rates`); of tests together 1 - ∏(1 - p). That is exact where each
+test has its own bad starts, and too much where tests share them: a bad start then makes several
+tests red at once, and fewer releases (docs/explanation/detection.md, "A whole release run").
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.gate import scale
+from perfgate.gate.interleaved import is_in_turns
+from perfgate.gate.noise import BETWEEN, t_quantile
+from perfgate.gate.rule import Rule
+from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.release.check_result import CheckedTest, ErrorRates, ReleaseCheck
+from perfgate.reports.run_report import TestResult
+from perfgate.verdicts.release_rates import (
+    DOCUMENTED_SPEED,
+    IN_TURNS,
+    PAIRED,
+    SCORE,
+    Controls,
+    ProbeRates,
+    TestRates,
+    of_one_probe,
+    probe_rates,
+)
+
+_FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE)
+# An interval this much wider than its metric's prior allows: the noise is another (several nodes, a
+# noisier machine), and the band is told in that.
+_NOISIER = 1.5
+_USUAL_BASELINE = (
+    10  # starts and sessions; the fewer, the wider the interval, so σ is never too small
+)
+
+
+@dataclass(frozen=True)
+class _TestRates:
+    """What one test adds.
+
+    Attributes:
+        false_alarm: of any of its metrics.
+        found: the least that is found of a loss of the band of one; None: it has no such metric.
+        comparisons: metrics × what they are compared with.
+        narrow: comparisons whose band is narrower than any that was simulated.
+        band: the narrowest band of a speed, in sigma, as simulated; None: it has none.
+        kinds: tests of other kinds than speeds with a stored baseline.
+    """
+
+    false_alarm: float
+    found: float | None
+    comparisons: int
+    narrow: int
+    band: float | None
+    kinds: tuple[TestRates, ...]
+
+
+def error_rates(check: ReleaseCheck) -> ErrorRates | None:
+    """How often such a release errs; None: no metric of it was compared with anything.
+
+    A test counts as without controls where one was wanted, in its scenario and run, and could not
+    be started. Where none was wanted nobody knows; the sentence says so.
+    """
+    tests = _each_once(check.tests)
+    alone = {_group(one) for one in tests if _lacked_control(one)}
+    parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in tests]
+    parts = [one for one in parts if one.comparisons]
+    if not parts:
+        return None
+    narrow = sum(one.narrow for one in parts)
+    false_alarm = 1.0 if narrow else 1 - math.prod(1 - one.false_alarm for one in parts)
+    found = 0.0 if narrow else min((one.found for one in parts if one.found is not None), default=0)
+    with_control = {_group(one) for one in tests if _had_control(one)} - alone
+    sentence = _sentence(parts, false_alarm, _controls(len(alone), len(with_control)))
+    return ErrorRates(false_alarm, found, sentence)
+
+
+def _each_once(tests: Iterable[CheckedTest]) -> list[TestResult]:
+    """The results, each once however many requirements name it."""
+    return list(
+        {(one.run, one.test): one.result for one in tests if one.result and one.metrics}.values()
+    )
+
+
+def _group(one: TestResult) -> tuple[str, str]:
+    return one.run, one.scenario
+
+
+def _lacked_control(one: TestResult) -> bool:
+    return any(control.build is None for control in one.controls) or any(
+        judgement.mark == "NO_CONTROL" for judgement in one.judgements
+    )
+
+
+def _had_control(one: TestResult) -> bool:
+    return any(control.build is not None for control in one.controls)
+
+
+def compared(one: TestResult) -> tuple[Judgement, ...]:
+    """The judgements from numbers that the rates speak of: all but claims."""
+    return tuple(
+        judged
+        for judged in one.judgements
+        if judged.verdict in _FROM_NUMBERS
+        and judged.change is not None
+        and judged.against in ("baseline", "anchor", "documented")
+    )
+
+
+def _of_test(result: TestResult, control: Controls) -> _TestRates:
+    judged = compared(result)
+    kinds = [_other_kind(result, one) for one in judged]
+    speeds = [one for one, kind in zip(judged, kinds, strict=True) if kind is None]
+    others = [kind for kind in kinds if kind is not None]
+    nearest = [one for one in speeds if one.against == "baseline"] or speeds
+    known = [rates for one in nearest if (rates := _rates(one, control)) is not None]
+    alarms = [of_one_probe(known, len(speeds) - len(nearest))]
+    alarms += [one.false_alarm for one in others]
+    found = [*(one.found for one in known), *(one.found for one in others)]
+    return _TestRates(
+        false_alarm=1 - math.prod(1 - one for one in alarms),
+        found=min(found, default=None),
+        comparisons=len(judged),
+        narrow=len(nearest) - len(known),
+        band=min((one.band for one in known), default=None),
+        kinds=tuple(others),
+    )
+
+
+def _other_kind(result: TestResult, judgement: Judgement) -> TestRates | None:
+    """What kind of test it is if no comparison of a speed with a stored baseline."""
+    if is_accuracy(judgement.metric):
+        pair = (judgement.metric, judgement.against)
+        answers = any((one.metric, one.against) == pair for one in result.changed)
+        return PAIRED if answers else SCORE
+    if judgement.against == "documented":
+        return DOCUMENTED_SPEED
+    return IN_TURNS if is_in_turns(judgement) else None
+
+
+def _rates(judgement: Judgement, control: Controls) -> ProbeRates | None:
+    band = band_in_sigma(judgement)
+    return None if band is None else probe_rates(control, band)
+
+
+def band_in_sigma(judgement: Judgement) -> float | None:
+    """The band of a speed in the noise of one start; None: it cannot be told.
+
+    The noise is the prior of the metric's family, or what the interval shows if that is clearly
+    more: with the error of m starts against ten of ten sessions, SE = σ √(ρ (1 + 1/10) + (1 - ρ)
+    (1/m + 1/10)), and U - L = (t(1-α) + t(1-β)) SE (statistics §2).
+    """
+    try:
+        metric = lookup(judgement.metric)
+        margin = scale.margin(metric, judgement.band or 0.0)
+    except InputError:
+        return None
+    shown = _shown_sigma(judgement)
+    sigma = max(metric.family.sigma, shown if shown > _NOISIER * metric.family.sigma else 0.0)
+    return margin / sigma if sigma > 0 else None
+
+
+def _shown_sigma(judgement: Judgement) -> float:
+    if judgement.interval is None or min(judgement.interval) <= -1:
+        return math.inf
+    low, high = judgement.interval
+    width = abs(math.log1p(high) - math.log1p(low))
+    rule, many = Rule(), _USUAL_BASELINE
+    dof = rule.prior_dof + many - 1
+    quantiles = t_quantile(1 - rule.alpha, dof) + t_quantile(1 - rule.beta, dof)
+    runs = max(1, judgement.runs_used)
+    error = math.sqrt(BETWEEN * (1 + 1 / many) + (1 - BETWEEN) * (1 / runs + 1 / many))
+    return width / quantiles / error
+
+
+def _controls(alone: int, with_control: int) -> str:
+    """What is known of controls, for people."""
+    if alone:
+        return (
+            f"in {counted(alone, 'scenario')} the baseline's build could not be started beside the "
+            "new one, and the figures without controls are taken"
+        )
+    if with_control:
+        return (
+            "the baseline's build started beside the new one wherever a loss was suspected "
+            f"({counted(with_control, 'scenario')})"
+        )
+    return (
+        "and provided that the baseline's build can be started beside the new one, which no "
+        "suspicion put to the test"
+    )
+
+
+def _sentence(parts: Sequence[_TestRates], false_alarm: float, controls: str) -> str:
+    many = counted(sum(one.comparisons for one in parts), "comparison")
+    where = f"{many} in {counted(len(parts), 'test')}"
+    if narrow := sum(one.narrow for one in parts):
+        return (
+            f"No error rate can be told: of {many}, {narrow} have a band that is "
+            "not known, or less than 2 sigma of one start, for which nothing was simulated."
+        )
+    bands = [one.band for one in parts if one.band is not None]
+    found = [one.found for one in parts if one.found is not None and one.band is not None]
+    alarm = f"is refused by a false alarm in {at_most(false_alarm)} of cases"
+    said = f"If nothing got worse, such a release {alarm}"
+    rests = []
+    if bands:
+        said += f"; a loss of the band in one metric is found in {_least(min(found))}"
+        rests.append(
+            f'simulated with the noise "real", bands of {min(bands):g} sigma or more and baselines '
+            f"of three sessions or more, {controls}"
+        )
+    for kind in sorted({kind for one in parts for kind in one.kinds}, key=lambda one: one.words):
+        number = sum(one.kinds.count(kind) for one in parts)
+        rests.append(f"{number} of {kind.words}, of whose band {_least(kind.found)} is found")
+    return f"{said} ({where}; {'; '.join(rests)})."
+
+
+def at_most(share: float) -> str:
+    """A share as a percentage, rounded up to the next tenth of a per cent."""
+    if share <= 0.0001:
+        return "less than 0.01 %"
+    digits = 2 if share < 0.001 else 1 if share < 0.1 else 0
+    factor = 10 ** (2 + digits)
+    told = min(math.ceil(share * factor - 1e-9) / 10**digits, 100.0)
+    return f"at most {told:.{digits}f} %"
+
+
+def _least(share: float) -> str:
+    """A share as a percentage, rounded down."""
+    return f"{math.floor(100 * share + 1e-9)} %"

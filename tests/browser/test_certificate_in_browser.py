@@ -1,0 +1,73 @@
+"""The release certificate in a real headless Chromium: for eyes, screen readers, and a printer."""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import made_checks
+import pytest
+from browsing import DESK, PHONE, Browser, browser, wider_than_screen
+from run_reports import HOSTILE
+
+from perfgate.release.certificate_page import certificate_page
+from perfgate.release.check_result import ReleaseCheck
+
+CHECKS = {
+    "usual": made_checks.usual,
+    "sixty": lambda: made_checks.usual(60, 1),
+    "every": made_checks.with_every_finding,
+    "empty": made_checks.check,
+    "hostile": lambda: made_checks.hostile(HOSTILE),
+}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures of the page go, for a person to look at: $PERFGATE_PICTURES, if set."""
+    named = os.environ.get("PERFGATE_PICTURES")
+    folder = Path(named) if named else tmp_path_factory.mktemp("pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module", params=CHECKS)
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made: ReleaseCheck = CHECKS[request.param]()
+    path = tmp_path_factory.mktemp("certificate") / f"certificate-{request.param}.html"
+    path.write_text(certificate_page(made, made_checks.packed()), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+def test_is_legible(
+    chromium: Browser, page: Path, size: tuple[int, int], dark: bool, pictures: Path
+) -> None:
+    """Nothing serious of axe's, no scrolling sideways, nothing asked for."""
+    chromium.open(page, size=size, dark=dark)
+    scheme = "dark" if dark else "light"
+    chromium.picture(pictures / f"{page.stem}-{size[0]}-{scheme}.png")
+    assert wider_than_screen(chromium) == []
+    assert chromium.complaints() == []
+    assert {one for one in chromium.requests() if not one.startswith("data:")} == {page.as_uri()}
+    assert chromium.barriers() == []
+
+
+def test_prints_a_usual_release_on_one_page(chromium: Browser, page: Path, pictures: Path) -> None:
+    chromium.open(page)
+    told = chromium.cdp("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
+    printed = base64.b64decode(told["data"])
+    (pictures / f"{page.stem}.pdf").write_bytes(printed)
+    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
+    if not page.stem.endswith(("every", "hostile")):  # which have more to say than any usual one
+        assert pages == 1
+    width, height = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", printed)[0]
+    assert (round(float(width)), round(float(height))) == (595, 842)  # A4 in points

@@ -1,0 +1,246 @@
+"""The certificate in Markdown: what the person who signs reads, whatever names and reasons hold."""
+
+import hashlib
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import made_checks
+import pytest
+from made_checks import WAIVER, check, checked, hostile, packed, usual, with_every_finding
+from markdown_it import MarkdownIt
+from run_reports import HOSTILE, judged
+
+from perfgate.gate.rule import VERSION
+from perfgate.gate.verdict import Verdict
+from perfgate.release import certificate_content as content
+from perfgate.release.certificate import certificate_markdown
+from perfgate.release.check_result import Finding, ReleaseCheck
+from perfgate.release.pack_layout import PackedFile
+
+RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def title(check: ReleaseCheck) -> str:
+    return certificate_markdown(check).splitlines()[0]
+
+
+def passing(number: int = 3) -> ReleaseCheck:
+    return check(*(checked(place) for place in range(number)))
+
+
+class TestResult:
+    def test_first_in_words_with_a_shape(self) -> None:
+        assert title(passing()).startswith("# ● PASSED: tensorrt-llm 1.3.0")
+        assert title(usual()).startswith("# ◆ WARNED: ")
+        assert title(with_every_finding()).startswith("# ▼ FAILED: ")
+
+    @pytest.mark.parametrize(
+        "empty",
+        [
+            check(result="PASSED"),
+            check(replace(checked(0), metrics=0), result="PASSED"),
+            check(checked(0, Finding.MISSING, effect="pass"), result="PASSED"),
+        ],
+    )
+    def test_nothing_checked_never_looks_like_a_pass(self, empty: ReleaseCheck) -> None:
+        text = certificate_markdown(empty)
+        assert text.startswith("# ▼ FAILED")
+        assert "Nothing was checked" in text
+        assert "Fit for release" not in text
+        assert "No error rate can be told" in text
+        assert "0 metrics checked" in text
+
+    @pytest.mark.parametrize("finding", [Finding.REGRESSION, Finding.WAIVED])
+    def test_is_never_better_than_its_tests(self, finding: Finding) -> None:
+        claimed = check(checked(0), checked(1, finding), result="PASSED")
+        expected = "FAILED" if finding == Finding.REGRESSION else "WARNED"
+        assert content.result_of(claimed) == expected
+
+    def test_a_failed_result_of_tests_that_passed_stays_failed(self) -> None:
+        assert content.result_of(check(checked(0), result="FAILED")) == "FAILED"
+
+    def test_what_fails_or_warns_of_the_whole(self) -> None:
+        made = check(checked(0))
+        faulty = replace(made, faults=("too many false alarms",), result="PASSED")
+        text = certificate_markdown(faulty)
+        assert text.startswith("# ▼ FAILED")
+        assert "its tests are well, the whole is not" in text
+        assert "## Why it failed\n\n- too many false alarms\n" in text
+        warned = certificate_markdown(replace(made, warnings=("old clock",), notes=("two runs",)))
+        assert warned.startswith("# ◆ WARNED")
+        assert "with 1 warning." in warned
+        assert "## Warnings\n\n- old clock\n" in warned
+        assert "\n- two runs\n" in warned
+
+    def test_stamps(self) -> None:
+        assert content.stamps(passing()) == ()
+        assert content.stamps(with_every_finding()) == ("SYNTHETIC", "FAILED")
+        one = checked(0)
+        assert one.result is not None
+        by_stand_in = replace(one, result=replace(one.result, synthetic=True))
+        assert content.stamps(check(by_stand_in)) == ("SYNTHETIC",)
+        assert "**SYNTHETIC**" in certificate_markdown(check(by_stand_in))
+
+
+class TestContent:
+    def test_of_a_usual_release(self) -> None:
+        text = certificate_markdown(usual(), packed())
+        for words in (
+            "60 required tests in 12 scenarios: 1 waived, 59 passed",
+            "120 metrics checked",
+            "tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:&#8203;5f5f",
+            "8xB200",
+            "ab" * 32,
+            "selected by b200 and serving",
+            "at least 2 starts",
+            "documented values reached, 1 floor reached",
+            "runs at most 7 days old",
+            "| `output_throughput` of c4 | -5.1 % | -6.1 … -4.1 % | -2.0 % | 2 | 0 |",
+            "waived by Ada up to a loss of 6.0 %, until 2026-12-01: the new sampler",
+            "`b200-extra-c1`",
+            "`ttft_p99_ms`",
+            "in at most 0.7 % of cases",
+            "node7, 8 × NVIDIA B200",
+            "started 2026-11-23 01",
+            f"rule {VERSION}",
+            "checked 2026-11-23 18:00 UTC",
+            "perfgate release verify ",
+            "May sign: Ada",
+            "| name | date | signature |",
+        ):
+            assert words in text, words
+
+    def test_every_finding_is_shown_with_why(self) -> None:
+        made = with_every_finding()
+        text = certificate_markdown(made)
+        rendered = RENDERER.render(text).replace("\u200b", "")
+        for one in made.tests:
+            assert f"1 {one.finding}" in rendered, one.finding
+            if one.why:
+                assert one.why in rendered, one.finding
+
+    def test_no_numbers_of_what_counts_for_nothing(self) -> None:
+        (line,) = content.scenario_lines(check(checked(0, Finding.STALE)))
+        assert (line.metric, line.change, line.starts) == ("", "-", "-")
+        assert line.test == "b200-scenario-000-c1: 9 days old, 7 allowed"
+
+    def test_the_worst_metric_of_the_worst_test(self) -> None:
+        one = checked(1)
+        assert one.result is not None
+        slow = judged(Verdict.PASS, 0.019, metric="tpot_mean_ms", runs_used=4, controls_used=3)
+        worse = replace(one, result=replace(one.result, judgements=(*one.result.judgements, slow)))
+        (line,) = content.scenario_lines(check(checked(0), worse, checked(2)))
+        assert (line.metric, line.test, line.tests) == ("tpot_mean_ms", "c2", "3 of 3")
+        assert (line.change, line.band, line.starts, line.controls) == (
+            "+1.9 %",
+            "+2.0 %",
+            "4",
+            "3",
+        )
+
+    def test_its_time_is_the_checks(self) -> None:
+        later = replace(usual(), at=datetime(2031, 1, 2, 3, 4, tzinfo=UTC))
+        text = certificate_markdown(later)
+        assert "checked 2031-01-02 03:04 UTC" in text
+        assert text == certificate_markdown(later)
+
+    def test_hardware_by_scenario_only_where_there_are_several(self) -> None:
+        assert "on 8xB200 |" not in certificate_markdown(passing())
+        both = check(checked(0), checked(5, hardware="8xH200"))
+        assert "`b200-scenario-001` on 8xH200 |" in certificate_markdown(both)
+
+
+class TestMoreThanAPage:
+    def test_sixty_tests_of_twelve_scenarios_are_twelve_lines(self) -> None:
+        assert len(content.scenario_lines(usual())) == 12
+
+    def test_the_worst_come_first_and_the_rest_is_counted(self) -> None:
+        tests = [checked(place, each=1) for place in range(60)]
+        tests[50] = checked(50, Finding.REGRESSION, each=1)
+        tests[40] = checked(40, Finding.WAIVED, each=1)
+        tests[30] = checked(30, Finding.MISSING, each=1)
+        made = check(*tests)
+        lines = content.scenario_lines(made)
+        assert [one.scenario[-3:] for one in lines[:4]] == ["050", "030", "040", "000"]
+        text = certificate_markdown(made)
+        assert text.count("| ● passed |") == content.MOST_SCENARIOS - 3
+        assert "and 46 more scenarios: 46 passed" in text
+
+    def test_failures_beyond_the_page_are_counted_as_failures(self) -> None:
+        made = check(*(checked(place, Finding.REGRESSION, each=1) for place in range(40)))
+        assert "and 26 more scenarios: 26 failed" in certificate_markdown(made)
+        assert "40 of 40 required tests failed" in certificate_markdown(made)
+
+    def test_reasons_are_said_once(self) -> None:
+        made = check(*(checked(place, Finding.MISSING, each=1) for place in range(40)))
+        text = certificate_markdown(made)
+        assert "- missing: in none of the runs (`b200-scenario-000-c1`" in text
+        assert "and 36 more)" in text
+
+
+class TestHashes:
+    def test_a_root_for_each_role(self) -> None:
+        found = content.roots(packed())
+        assert [(one.role, one.files) for one in found] == [
+            ("policy", 1),
+            ("scenarios", 2),
+            ("baselines", 1),
+            ("records", 1),
+            ("raw results", 1),
+        ]
+
+    def test_is_what_sha256sum_gives(self) -> None:
+        """``sha256sum a b | sha256sum``."""
+        lines = "11" * 32 + "  a\n" + "22" * 32 + "  b\n"
+        expected = hashlib.sha256(lines.encode()).hexdigest()
+        files = [PackedFile("b", "22" * 32, 1, "raw"), PackedFile("a", "11" * 32, 9, "raw")]
+        assert content.root_of(files) == expected
+        assert expected in certificate_markdown(passing(), files)
+
+    def test_without_a_pack_it_says_so(self) -> None:
+        assert "Not packed: no file is named by its hash" in certificate_markdown(passing())
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_stay_texts(text: str) -> None:
+    """No element but those of the certificate, no hidden character, no line without an end."""
+    made = certificate_markdown(hostile([text] * len(Finding)), packed())
+    tokens = RENDERER.parse(made)
+    kinds = {one.type for one in tokens}
+    assert not kinds & {"html_block", "fence", "code_block", "blockquote_open", "hr"}
+    inline = {part.type for one in tokens for part in one.children or ()}
+    assert inline <= {"text", "code_inline", "strong_open", "strong_close", "softbreak"}
+    headings = [one for one in tokens if one.type == "heading_open"]
+    plain = certificate_markdown(with_every_finding(), packed())
+    assert len(headings) <= len(re.findall("^#", plain, re.MULTILINE))
+    assert sum(one.type == "table_open" for one in tokens) == 3
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", made)
+    assert max(map(len, made.splitlines())) < 4000
+
+
+def test_all_hostile_texts_at_once() -> None:
+    made = certificate_markdown(hostile(HOSTILE))
+    assert made.startswith("# ▼ FAILED: ")
+    assert "No error rate can be told" in made
+    assert made == made.encode().decode()
+
+
+def test_a_waiver_names_owner_reason_and_last_day() -> None:
+    (one,) = content.waivers(usual())
+    assert one.why == WAIVER
+    assert one.names == ("b200-scenario-001-c4",)
+
+
+def test_a_secret_of_this_process_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from perfgate.core import redaction
+
+    secret = "s3cr3t-of-the-signer-0123456789"  # pragma: allowlist secret
+    monkeypatch.setenv("HF_TOKEN", secret)
+    redaction.remember({"HF_TOKEN": secret})
+    made = replace(checked(0), why=f"token {secret}", effect="warn")
+    assert secret not in certificate_markdown(check(made))
+
+
+def test_made_checks_are_as_they_say() -> None:
+    assert {one.finding for one in made_checks.with_every_finding().tests} == set(Finding)

@@ -1,0 +1,265 @@
+"""A release's error rates: how often it errs, what that rests on, and that no more is claimed."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_checks import check, checked, usual
+from run_reports import judged
+from sizes import sized
+
+from perfgate.core.metrics import lookup
+from perfgate.gate.changed_questions import ChangedQuestions
+from perfgate.gate.noise_scenarios import starts
+from perfgate.gate.performance import judge_performance
+from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.release.check_result import CheckedTest, Finding
+from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
+from perfgate.verdicts.measured import MeasuredControl
+from perfgate.verdicts.release_rates import (
+    DOCUMENTED_SPEED,
+    IN_TURNS,
+    PAIRED,
+    SCORE,
+    TestRates,
+    probe_rates,
+)
+
+SCORE_NAME = "accuracy:gsm8k:exact_match:strict-match"
+TIGHT = (-0.006, 0.004)
+
+
+def with_judgements(*judgements: Judgement, number: int = 0, **changes) -> CheckedTest:
+    one = checked(number)
+    assert one.result is not None
+    found = replace(one.result, judgements=judgements, **changes)
+    return replace(one, result=found, metrics=len(judgements))
+
+
+def found_of(*tests: CheckedTest):
+    rates = error_rates(check(*tests))
+    assert rates is not None
+    return rates
+
+
+def test_nothing_checked_has_no_rates() -> None:
+    assert error_rates(check()) is None
+    assert error_rates(check(checked(0, Finding.MISSING), checked(1, Finding.ERROR))) is None
+
+
+def test_what_is_not_checked_adds_nothing() -> None:
+    """A stale run, or a test that another requirement names too, is no further comparison."""
+    alone = found_of(checked(0))
+    assert found_of(checked(0), checked(1, Finding.STALE)) == alone
+    assert found_of(checked(0), replace(checked(0), requirement="floor")) == alone
+
+
+def test_a_whole_release_with_controls() -> None:
+    """72 probes of three metrics with their anchors, as docs/explanation/detection.md has them."""
+    speeds = [
+        judged(Verdict.PASS, -0.001, metric=metric, against=against, interval=TIGHT, band=band)
+        for metric in ("output_throughput", "tpot_mean_ms", "request_throughput")
+        for against, band in (("baseline", 0.02), ("anchor", 0.03))
+    ]
+    rates = found_of(*(with_judgements(*speeds, number=place) for place in range(72)))
+    simulated = probe_rates("controlled", 3.9)
+    assert simulated is not None
+    assert rates.false_alarm == pytest.approx(1 - (1 - simulated.with_anchor) ** 72)
+    assert 0.0074 < rates.false_alarm < 0.01
+    assert rates.found == simulated.found
+    assert "at most 0.9 %" in rates.sentence
+    assert "432 comparisons in 72 tests" in rates.sentence
+    assert '"real"' in rates.sentence
+    assert "3.9 sigma" in rates.sentence
+    assert "91 %" in rates.sentence
+
+
+class TestControls:
+    def test_where_one_could_not_be_started(self) -> None:
+        """The whole scenario counts as without, whichever of its tests asked for one."""
+        lacking = (MeasuredControl("baseline", None, 0, "the image is gone"),)
+        first = checked(0)
+        assert first.result is not None
+        first = replace(first, result=replace(first.result, controls=lacking))
+        rates = found_of(first, checked(1), checked(5))
+        alone, other = probe_rates("alone", 3.9), probe_rates("controlled", 3.9)
+        assert alone is not None
+        assert other is not None
+        sound = (1 - 2 * alone.of_a_metric) ** 2 * (1 - 2 * other.of_a_metric)
+        assert rates.false_alarm == pytest.approx(1 - sound)
+        assert rates.found == min(alone.found, other.found)
+        assert "in 1 scenario the baseline's build could not be started" in rates.sentence
+
+    def test_a_loss_without_control_says_so_by_its_mark(self) -> None:
+        marked = judged(Verdict.REGRESSION, mark="NO_CONTROL")
+        assert found_of(with_judgements(marked)).false_alarm > 0.02
+
+    def test_where_one_was_started(self) -> None:
+        assert (
+            "wherever a loss was suspected (1 scenario)"
+            in found_of(checked(0, control=True), checked(5)).sentence
+        )
+
+    def test_where_none_was_wanted(self) -> None:
+        assert "provided that the baseline's build can be started" in found_of(checked(0)).sentence
+
+
+class TestBand:
+    def test_in_the_noise_of_the_family(self) -> None:
+        one = judged(Verdict.PASS, -0.001, interval=TIGHT)
+        assert band_in_sigma(one) == pytest.approx(-math.log(0.98) / 0.005)
+
+    def test_of_noise_that_is_clearly_more(self) -> None:
+        """Several nodes: the interval is as wide as three times that noise makes it."""
+        wide = judged(Verdict.PASS, -0.001, interval=(-0.045, 0.045), band=0.06, runs_used=1)
+        found = band_in_sigma(wide)
+        assert found is not None
+        assert 3 < found < 4
+
+    @pytest.mark.parametrize("scale", [1.0, 3.0])
+    def test_it_is_not_told_wider_than_the_noise_makes_it(self, scale: float) -> None:
+        """By the gate's own intervals, whatever the baseline."""
+        rng = np.random.default_rng(7)
+        sigma = scale * 0.005
+        for sessions in (3, 10):
+            base = 1000 * np.exp(sigma * rng.standard_normal(sessions))
+            one = judge_performance(
+                "output_throughput", base.tolist(), [1000.0], band=0.05, sigma=sigma
+            )
+            told = band_in_sigma(one)
+            assert told is not None
+            assert told < 1.15 * -math.log(0.95) / sigma
+
+    @pytest.mark.parametrize(
+        "one",
+        [
+            judged(Verdict.PASS, -0.001, metric="of another version"),
+            judged(Verdict.PASS, -0.001, band=None),
+            judged(Verdict.PASS, -0.001, band=0.005),
+            judged(Verdict.PASS, -0.001, interval=(-0.3, 0.3)),
+            judged(Verdict.PASS, -0.001, interval=(-1.0, 0.3)),
+        ],
+    )
+    def test_what_was_not_simulated_claims_nothing(self, one: Judgement) -> None:
+        rates = found_of(with_judgements(one), checked(5))
+        assert rates.false_alarm == 1
+        assert rates.found == 0
+        assert "No error rate can be told: of 3 comparisons, 1 have" in rates.sentence
+
+
+@pytest.mark.parametrize(
+    ("judgement", "changed", "kind"),
+    [
+        (
+            judged(Verdict.PASS, 0.0, metric=SCORE_NAME),
+            (ChangedQuestions(SCORE_NAME, "baseline", 198, 1, 1, ("a",), ("b",)),),
+            PAIRED,
+        ),
+        (judged(Verdict.PASS, 0.0, metric=SCORE_NAME), (), SCORE),
+        (judged(Verdict.PASS, 0.0, metric=SCORE_NAME, against="documented"), (), SCORE),
+        (judged(Verdict.PASS, 0.0, against="documented"), (), DOCUMENTED_SPEED),
+        (
+            judged(
+                Verdict.PASS, 0.0, reason="-1 %; 4 fresh starts in turns with 6 of the reference"
+            ),
+            (),
+            IN_TURNS,
+        ),
+    ],
+)
+def test_tests_of_other_kinds_have_their_own(
+    judgement: Judgement, changed: tuple[ChangedQuestions, ...], kind: TestRates
+) -> None:
+    rates = found_of(with_judgements(judgement, changed=changed))
+    assert rates.false_alarm == pytest.approx(kind.false_alarm)
+    assert rates.found == kind.found
+    assert kind.words in rates.sentence
+    assert "simulated with the noise" not in rates.sentence
+
+
+def test_claims_are_no_part_of_it() -> None:
+    claim = judged(Verdict.PASS, 0.0, against="claim")
+    assert error_rates(check(with_judgements(claim))) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.0, "less than 0.01 %"),
+        (0.0001, "less than 0.01 %"),
+        (0.00011, "at most 0.02 %"),
+        (0.0066, "at most 0.7 %"),
+        (0.007, "at most 0.7 %"),
+        (0.0071, "at most 0.8 %"),
+        (0.9711, "at most 98 %"),
+        (1.0, "at most 100 %"),
+    ],
+)
+def test_shares_are_rounded_up(share: float, told: str) -> None:
+    assert at_most(share) == told
+
+
+def test_made_checks_have_them() -> None:
+    assert usual().error_rates == error_rates(usual())
+    assert usual().metrics_checked == 120
+
+
+@pytest.mark.nightly
+def test_the_combination_holds_by_the_rule_of_the_gate() -> None:
+    """Unchanged releases of four probes of three metrics, without controls, each with its anchor.
+
+    Every test by the gate's own function; the releases that end red are no more than told.
+    """
+    releases, probes = sized(120, 1200), 4
+    rng = np.random.default_rng(20)
+    rows = releases * probes
+    base, anchor = (starts(rng, "real", rows, 3, [1] * 3) for _ in range(2))
+    session = starts(rng, "real", rows, 3, [5])
+    red, told = 0, 0.0
+    for release in range(releases):
+        tests = []
+        for probe in range(probes):
+            row = release * probes + probe
+            tests.append(
+                with_judgements(
+                    *(
+                        replace(_judged(place, side[row], session[row], band), against=against)
+                        for place in range(3)
+                        for side, band, against in (
+                            (base, 0.02, "baseline"),
+                            (anchor, 0.03, "anchor"),
+                        )
+                    ),
+                    number=probe,
+                    controls=(MeasuredControl("baseline", None, 0, "none here"),),
+                )
+            )
+        red += any(
+            judgement.verdict == Verdict.REGRESSION
+            for one in tests
+            if one.result
+            for judgement in one.result.judgements
+        )
+        if release == 0:
+            told = found_of(*tests).false_alarm
+    seen, error = red / releases, math.sqrt(told * (1 - told) / releases)
+    assert 0.15 < told < 0.2
+    assert seen < told + 3 * error
+    assert seen > told / 2  # it is no idle bound either
+
+
+_METRICS = ("output_throughput", "output_speed_per_user", "ttft_mean_ms")
+
+
+def _judged(place: int, base, new, band: float) -> Judgement:
+    """A metric of the probe by the gate; all have the prior noise of its family."""
+    metric = lookup(_METRICS[place])
+    sigma, sign = metric.family.sigma, -1 if metric.direction == "higher" else 1
+    wide = band if metric.family.band == 0.02 else 0.15 if band == 0.02 else 0.21
+    return judge_performance(
+        metric.name,
+        (1000 * np.exp(sign * sigma * base[place].astype(float))).tolist(),
+        (1000 * np.exp(sign * sigma * new[place].astype(float))).tolist(),
+        band=wide,
+    )

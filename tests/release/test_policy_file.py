@@ -1,0 +1,309 @@
+"""release.yaml: what is read of it, and each way in which it cannot be used."""
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from releases import SCENARIO, SUITE
+
+from perfgate.cli.release_check import suite_tests_of
+from perfgate.core.errors import InputError
+from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside, Signer, Subject
+from perfgate.release.policy_file import SCHEMA, PolicyRefused, load_policy
+from perfgate.release.release_status import ReleaseStatus
+from perfgate.release.requirements import required_tests
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.scenario import Claim, EngineChoice, Hardware
+from perfgate.scenarios.scenario import Floor as ScenarioFloor
+from perfgate.verdicts.claims import claim_probes
+
+ROOT = Path(__file__).parents[2]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+KEY = base64.b64encode(bytes(32)).decode()
+GROUP = {"name": "all", "select": "local"}
+PLAIN = {
+    "schema_version": 1,
+    "release": "small 1.3.0",
+    "build": {"engine": "llama.cpp"},
+    "required": [GROUP],
+}
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    """A policy's file with fields changed; of those that are None, none."""
+    plain = {name: one for name, one in {**PLAIN, **changes}.items() if one is not None}
+    file = folder / "release.yaml"
+    file.write_text(yaml.safe_dump(plain, sort_keys=False))
+    return file
+
+
+def group(**changes: Any) -> dict[str, Any]:
+    """`required` with one group."""
+    fields = {name: one for name, one in {**GROUP, **changes}.items() if one is not None}
+    return {"required": [fields]}
+
+
+def refusal(file: Path) -> PolicyRefused:
+    with pytest.raises(PolicyRefused) as caught:
+        load_policy(file, SUITE)
+    assert caught.value.status == ReleaseStatus.POLICY
+    return caught.value
+
+
+def test_the_published_schema_is_the_one_that_is_used() -> None:
+    published = ROOT / "docs" / "reference" / "release_policy.schema.json"
+    assert json.loads(published.read_text()) == json.loads(SCHEMA.read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [
+        ("release.local.yaml", {"c1", "c4", "perfgate_arithmetic"}),
+        ("release.example.yaml", {"smoke", "c1", "c4096", "gsm8k", "sweep"}),
+    ],
+)
+def test_the_shipped_policies_hold_and_require_tests(name: str, tests: set[str]) -> None:
+    suite = suite_tests_of([str(ROOT / "scenarios")])
+    policy = load_policy(ROOT / name, suite)
+    assert tests <= {one.subject.label for one in required_tests(policy, suite)}
+
+
+def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:
+    policy = load_policy(written(tmp_path), SUITE)
+    assert set(policy.effects.values()) == {"fail"}
+    assert policy.required == (Required("all", "local"),)
+    assert (policy.max_age_days, policy.false_alarms) == (7, 0.01)
+    assert (policy.subjects, policy.signers, policy.set_aside) == ((), (), ())
+    assert len(policy.sha256) == 64
+
+
+def test_every_field(tmp_path: Path) -> None:
+    image = f"sha256:{'ab' * 32}"
+    aside = {"run": "one", "test": "small-c1", "reason": "r", "by": "Ada", "link": "https://b/1"}
+    full = {
+        "name": "all",
+        "select": "local",
+        "tests": ["small-c1"],
+        "hardware": "cpu",
+        "documented": False,
+        "floors": [{"test": "small-c1", "metric": "output_throughput", "limit": 5}],
+        "starts": 5,
+        "max_age_days": 3,
+    }
+    policy = load_policy(
+        written(
+            tmp_path,
+            build={"engine": "llama.cpp", "version": "1.3", "commit": COMMIT, "image": image},
+            required=[full],
+            subjects=[{"name": "wheel", "digest": {"sha256": "cd" * 32}}],
+            effects={"WAIVED": "pass", "INCONCLUSIVE": "warn"},
+            max_age_days=2,
+            false_alarms=0.05,
+            signers=[{"name": "Ada", "key": KEY}],
+            set_aside=[aside],
+        ),
+        SUITE,
+    )
+    assert policy.build == ReleasedBuild("llama.cpp", "1.3", COMMIT, image)
+    floors = (Floor("small-c1", "output_throughput", 5.0),)
+    assert policy.required == (
+        Required("all", "local", ("small-c1",), "cpu", False, floors, 5, 3.0),
+    )
+    # The build's own commit and image are among the subjects.
+    assert policy.subjects == (
+        Subject("wheel", {"sha256": "cd" * 32}),
+        Subject("llama.cpp", {"gitCommit": COMMIT}),
+        Subject("llama.cpp image", {"sha256": "ab" * 32}),
+    )
+    assert policy.effect_of("WAIVED") == "pass"
+    assert policy.effect_of("NO_BASELINE") == "fail"
+    assert policy.signers == (Signer("Ada", KEY),)
+    assert policy.set_aside == (SetAside(**aside),)
+
+
+FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "told"),
+    [
+        # Selects nothing: of all, or of one group.
+        ({"required": []}, "required", "empty"),
+        ({"required": [GROUP, {"name": "b", "select": "b200"}]}, "required[1].select", "nothing"),
+        (group(select="not local"), "required[0].select", "selects nothing"),
+        (group(select=None), "required[0]", "selects nothing"),
+        (group(tests=[]), "required[0].tests", "empty"),
+        (group(select=""), "required[0].select", "malformed"),
+        # Unknown markers and ids.
+        (group(select="locall"), "required[0].select", "did you mean local?"),
+        (group(select="local and"), "required[0].select", "malformed marker expression"),
+        (group(tests=["small-c2"]), "required[0].tests[0]", "did you mean small-c"),
+        (group(tests=["smal"]), "required[0].tests[0]", "did you mean small?"),
+        # Contradictions.
+        (group(hardware="8xB200"), "required[0].hardware", "small-c1 on cpu"),
+        (group(starts=6), "required[0].starts", "at most 5, the gate.max_starts of small"),
+        (group(floors=[{**FLOOR, "test": "small-c9"}]), "floors[0].test", "not selected"),
+        (
+            group(select=None, tests=["small-c4"], floors=[FLOOR]),
+            "floors[0].test",
+            "not selected",
+        ),
+        (group(floors=[{**FLOOR, "metric": "outputs"}]), "floors[0].metric", "unknown metric"),
+        (
+            group(floors=[{**FLOOR, "test": "small-sums"}]),
+            "floors[0].metric",
+            "does not give",
+        ),
+        (group(floors=[FLOOR, {**FLOOR, "limit": 6}]), "floors[1].limit", "two limits"),
+        (
+            {"required": [{**GROUP, "floors": [FLOOR]}, {**GROUP, "name": "b", "floors": [FLOOR]}]},
+            "required[1].floors[0].limit",
+            "two limits",
+        ),
+        ({"required": [GROUP, GROUP]}, "required[1].name", "two groups of one name"),
+        (
+            {
+                "build": {"engine": "llama.cpp", "commit": "ffffffffffff"},
+                "subjects": [{"name": "a", "digest": {"gitCommit": COMMIT}}],
+            },
+            "subjects[0].digest.gitCommit",
+            "not the commit of the build",
+        ),
+        ({"build": {"engine": "vllm"}}, "required[0]", "another engine"),
+        (group(documented=True), "required[0].documented", "no test of the group"),
+        # What may never pass, and what is no value.
+        ({"effects": {"INCONCLUSIVE": "pass"}}, "effects.INCONCLUSIVE", "can never pass"),
+        ({"effects": {"NO_BASELINE": "pass"}}, "effects.NO_BASELINE", "can never pass"),
+        ({"effects": {"NOT_COMPARABLE": "pass"}}, "effects.NOT_COMPARABLE", "can never pass"),
+        ({"effects": {"REGRESSION": "warn"}}, "effects.REGRESSION", "unknown field"),
+        ({"effects": {"WAIVED": "passs"}}, "effects.WAIVED", "did you mean pass?"),
+        ({"max_age_days": 0}, "max_age_days", "above 0"),
+        ({"false_alarms": 0.6}, "false_alarms", "at most 0.5"),
+        ({"schema_version": 2}, "schema_version", "Version of this format: 1."),
+        ({"release": None}, "release", "missing"),
+        ({"release": "a\nb"}, "release", "control character"),
+        ({"build": {"engine": "llama.cpp", "version": 1.3}}, "build.version", "quote it"),
+        ({"build": {"engine": "llama.cpp", "commit": "0123"}}, "build.commit", "12 to 40"),
+        ({"build": {"engine": "llama.cpp", "image": "latest"}}, "build.image", "sha256:"),
+        (
+            {"subjects": [{"name": "a", "digest": {"sha256": "ab"}}]},
+            "subjects[0].digest.sha256",
+            "64 hexadecimal digits",
+        ),
+        # Keys of 31 bytes, and of none.
+        (
+            {"signers": [{"name": "Ada", "key": base64.b64encode(bytes(31)).decode()}]},
+            "signers[0].key",
+            "31 bytes",
+        ),
+        ({"signers": [{"name": "Ada", "key": "A"}]}, "signers[0].key", "no base64"),
+        ({"signers": []}, "signers", "empty"),
+        ({"signer": []}, "signer", "did you mean signers?"),
+        (
+            {
+                "set_aside": 2
+                * [{"run": "a", "test": "b", "reason": "c", "by": "d", "link": "https://e"}]
+            },
+            "set_aside[1]",
+            "set aside twice",
+        ),
+    ],
+)
+def test_what_cannot_be_used(
+    tmp_path: Path, changes: dict[str, Any], field: str, told: str
+) -> None:
+    suite = replace(SUITE, has_document=lambda _: False)
+    file = written(tmp_path, **changes)
+    with pytest.raises(PolicyRefused) as caught:
+        load_policy(file, suite)
+    error = caught.value
+    assert error.status == ReleaseStatus.POLICY
+    assert (error.field or "").endswith(field), error
+    assert told in str(error), error
+    assert str(error).startswith(f"{file}:{error.line}: "), error
+    assert len(error.errors) == 1, error
+
+
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    error = refusal(written(tmp_path, max_age_days=0, false_alarms=2))
+    assert [one.field for one in error.errors] == ["max_age_days", "false_alarms"]
+    assert str(error).count("release.yaml:") == 2
+
+
+def test_no_file_and_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file") as caught:
+        load_policy(tmp_path / "release.yaml")
+    assert not isinstance(caught.value, PolicyRefused)
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("")
+    assert "empty file" in str(refusal(empty))
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("a: [")
+    assert "broken YAML" in str(refusal(broken))
+    listed = tmp_path / "list.yaml"
+    listed.write_text("[]")
+    assert "wrong type" in str(refusal(listed))
+
+
+def test_a_scenario_stands_for_all_that_is_about_it_alone(tmp_path: Path) -> None:
+    floor = ScenarioFloor("output_throughput", 5.0, 1)
+    points = replace(SCENARIO.workload, concurrency=(1, 2, 4, 8))  # type: ignore[type-var]
+    small = replace(SCENARIO, floors=(floor,), workload=points)
+    other = replace(SCENARIO, id="other")
+    between = Claim(
+        "small-beats-other",
+        "faster",
+        SCENARIO.source,
+        "output_throughput",
+        "small",
+        "better",
+        1,
+        "other",
+    )
+    scenarios = [small, other]
+    claims = claim_probes(claims_of(scenarios, [between]), scenarios)
+    suite = replace(SUITE, scenarios=scenarios, claims=claims)
+    policy = load_policy(written(tmp_path, **group(select=None, tests=["small"])), suite)
+    assert [one.subject.id for one in required_tests(policy, suite)] == [
+        *(f"small-{one}" for one in ("c1", "c2", "c4", "c8", "sums", "sweep")),
+        "small-output-throughput-floor",
+    ]
+    named = load_policy(written(tmp_path, **group(select=None, tests=["small-beats-other"])), suite)
+    assert [one.subject.id for one in required_tests(named, suite)] == ["small-beats-other"]
+
+
+def test_templates_are_required_by_name_alone(tmp_path: Path) -> None:
+    template = replace(SCENARIO, id="template", markers=("opt_in",))
+    suite = replace(SUITE, scenarios=[SCENARIO, template], markers={*SUITE.markers, "opt_in"})
+    policy = load_policy(written(tmp_path), suite)
+    assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"small"}
+    policy = load_policy(written(tmp_path, **group(select="opt_in")), suite)
+    assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"template"}
+
+
+def test_tests_of_two_kinds_of_hardware_cannot_have_one_label(tmp_path: Path) -> None:
+    gpu = replace(SCENARIO, id="gpu", hardware=Hardware("B200", 8))
+    suite = replace(SUITE, scenarios=[SCENARIO, gpu])
+    file = written(tmp_path, **group(select="local or b200", hardware="8xB200"))
+    with pytest.raises(PolicyRefused, match="small-c1 on cpu"):
+        load_policy(file, suite)
+    policy = load_policy(written(tmp_path, **group(select="local or b200")), suite)
+    labels = {one.subject.scenario.id: one.hardware for one in required_tests(policy, suite)}
+    assert labels == {"small": "cpu", "gpu": "8xB200"}
+
+
+def test_a_claim_may_compare_with_another_engine(tmp_path: Path) -> None:
+    rival = replace(SCENARIO, id="rival", engine=EngineChoice("vllm"))
+    claim = Claim(
+        "beats", "faster", SCENARIO.source, "output_throughput", "small", "better", 1, "rival"
+    )
+    scenarios = [SCENARIO, rival]
+    claims = claim_probes([claim], scenarios)
+    suite = replace(SUITE, scenarios=scenarios, claims=claims)
+    assert load_policy(written(tmp_path, **group(select=None, tests=["beats"])), suite)
+    with pytest.raises(PolicyRefused, match=r"rival-c1 \(vllm\)"):
+        load_policy(written(tmp_path), suite)
