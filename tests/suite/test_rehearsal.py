@@ -65,7 +65,8 @@ def test_the_folder_of_a_run_holds_what_its_table_says(well: tuple[Path, Rehears
     assert there - FILES.keys() == {"b200-r1-fp4-fp16kv-max-throughput/"}, (
         "perfgate/runs/folder_contents.py names each file; then `make reference`"
     )
-    kinds = {json.loads(line)["record"] for line in (done.folder / "records.jsonl").open()}
+    lines = (done.folder / "records.jsonl").read_text().splitlines()
+    kinds = {json.loads(line)["record"] for line in lines}
     assert kinds <= RECORD_KINDS.keys()
     starts = [one.name for one in (done.folder / "b200-r1-fp4-fp16kv-max-throughput").iterdir()]
     assert starts
