@@ -7,6 +7,8 @@ from typing import Any
 import building
 import made_runs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from releases import AT, C1, C4, POLICY, SCENARIO, SUMS, changed, checked, of_test, policy, run
 
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -138,6 +140,12 @@ def test_a_run_that_did_not_come_to_its_end(end: Any, why: str) -> None:
     assert of_test(lost).finding == Finding.REGRESSION, "a loss that was shown is one"
 
 
+def test_a_run_of_uncommitted_files_is_told() -> None:
+    found = checked(run(changes={"git": {"commit": "c0ffee", "dirty": True}}))
+    assert found.notes == ("run one was made with uncommitted changes of the gate repository",)
+    assert found.result == "PASSED"
+
+
 def test_a_run_that_only_recorded() -> None:
     only = run(record_only=True, results=dict.fromkeys((C1, C4, SUMS), Verdict.NO_BASELINE))
     found = checked(only)
@@ -198,6 +206,8 @@ def test_few_starts() -> None:
     found = checked(run(), given=policy(Required("all", select="local", starts=3)))
     assert [one.finding for one in found.tests] == [Finding.FEW_STARTS] * 2 + [Finding.PASSED]
     assert of_test(found).why == "2 fresh starts, at least 3 are required"
+    enough = checked(run(), given=policy(Required("all", select="local", starts=2)))
+    assert enough.result == "PASSED"
 
 
 @pytest.mark.parametrize(
@@ -340,6 +350,9 @@ def test_a_waiver_of_a_later_run_clears_a_regression() -> None:
     later = changed(run("two", "09:00"), C1, **waived())
     found = checked(run(results={C1: Verdict.REGRESSION}), later)
     assert (of_test(found).finding, of_test(found).run) == (Finding.WAIVED, "two")
+    ended = changed(run("two", "09:00"), C1, **waived("2026-11-22"))
+    found = checked(run(results={C1: Verdict.REGRESSION}), ended)
+    assert (of_test(found).finding, of_test(found).run) == (Finding.REGRESSION, "one")
 
 
 def test_a_fault_of_a_waiver_warns() -> None:
@@ -369,3 +382,31 @@ def test_false_alarms_that_are_likelier_than_allowed_fail_with_both_numbers() ->
     assert f"{rate / 2:g}" in fault
     assert (strict.result, status_of(strict)) == ("FAILED", ReleaseStatus.INCOMPLETE)
     assert {one.effect for one in strict.tests} == {"pass"}
+
+
+_RESULTS = st.sampled_from([*Verdict, None, "budget"])
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.fixed_dictionaries({C1: _RESULTS, C4: _RESULTS, SUMS: _RESULTS}), min_size=1, max_size=3
+    ),
+    st.permutations(range(3)),
+)
+def test_whatever_the_runs_hold(results: list[dict[str, Any]], order: list[int]) -> None:
+    runs = [run(f"run-{n}", f"0{n}:00", results=one) for n, one in enumerate(results)]
+    found = checked(*runs)
+    lost = {test for one in results for test, verdict in one.items() if verdict == "REGRESSION"}
+    assert {one.test for one in found.tests if one.finding == Finding.REGRESSION} == lost
+    assert (status_of(found) == ReleaseStatus.FAILED) == bool(lost)
+    good = {Verdict.PASS, Verdict.IMPROVEMENT}
+    newest = {
+        test: [one[test] for one in results if one[test] not in (None, "budget", Verdict.ERROR)][
+            -1:
+        ]
+        for test in (C1, C4, SUMS)
+    }
+    passed = not lost and all(one and one[0] in good for one in newest.values())
+    assert (found.result == "PASSED") == passed
+    assert checked(*(runs[n] for n in order if n < len(runs))) == found

@@ -13,6 +13,7 @@ from perfgate.release.release_status import ReleaseRefused
 # Verb → what it is for. The module `release_<verb>` adds its options and runs it.
 VERBS: dict[str, str] = {
     "check": "hold runs against a release policy: what is required, found, missing, why",
+    "pack": "collect the evidence of a release in one file that tells its own tampering",
 }
 
 

@@ -5,30 +5,28 @@ until something passes would change the gate's error rates. Else the newest judg
 not the best one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime
 
-from perfgate.baselines.waivers.coverage import told_waiver
-from perfgate.core.metrics import lookup
-from perfgate.gate.verdict import Verdict, counted
+from perfgate.gate.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.policy import Effect, Policy, SetAside
-from perfgate.release.requirements import RequiredTest, is_speed
-from perfgate.release.run_evidence import RunEvidence, other_build
+from perfgate.release.requirements import RequiredTest
+from perfgate.release.result_rules import (
+    UNDECIDED,
+    checked_metrics,
+    found_of,
+    is_in_force,
+    unusable,
+    waivers_of,
+)
+from perfgate.release.run_evidence import RunEvidence
 from perfgate.reports.merge import is_judged
 from perfgate.reports.run_report import TestResult
 
-_DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
-_UNDECIDED = {
-    Verdict.INCONCLUSIVE: Finding.INCONCLUSIVE,
-    Verdict.NO_BASELINE: Finding.NO_BASELINE,
-    Verdict.NOT_COMPARABLE: Finding.NOT_COMPARABLE,
-}
-_NAMED = {finding: verdict.value for verdict, finding in _UNDECIDED.items()}
+_NAMED = {finding: verdict.value for verdict, finding in UNDECIDED.items()}
 _NAMED[Finding.WAIVED] = "WAIVED"
-
-Found = tuple[Finding, str]
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,10 @@ def checked_test(
         if not aside:
             return blank
         return replace(blank, why=f"no other run holds it; {_set_aside(aside.values())}")
-    counts = _counting(candidates)
-    found, why = (counts.finding, counts.why) if counts.finding else _found(test, counts.result, at)
+    counts = _counting(candidates, at)
+    found, why = counts.finding, counts.why
+    if found is None:
+        found, why = found_of(test, counts.result, at)
     if found == Finding.REGRESSION and counts is not candidates[0]:
         why += f"; running again does not clear it ({_later(candidates, counts)})"
     effect = _effect(found, policy)
@@ -92,8 +92,8 @@ def checked_test(
         why=why,
         run=counts.evidence.id,
         result=counts.result,
-        metrics=0 if counts.finding else _metrics(counts.result),
-        waivers=tuple(_waivers(counts.result)),
+        metrics=0 if counts.finding else checked_metrics(counts.result),
+        waivers=tuple(waivers_of(counts.result)),
     )
 
 
@@ -108,174 +108,29 @@ def choice_note(test: str, runs: Sequence[RunEvidence], checked: CheckedTest) ->
 def _candidate(
     test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
 ) -> _Candidate:
-    found = _unusable(test, evidence, result, policy, at)
+    found = unusable(test, evidence, result, policy, at)
     return _Candidate(evidence, result, *(found or ()))
-
-
-def _unusable(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
-) -> Found | None:
-    """Why the result cannot count; None: it can."""
-    run = evidence.id
-    if evidence.is_synthetic or result.synthetic:
-        return Finding.SYNTHETIC, f"stand-ins made the numbers of run {run}"
-    if evidence.injected or result.injected:
-        changed = evidence.injected or ", ".join(result.injected)
-        return Finding.INJECTED, f"run {run} changed settings on purpose: {changed}"
-    if evidence.compares_builds:
-        return Finding.MISSING, f"run {run} compares two builds (--ab), not one with its baseline"
-    if result.verdict is None:
-        return None  # nothing was measured, of no build and nowhere
-    return _elsewhere(test, evidence, result, policy) or _not_now(test, evidence, result, at)
-
-
-def _elsewhere(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy
-) -> Found | None:
-    """That something else was measured: another build, hardware or workload."""
-    run, is_known = evidence.id, result.build is not None or result.verdict != Verdict.ERROR
-    if is_known and (why := other_build(result.build, policy.build)):
-        return Finding.WRONG_BUILD, f"run {run}: {why}"
-    if other := evidence.other_hardware(test.subject, test.hardware):
-        return Finding.WRONG_HARDWARE, f"run {run} measured on {other}, not {test.hardware}"
-    if evidence.has_other_content(test.subject):
-        changed = f"{test.subject.scenario.id} as it is not written now"
-        return Finding.MISSING, f"run {run} measured {changed}"
-    return None
-
-
-def _not_now(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, at: datetime
-) -> Found | None:
-    """That the run is too old, or did not come to its end."""
-    if result.verdict == Verdict.REGRESSION:
-        return None  # a loss that was shown stays one, whatever ended afterwards and however old
-    age = at - evidence.started
-    if age > timedelta(days=test.max_age_days):
-        told = f"{age / timedelta(days=1):.1f} days old, at most {test.max_age_days:g} are allowed"
-        return Finding.STALE, f"run {evidence.id} is {told}"
-    return (Finding.ERROR, evidence.void) if evidence.void else None
 
 
 def _is_loss(one: _Candidate) -> bool:
     return one.finding is None and one.result.verdict == Verdict.REGRESSION
 
 
-def _counting(candidates: Sequence[_Candidate]) -> _Candidate:
+def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
     """The one that counts, of at least one, the newest first."""
     usable = [one for one in candidates if one.finding is None]
     for place, one in enumerate(usable):
-        if _is_loss(one) and not any(_waives(later, one) for later in usable[:place]):
+        if _is_loss(one) and not any(_waives(later, one, at) for later in usable[:place]):
             return one
     judged = [one for one in usable if is_judged(one.result)]
     return next(iter([*judged, *usable, *candidates]))
 
 
-def _waives(later: _Candidate, loss: _Candidate) -> bool:
-    """Whether a later run lets the same loss through."""
+def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
+    """Whether a later run lets the same loss through, by waivers that have not ended."""
     lost = {one.metric for one in loss.result.judgements if one.verdict == Verdict.REGRESSION}
-    let = {one.metric for one in later.result.judgements if one.waiver}
+    let = {one.metric for one in later.result.judgements if is_in_force(one.waiver, at)}
     return bool(lost) and lost <= let
-
-
-def _found(test: RequiredTest, result: TestResult, at: datetime) -> Found:
-    """What a result that counts says."""
-    if result.verdict is None:
-        return Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
-    if result.verdict == Verdict.ERROR:
-        failure = result.failure
-        told = f"{failure.error_class}: {failure.message}" if failure else result.reason
-        return Finding.ERROR, told
-    if result.verdict == Verdict.REGRESSION:
-        return Finding.REGRESSION, _reason(result, Verdict.REGRESSION)
-    found = (
-        _ended_waiver(result, at.date())
-        or _below_floor(test, result)
-        or _below_documented(test, result)
-        or _few_starts(test, result)
-    )
-    if found is not None:
-        return found
-    if result.verdict in _UNDECIDED:
-        return _UNDECIDED[result.verdict], _reason(result, result.verdict)
-    # A first answer has no metric, and passes by being right.
-    if _metrics(result) == 0 and (_gates(test) or result.judgements):
-        return Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
-    waivers = list(_waivers(result))
-    if waivers:
-        return Finding.WAIVED, "; ".join(waivers)
-    return Finding.PASSED, ""
-
-
-def _gates(test: RequiredTest) -> bool:
-    metrics = getattr(test.subject, "gating_metrics", None)
-    return True if metrics is None else bool(metrics())
-
-
-def _reason(result: TestResult, verdict: Verdict) -> str:
-    told = [f"{one.metric}: {one.reason}" for one in result.judgements if one.verdict == verdict]
-    return "; ".join(told) or result.reason or f"the verdict is {verdict.value}"
-
-
-def _ended_waiver(result: TestResult, today: date) -> Found | None:
-    for one in result.judgements:
-        if one.waiver:
-            told = told_waiver(one.waiver)
-            if told is None:
-                return Finding.REGRESSION, f"{one.metric}: a waiver without owner and last day"
-            if today > told.last_day:
-                ended = f"the waiver of {told.owner} ended on {told.last_day}"
-                return Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
-    return None
-
-
-def _below_floor(test: RequiredTest, result: TestResult) -> Found | None:
-    for floor in test.floors:
-        if why := _missed(result, floor.metric, floor.limit, "the policy's floor"):
-            return Finding.BELOW_FLOOR, why
-    return None
-
-
-def _below_documented(test: RequiredTest, result: TestResult) -> Found | None:
-    if not test.required.documented:
-        return None
-    for one in result.documented:
-        if why := _missed(result, one.metric, one.value, f"documented ({one.source})"):
-            return Finding.BELOW_DOCUMENTED, why
-    return None
-
-
-def _missed(result: TestResult, metric: str, limit: float, what: str) -> str:
-    """How the measured value misses a limit; empty: it reaches it."""
-    table = lookup(metric)
-    least = table.direction == "higher"
-    asked = f"{'at least' if least else 'at most'} {limit:.6g} {table.unit} is {what}"
-    found = next((one.value for one in result.measured if one.metric == metric), None)
-    if found is None:
-        return f"{metric} was not measured; {asked}"
-    if found >= limit if least else found <= limit:
-        return ""
-    return f"{metric} is {found:.6g} {table.unit}; {asked}"
-
-
-def _few_starts(test: RequiredTest, result: TestResult) -> Found | None:
-    if not is_speed(test.subject) or result.starts >= test.required.starts:
-        return None
-    told = counted(result.starts, "fresh start")
-    return Finding.FEW_STARTS, f"{told}, at least {test.required.starts} are required"
-
-
-def _metrics(result: TestResult) -> int:
-    """Gating metrics with a verdict that numbers decided."""
-    return len(
-        {one.metric for one in result.judgements if one.verdict in _DECIDED and one.runs_used > 0}
-    )
-
-
-def _waivers(result: TestResult) -> Iterator[str]:
-    for one in result.judgements:
-        if one.waiver:
-            yield f"{one.metric}: {one.waiver}"
 
 
 def _effect(found: Finding, policy: Policy) -> Effect:

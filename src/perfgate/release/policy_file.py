@@ -12,7 +12,8 @@ from perfgate.core.plain import from_plain
 from perfgate.release.policy import STRICT_EFFECTS, Policy, Subject
 from perfgate.release.policy_rules import broken_policy_rules
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.requirements import SuiteTests, broken_suite_rules
+from perfgate.release.requirements import SuiteTests
+from perfgate.release.suite_rules import broken_suite_rules
 from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.yaml_document import Document, read_document
 from perfgate.scenarios.yaml_limits import LARGEST_FILE

@@ -1,6 +1,6 @@
 """Policy rules: what a policy's schema cannot say, seen from its file alone. Pure.
 
-What the suite must have of it is in `requirements`.
+What the suite must have of it is in `suite_rules`.
 """
 
 import base64

@@ -18,8 +18,9 @@ from perfgate.release.findings import checked_test, choice_note
 from perfgate.release.policy import Policy
 from perfgate.release.policy_file import PolicyRefused
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.requirements import SuiteTests, broken_suite_rules, required_tests
+from perfgate.release.requirements import SuiteTests, required_tests
 from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_commit
+from perfgate.release.suite_rules import broken_suite_rules
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
@@ -209,6 +210,8 @@ def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Ite
     for one in evidence:
         if one.in_words:
             yield one.in_words
+        if one.facts.git.get("dirty"):
+            yield f"run {one.id} was made with uncommitted changes of the gate repository"
         if one.report.suspicion:
             yield f"run {one.id}: {one.report.suspicion}"
     told = (choice_note(one.test, evidence, one) for one in tests)

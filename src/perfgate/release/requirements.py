@@ -1,22 +1,16 @@
 """Requirements: the tests that a policy requires, out of all that the suite has. Pure."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.suite_tests import selected_with, suite_tests
-from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.suggestion import did_you_mean
 from perfgate.release.policy import Floor, Policy, Required
-from perfgate.scenarios.metric_rules import unmeasured_metric
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.claims import ClaimProbe
-
-_SHOWN = 3  # ids in a line
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
     """The tests of every part of the policy, in its order; one that two parts require, twice.
 
     Args:
-        policy: without `broken_suite_rules`.
+        policy: without `suite_rules.broken_suite_rules`.
         suite: what can be measured.
     """
     return tuple(
@@ -92,11 +86,16 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
             policy.max_age_days if required.max_age_days is None else required.max_age_days,
         )
         for required in policy.required
-        for subject in _chosen(required, suite)
+        for subject in chosen_tests(required, suite)
     )
 
 
-def _chosen(required: Required, suite: SuiteTests) -> list[Selected]:
+def chosen_tests(required: Required, suite: SuiteTests) -> list[Selected]:
+    """The tests that one part of a policy selects; each once.
+
+    Raises:
+        InputError, SeveralInputErrors: its expression is malformed, or names unknown markers.
+    """
     found: dict[str, Selected] = {}
     if required.select:
         tests = list(suite.tests.values())
@@ -105,167 +104,3 @@ def _chosen(required: Required, suite: SuiteTests) -> list[Selected]:
         of_name = [suite.tests[name][0]] if name in suite.tests else suite.of_scenario(name)
         found |= {one.id: one for one in of_name}
     return list(found.values())
-
-
-def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
-    """All that the policy asks of the suite and the suite does not have, or cannot give."""
-    for number, required in enumerate(policy.required):
-        path: Keys = ("required", number)
-        problems = list(_unknown_names(path, required, suite))
-        yield from problems
-        if problems:
-            continue  # what is chosen is not known, and nothing can be said of it
-        chosen = _chosen(required, suite)
-        if not chosen:
-            yield _nothing(path, required)
-            continue
-        yield from _of_another_engine(path, policy, chosen)
-        yield from _other_hardware(path, required, chosen)
-        yield from _unreachable_floors(path, required, chosen)
-        yield from _too_many_starts(path, required, chosen)
-        yield from _nothing_documented(path, required, chosen, suite)
-
-
-def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterator[Problem]:
-    if required.select:
-        try:
-            selected_with(required.select, (), suite.markers)
-        except SeveralInputErrors as error:
-            yield from (_of(one, (*path, "select")) for one in error.errors)
-        except InputError as error:
-            yield _of(error, (*path, "select"))
-    known = [*suite.tests, *(one.id for one in suite.scenarios)]
-    for place, name in enumerate(required.tests):
-        if name not in known:
-            yield Problem(
-                (*path, "tests", place),
-                "no scenario or test of that id",
-                name,
-                "an id of a scenario, probe, curve or claim",
-                did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios",
-            )
-
-
-def _of(error: InputError, path: Keys) -> Problem:
-    return Problem(path, error.problem, error.found, error.expected, error.hint)
-
-
-def _nothing(path: Keys, required: Required) -> Problem:
-    return Problem(
-        (*path, "select"),
-        "selects nothing",
-        f"no test of the suite in {required.name}",
-        "an expression that selects at least one test",
-        "`perfgate scenarios list -m EXPRESSION` shows what it selects; templates are chosen by "
-        "naming their own marker",
-    )
-
-
-def _of_another_engine(path: Keys, policy: Policy, chosen: Sequence[Selected]) -> Iterator[Problem]:
-    others = [one for one in chosen if one.scenario.engine.name != policy.build.engine]
-    if others:
-        yield Problem(
-            path,
-            "tests of another engine than the build's",
-            _shown(f"{one.id} ({one.scenario.engine.name})" for one in others),
-            f"tests of {policy.build.engine}, as build.engine says",
-            "select without them",
-        )
-
-
-def _other_hardware(
-    path: Keys, required: Required, chosen: Sequence[Selected]
-) -> Iterator[Problem]:
-    others = [one for one in chosen if one.scenario.hardware.label != required.hardware]
-    if required.hardware and others:
-        yield Problem(
-            (*path, "hardware"),
-            "hardware that its tests do not run on",
-            f"{required.hardware}, and "
-            + _shown(f"{one.id} on {one.scenario.hardware.label}" for one in others),
-            "the hardware of every test that is selected",
-            "leave hardware out, or select for that hardware alone",
-        )
-
-
-def _unreachable_floors(
-    path: Keys, required: Required, chosen: Sequence[Selected]
-) -> Iterator[Problem]:
-    by_id = {one.id: one for one in chosen}
-    for place, floor in enumerate(required.floors):
-        at: Keys = (*path, "floors", place)
-        subject = by_id.get(floor.test)
-        if subject is None:
-            yield Problem(
-                (*at, "test"),
-                "floor for a test that is not selected",
-                floor.test,
-                "a test that this group selects",
-                did_you_mean(floor.test, by_id),
-            )
-        elif problem := _not_given(subject, floor.metric, (*at, "metric")):
-            yield problem
-
-
-def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
-    """Why the test does not give the metric; None: it does."""
-    if isinstance(subject, ClaimProbe):
-        given = [subject.claim.metric]
-    elif isinstance(subject, Probe):
-        if subject.is_load and not is_accuracy(metric):
-            found = unmeasured_metric(subject.scenario, path, metric)
-            return None if found is None else replace(found, path=path)
-        given = list(subject.gating_metrics())
-        if is_accuracy(metric) and metric.split(":")[1] == subject.label:
-            return None
-    else:
-        given = list(subject.gating_metrics())
-    if metric in given:
-        return None
-    return Problem(
-        path,
-        "a metric that the test does not give",
-        f"{metric} of {subject.id}",
-        "one of " + ", ".join(given) if given else "none: it gives no metric",
-        did_you_mean(metric, given),
-    )
-
-
-def _too_many_starts(
-    path: Keys, required: Required, chosen: Sequence[Selected]
-) -> Iterator[Problem]:
-    least = min(
-        (one for one in chosen if is_speed(one)),
-        key=lambda one: one.scenario.gate.max_starts,
-        default=None,
-    )
-    if least is not None and required.starts > least.scenario.gate.max_starts:
-        yield Problem(
-            (*path, "starts"),
-            "more fresh starts than a scenario may have",
-            required.starts,
-            f"at most {least.scenario.gate.max_starts}, the gate.max_starts of {least.scenario.id}",
-        )
-
-
-def _nothing_documented(
-    path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
-) -> Iterator[Problem]:
-    if (
-        required.documented
-        and suite.has_document is not None
-        and not any(suite.has_document(one) for one in chosen)
-    ):
-        yield Problem(
-            (*path, "documented"),
-            "no test of the group has a documented value",
-            _shown(one.id for one in chosen),
-            "a test whose document names a value",
-            "leave documented out, or give floors",
-        )
-
-
-def _shown(names: Iterator[str]) -> str:
-    given = list(names)
-    more = len(given) - _SHOWN
-    return ", ".join(given[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -93,7 +93,8 @@ class RunEvidence:
     def machine(self) -> str:
         """``node7, 8 × NVIDIA B200``."""
         told = self.facts.machine
-        gpus = [one["name"] if isinstance(one, Mapping) else str(one) for one in told["gpus"] or ()]
+        there = told.get("gpus") or ()
+        gpus = [str(one.get("name") if isinstance(one, Mapping) else one) for one in there]
         kinds = [f"{gpus.count(name)} × {name}" for name in dict.fromkeys(gpus)]
         return ", ".join([str(told.get("host", "")), *(kinds or [str(told.get("cpu", ""))])])
 
@@ -104,22 +105,21 @@ class RunEvidence:
                 return one.hardware
         wanted = subject.scenario.hardware.gpu
         for line in self._measured(subject):
-            names = (line.get("fingerprint") or {}).get("gpus", "")
+            names = _fact(line, "gpus")
             if (
                 wanted != "none"
                 and names
                 and not all(is_model(name, wanted) for name in names.split(", "))
             ):
-                return str(names)
+                return names
         return ""
 
     def has_other_content(self, subject: Selected) -> bool:
         """Whether what it measured was written otherwise than the scenario is now."""
         hashes = {(one.scenario.id, one.label): one.content_hash() for one in probes_of(subject)}
         return any(
-            content not in (None, hashes[line["scenario"], line["probe"]])
+            _fact(line, "content") not in ("", hashes[line["scenario"], line["probe"]])
             for line in self._measured(subject)
-            for content in [(line.get("fingerprint") or {}).get("content")]
         )
 
     def _measured(self, subject: Selected) -> Iterator[Mapping[str, Any]]:
@@ -129,6 +129,12 @@ class RunEvidence:
             measured = line["record"] == "measurement" and line.get("role") in ("new", "claim")
             if measured and (line["scenario"], line["probe"]) in probes:
                 yield line
+
+
+def _fact(measurement: Mapping[str, Any], name: str) -> str:
+    """A fact of the fingerprint of a measurement; empty: it has none."""
+    facts = measurement.get("fingerprint")
+    return str(facts.get(name, "")) if isinstance(facts, Mapping) else ""
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:

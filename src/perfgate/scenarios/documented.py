@@ -50,8 +50,14 @@ class Documented:
 FOLDER = "documented"  # within a folder of baselines
 
 
-def _file(scenario: Scenario) -> Path:
-    """The gate repository's; of a packaged scenario else the packaged one."""
+def documented_file(scenario: Scenario) -> Path:
+    """Where the documented values of a scenario are, which need not be there.
+
+    It is the file of the gate repository; of a packaged scenario, else the packaged one.
+
+    Raises:
+        InputError: it was found, not named, and could be another user's.
+    """
     own = require_own(baselines_folder() / FOLDER / f"{scenario.id}.json")
     brought = packaged()
     is_packaged = scenario.file is not None and scenario.file.is_relative_to(brought / "scenarios")
@@ -71,7 +77,7 @@ def documented_values(scenario: Scenario, place: Path | None = None) -> Document
         InputError: the file is not JSON.
         SeveralInputErrors: it is not as its schema says, or does not fit the scenario.
     """
-    file = _file(scenario) if place is None else place / f"{scenario.id}.json"
+    file = documented_file(scenario) if place is None else place / f"{scenario.id}.json"
     if not file.is_file():
         return None
     plain = read_json(file, what="file of documented values", hint="restore it from git")

@@ -1,0 +1,87 @@
+"""Pack secrets: whether a file that goes into a pack has a secret in it, and in which line.
+
+The same redaction as for all that perfgate shows, as a check: nothing is masked here, since a pack
+holds files as they were written. What is compressed cannot be looked into.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+
+from perfgate.core.redaction import mask
+
+_LEAST = 1 << 20  # bytes that are looked at together, at least, of a file that has as many
+_LONGEST_LINE = 1 << 28  # bytes; a longer line is looked at in parts
+_LONGEST_CARRIED = 1 << 16
+# A script asks for a value that nobody wrote down: "${HF_TOKEN:?its value is not written down}".
+_ASKED = re.compile(r'"?\$\{\w+:\?[^}"]*\}"?')
+# What perfgate, or a program, has masked already, in quotes.
+_MASKED = re.compile(r"""(\\{0,3}["'])(?:\*{3,20}|<[A-Za-z_ -]{1,30}>|None|null)\1""")
+# What stands behind the name of a secret and is none: what opens a group of values, nothing in
+# quotes, a small number or a fraction; behind the name of a token, any count of them.
+_NO_VALUE = re.compile(
+    r"""(?<=[:=])([ \t]{0,8})
+        (?:[{\[](?=[\s"'{}\[\]]|$)|""|''|-?\d{1,5}(?![\w.])|-?\d{1,12}\.\d{1,20}(?![\w.]))""",
+    re.VERBOSE,
+)
+_COUNT = re.compile(
+    r"""(token[\w.-]{0,40}\\?["']?[ \t]{0,8}[:=][ \t]{0,8})\d{1,12}(?![\w.-])""", re.IGNORECASE
+)
+
+# Of these the redaction masks the rest of the line.
+_HEADER = re.compile(
+    r"""[\w-]{0,40}(?:cookie|authorization)[\w-]{0,40}\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}
+        (?:\*{3}|null(?=[ \t]*(?:[,;})\]]|$)))""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+
+
+def first_secret(blocks: Iterable[bytes]) -> int | None:
+    """The number, from 1, of the first line that a secret begins in; None: there is none.
+
+    Args:
+        blocks: the content of a file, in parts of any size.
+    """
+    for line, part in _whole_lines(blocks):
+        text = _without_placeholders(part.decode(errors="replace"))
+        masked = mask(text)
+        if masked != text:
+            lines = zip_longest(text.split("\n"), masked.split("\n"))
+            return line + next(number for number, (one, two) in enumerate(lines) if one != two)
+    return None
+
+
+def _without_placeholders(text: str) -> str:
+    """The text with nothing in place of what stands for a value and is no secret."""
+    for form in (_ASKED, _MASKED):
+        text = form.sub("null", text)
+    for form in (_NO_VALUE, _COUNT):
+        text = form.sub(r"\1null", text)
+    return _HEADER.sub("null", text)
+
+
+def _whole_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The content in parts that end with a line, each with the number of its first line.
+
+    A part begins with the last line of the one before: what ends a private key is known by it.
+    """
+    number, begun, fresh = 1, b"", 0
+    for block in blocks:
+        begun += block
+        fresh += len(block)
+        if fresh < _LEAST:
+            continue
+        end = begun.rfind(b"\n") + 1
+        if end <= len(begun) - fresh or not end:
+            if len(begun) < _LONGEST_LINE:
+                continue
+            end = len(begun)
+        part = begun[:end]
+        yield number, part
+        last = part.rfind(b"\n", 0, end - 1) + 1
+        carried = last if end - last <= _LONGEST_CARRIED else end
+        number += part.count(b"\n", 0, carried)
+        begun = begun[carried:]
+        fresh = len(begun) - (end - carried)
+    if fresh:
+        yield number, begun

@@ -1,0 +1,117 @@
+"""Reproduce scripts: a bash script for each required test, which measures it again. Pure.
+
+What they say comes from a run's records, which anybody may have written: every word is quoted, and
+what is not of the form that perfgate writes is no script.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from perfgate.core.errors import InputError
+from perfgate.core.redaction import MASK
+from perfgate.core.script_variables import export_line
+from perfgate.plan.shell_text import call, comment
+from perfgate.release.pack_layout import REPRODUCE
+from perfgate.release.release_check import CheckedTest
+
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
+_ASKED = "its value was a secret, set it yourself"
+
+
+def reproduce_scripts(
+    tests: Sequence[CheckedTest], environments: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+    """Path in the pack → script, of each test that a run has a command line for.
+
+    Args:
+        tests: the required tests.
+        environments: run → the variables that it recorded, secrets masked.
+    """
+    found: dict[str, str] = {}
+    for one in tests:
+        if one.result is not None and one.result.rerun:
+            path = f"{REPRODUCE}/{one.test}.sh"
+            found.setdefault(path, _script(one, one.result.rerun, environments.get(one.run, {})))
+    return found
+
+
+def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str:
+    try:
+        words = shlex.split(rerun)
+    except ValueError as error:
+        raise _no_command(one, rerun) from error
+    variables: dict[str, str] = {}
+    while words and (found := _ASSIGNMENT.fullmatch(words[0])):
+        variables[found["name"]] = found["value"]
+        words = words[1:]
+    if words[:1] != ["pytest"]:
+        raise _no_command(one, rerun)
+    beside = {name: value for name, value in environment.items() if name not in variables}
+    lines = [
+        "#!/usr/bin/env bash",
+        comment(f"Measures {one.test} again, as run {one.run} did."),
+        *map(comment, _facts(one)),
+        comment("Run it in the folder of the suite that the pack's scenarios are of."),
+        "# shellcheck disable=SC2016,SC2088  # what is quoted is meant as it stands",
+        "set -euo pipefail",
+        "",
+        *_exports(beside),
+        *_exports(variables, written=True),
+        f"exec {_call(words)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(one: CheckedTest) -> Iterator[str]:
+    """What must be as it was: build, hardware."""
+    build = one.result.build if one.result else None
+    if build is not None:
+        words = [build.name, build.version, build.commit and f"commit {build.commit}"]
+        yield f"build: {', '.join(filter(None, words))}"
+        if build.image:
+            yield f"image: {build.image} {build.digest}".rstrip()
+    yield f"hardware: {one.hardware}"
+    yield f"verdict then: {one.result.verdict if one.result else None}"
+
+
+def _exports(variables: Mapping[str, str], *, written: bool = False) -> Iterator[str]:
+    """The lines that set variables.
+
+    Those of the command line are set as it says; of others, those that shape an engine. What tells
+    of the job or the machine alone is not asked for.
+    """
+    for name, value in sorted(variables.items()):
+        if MASK in value:
+            yield f'export {name}="${{{name}:?{_ASKED}}}"'
+        elif written:
+            yield f"export {name}={shlex.quote(value)}"
+        elif not (line := export_line(name, value)).endswith('}"'):
+            yield line
+
+
+def _call(words: Sequence[str]) -> str:
+    """The command; a word with a masked secret in it asks for that word."""
+    masked = {word: f"MASKED_{number}" for number, word in enumerate(words) if MASK in word}
+
+    def written(word: str) -> str:
+        if word not in masked:
+            return shlex.quote(word)
+        name = word.partition("=")[0] if word.startswith("--") else "a word"
+        return f'"${{{masked[word]}:?{_plain(name)} of the command line was a secret}}"'
+
+    return call(words, written=written)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_ -]", "", name)
+
+
+def _no_command(one: CheckedTest, rerun: str) -> InputError:
+    return InputError(
+        "the run's record has no command line that a script can be made of",
+        field=f"rerun of {one.test} in run {one.run}",
+        found=rerun[:200],
+        expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
+        hint="measure anew in a new run folder",
+    )

@@ -1,0 +1,175 @@
+"""Result rules: why a run's result of a test cannot count, and what one that counts says. Pure."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from perfgate.baselines.waivers.coverage import told_waiver
+from perfgate.core.metrics import lookup
+from perfgate.gate.verdict import Verdict, counted
+from perfgate.release.check_result import Finding
+from perfgate.release.policy import Policy
+from perfgate.release.requirements import RequiredTest, is_speed
+from perfgate.release.run_evidence import RunEvidence, other_build
+from perfgate.reports.run_report import TestResult
+
+Found = tuple[Finding, str]
+"""What there is of a test, and one sentence on it."""
+
+UNDECIDED = {
+    Verdict.INCONCLUSIVE: Finding.INCONCLUSIVE,
+    Verdict.NO_BASELINE: Finding.NO_BASELINE,
+    Verdict.NOT_COMPARABLE: Finding.NOT_COMPARABLE,
+}
+_DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
+
+
+def unusable(
+    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
+) -> Found | None:
+    """Why the result cannot count; None: it can."""
+    run = evidence.id
+    if evidence.is_synthetic or result.synthetic:
+        return Finding.SYNTHETIC, f"stand-ins made the numbers of run {run}"
+    if evidence.injected or result.injected:
+        changed = evidence.injected or ", ".join(result.injected)
+        return Finding.INJECTED, f"run {run} changed settings on purpose: {changed}"
+    if evidence.compares_builds:
+        return Finding.MISSING, f"run {run} compares two builds (--ab), not one with its baseline"
+    if result.verdict is None:
+        return None  # nothing was measured, of no build and nowhere
+    return _elsewhere(test, evidence, result, policy) or _not_now(test, evidence, result, at)
+
+
+def _elsewhere(
+    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy
+) -> Found | None:
+    """That something else was measured: another build, hardware or workload."""
+    run, is_known = evidence.id, result.build is not None or result.verdict != Verdict.ERROR
+    if is_known and (why := other_build(result.build, policy.build)):
+        return Finding.WRONG_BUILD, f"run {run}: {why}"
+    if other := evidence.other_hardware(test.subject, test.hardware):
+        return Finding.WRONG_HARDWARE, f"run {run} measured on {other}, not {test.hardware}"
+    if evidence.has_other_content(test.subject):
+        changed = f"{test.subject.scenario.id} as it is not written now"
+        return Finding.MISSING, f"run {run} measured {changed}"
+    return None
+
+
+def _not_now(
+    test: RequiredTest, evidence: RunEvidence, result: TestResult, at: datetime
+) -> Found | None:
+    """That the run is too old, or did not come to its end."""
+    if result.verdict == Verdict.REGRESSION:
+        return None  # a loss that was shown stays one, whatever ended afterwards and however old
+    age = at - evidence.started
+    if age > timedelta(days=test.max_age_days):
+        told = f"{age / timedelta(days=1):.1f} days old, at most {test.max_age_days:g} are allowed"
+        return Finding.STALE, f"run {evidence.id} is {told}"
+    return (Finding.ERROR, evidence.void) if evidence.void else None
+
+
+def found_of(test: RequiredTest, result: TestResult, at: datetime) -> Found:
+    """What a result that counts says."""
+    if result.verdict is None:
+        return Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
+    if result.verdict == Verdict.ERROR:
+        failure = result.failure
+        told = f"{failure.error_class}: {failure.message}" if failure else result.reason
+        return Finding.ERROR, told
+    if result.verdict == Verdict.REGRESSION:
+        return Finding.REGRESSION, _reason(result, Verdict.REGRESSION)
+    found = (
+        _ended_waiver(result, at.date())
+        or _below_floor(test, result)
+        or _below_documented(test, result)
+        or _few_starts(test, result)
+    )
+    if found is not None:
+        return found
+    if result.verdict in UNDECIDED:
+        return UNDECIDED[result.verdict], _reason(result, result.verdict)
+    # A first answer has no metric, and passes by being right.
+    if checked_metrics(result) == 0 and (_gates(test) or result.judgements):
+        return Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
+    waivers = list(waivers_of(result))
+    if waivers:
+        return Finding.WAIVED, "; ".join(waivers)
+    return Finding.PASSED, ""
+
+
+def _gates(test: RequiredTest) -> bool:
+    metrics = getattr(test.subject, "gating_metrics", None)
+    return True if metrics is None else bool(metrics())
+
+
+def _reason(result: TestResult, verdict: Verdict) -> str:
+    told = [f"{one.metric}: {one.reason}" for one in result.judgements if one.verdict == verdict]
+    return "; ".join(told) or result.reason or f"the verdict is {verdict.value}"
+
+
+def _ended_waiver(result: TestResult, today: date) -> Found | None:
+    for one in result.judgements:
+        if one.waiver:
+            told = told_waiver(one.waiver)
+            if told is None:
+                return Finding.REGRESSION, f"{one.metric}: a waiver without owner and last day"
+            if today > told.last_day:
+                ended = f"the waiver of {told.owner} ended on {told.last_day}"
+                return Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
+    return None
+
+
+def _below_floor(test: RequiredTest, result: TestResult) -> Found | None:
+    for floor in test.floors:
+        if why := _missed(result, floor.metric, floor.limit, "the policy's floor"):
+            return Finding.BELOW_FLOOR, why
+    return None
+
+
+def _below_documented(test: RequiredTest, result: TestResult) -> Found | None:
+    if not test.required.documented:
+        return None
+    for one in result.documented:
+        if why := _missed(result, one.metric, one.value, f"documented ({one.source})"):
+            return Finding.BELOW_DOCUMENTED, why
+    return None
+
+
+def _missed(result: TestResult, metric: str, limit: float, what: str) -> str:
+    """How the measured value misses a limit; empty: it reaches it."""
+    table = lookup(metric)
+    least = table.direction == "higher"
+    asked = f"{'at least' if least else 'at most'} {limit:.6g} {table.unit} is {what}"
+    found = next((one.value for one in result.measured if one.metric == metric), None)
+    if found is None:
+        return f"{metric} was not measured; {asked}"
+    if found >= limit if least else found <= limit:
+        return ""
+    return f"{metric} is {found:.6g} {table.unit}; {asked}"
+
+
+def _few_starts(test: RequiredTest, result: TestResult) -> Found | None:
+    if not is_speed(test.subject) or result.starts >= test.required.starts:
+        return None
+    told = counted(result.starts, "fresh start")
+    return Finding.FEW_STARTS, f"{told}, at least {test.required.starts} are required"
+
+
+def checked_metrics(result: TestResult) -> int:
+    """Gating metrics with a verdict that numbers decided."""
+    return len(
+        {one.metric for one in result.judgements if one.verdict in _DECIDED and one.runs_used > 0}
+    )
+
+
+def is_in_force(waiver: str, at: datetime) -> bool:
+    """Whether what a judgement says of its waiver holds on a day; empty: there is no waiver."""
+    told = told_waiver(waiver)
+    return told is not None and at.date() <= told.last_day
+
+
+def waivers_of(result: TestResult) -> Iterator[str]:
+    """The waivers that let a regression through, each with its metric."""
+    for one in result.judgements:
+        if one.waiver:
+            yield f"{one.metric}: {one.waiver}"

@@ -1,0 +1,284 @@
+"""A pack of runs: the same bytes of the same input, and nothing in it that should not be."""
+
+import datetime
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import releases
+from made_runs import write_run
+
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.gate.verdict import Verdict
+from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
+from perfgate.release.pack_layout import CERTIFICATE, CHECK_JSON, POLICY, PackedFile
+from perfgate.release.pack_reader import open_pack
+from perfgate.release.pack_writer import Ingredient, write_pack
+from perfgate.release.release_check import ReleaseCheck
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.runs.ended_run import EndedRun, read_run
+
+TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
+BEGIN = "-----BEGIN RSA PRIVATE KEY-----"  # pragma: allowlist secret
+END_AT = "2026-11-23T09:00:00+00:00"
+RAW = {
+    "small/start-1-new/server.out": "ready\n",
+    "small/start-1-new/c1/client.sh": "#!/bin/sh\n",
+    "small/start-1-new/c1/result.json": "{}\n",
+    "references/small.json": "{}\n",
+}
+
+
+def ended(run: EndedRun, at: str = END_AT) -> EndedRun:
+    """The run with times and hashes of content as a session writes them."""
+    lines: list[Mapping[str, Any]] = [{"at": at, **line} for line in run.records]
+    group = {
+        "record": "group",
+        "at": at,
+        "scenario": "small",
+        "content": {one.label: one.content_hash() for one in probes()},
+        "hardware": "cpu",
+        "starts": {"planned": 1, "made": 1, "again": 0},
+        "seconds": {"spent": 1.0, "starting": 1.0, "saved": 0.0},
+        "ended": "measured",
+    }
+    return replace(run, records=[*lines[:-1], group, lines[-1]])
+
+
+def probes() -> Any:
+    from perfgate.scenarios.probe import all_probes
+
+    return all_probes(releases.SCENARIO)
+
+
+def written(folder: Path, run: EndedRun) -> EndedRun:
+    """The run in a folder, with raw files, read again."""
+    write_run(folder / run.id, run)
+    for name, text in RAW.items():
+        file = folder / run.id / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return read_run(folder / run.id)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "small.yaml").write_text("scenarios: []\n")
+    return folder
+
+
+def evidence(places: Path, *runs: EndedRun, **changes: Any) -> Evidence:
+    made = Evidence(
+        check=releases.checked(*runs, at=newest_end(runs)),
+        runs=runs,
+        policy=b"release: small\n",
+        waivers=b"waivers: []\n",
+        places=(places,),
+        scenarios={"small": releases.SCENARIO},
+    )
+    return replace(made, **changes)
+
+
+def certificates(check: ReleaseCheck, files: list[PackedFile]) -> Mapping[str, str]:
+    return {CERTIFICATE: f"{check.result}\n" + "".join(f"{one.sha256}\n" for one in files)}
+
+
+def collected(found: Evidence) -> Contents:
+    return contents(found, certificates)  # type: ignore[arg-type]
+
+
+def packed(output: Path, found: Contents) -> bytes:
+    write_pack(output, found.manifest, found.ingredients)
+    return output.read_bytes()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> EndedRun:
+    return written(tmp_path / "a", ended(releases.run()))
+
+
+def test_it_holds_each_part_in_its_role(places: Path, run: EndedRun, tmp_path: Path) -> None:
+    packed(tmp_path / "p.tar", collected(evidence(places, run)))
+    pack = open_pack(tmp_path / "p.tar")
+    roles = {one.path: one.role for one in pack.files()}
+    assert (
+        roles.items()
+        >= {
+            POLICY: "policy",
+            "waivers.yaml": "waivers",
+            "scenarios/1/small.yaml": "scenarios",
+            "runs/one/run.json": "run",
+            "runs/one/records.jsonl": "records",
+            "runs/one/references/small.json": "baseline",
+            "runs/one/small/start-1-new/c1/result.json": "raw",
+            "report/report.html": "report",
+            "report/report.json": "report",
+            CHECK_JSON: "certificate",
+            CERTIFICATE: "certificate",
+            "reproduce/small-c1.sh": "reproduce",
+        }.items()
+    )
+    manifest = pack.manifest
+    assert (manifest.release, manifest.ended, manifest.runs) == ("small 1.3.0", END_AT, ("one",))
+    assert json.loads(pack.read(CHECK_JSON))["result"] == "PASSED"
+    told = pack.read(CERTIFICATE).decode().splitlines()
+    assert told == ["PASSED", *(one.sha256 for one in pack.files() if one.role != "certificate")]
+
+
+def test_its_bytes_are_those_of_its_input_alone(
+    places: Path, run: EndedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = {releases.C4: "budget", releases.SUMS: "budget"}
+    second = written(tmp_path / "a", ended(releases.run("two", "08:30", results=results)))
+    first = replace(run)
+    one = packed(tmp_path / "p.tar", collected(evidence(places, first, second)))
+    shutil.copytree(tmp_path / "a", tmp_path / "other" / "folder of runs")
+    moved = [read_run(tmp_path / "other" / "folder of runs" / name) for name in ("two", "one")]
+    (tmp_path / "other" / "s").symlink_to(places)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    two = packed(
+        tmp_path / "other" / "q.tar", collected(evidence(tmp_path / "other" / "s", *moved))
+    )
+    assert one == two
+    assert str(tmp_path).encode() not in one
+
+
+def test_a_failed_check_is_packed_with_its_result(places: Path, tmp_path: Path) -> None:
+    lost = written(
+        tmp_path / "a", ended(releases.run(results={releases.C1: Verdict.REGRESSION}, end=1))
+    )
+    packed(tmp_path / "p.tar", collected(evidence(places, lost)))
+    pack = open_pack(tmp_path / "p.tar")
+    assert json.loads(pack.read(CHECK_JSON))["result"] == "FAILED"
+
+
+def test_a_test_measured_twice_leaves_a_report_of_each_run(
+    places: Path, run: EndedRun, tmp_path: Path
+) -> None:
+    second = written(tmp_path / "a", ended(releases.run("two", "08:30")))
+    found = collected(evidence(places, run, second))
+    paths = [one.path for one in found.manifest.files if one.path.startswith("report/")]
+    assert paths == [*("report/one.html", "report/one.json", "report/two.html", "report/two.json")]
+
+
+SECRETS = [
+    TOKEN,
+    "HF_TOKEN=abcdefgh",
+    "get https://me:pass-word@hub.example/x",  # pragma: allowlist secret
+    "Authorization: Bearer abc123def456",
+    BEGIN,
+]
+PLACES = [*RAW, "summary.md", "progress.jsonl", "small/start-1-new/server.err"]
+
+
+@pytest.mark.parametrize(
+    ("secret", "name"),
+    [*((one, PLACES[0]) for one in SECRETS), *((TOKEN, one) for one in PLACES[1:])],
+)
+def test_a_secret_in_a_file_of_a_run_is_refused_by_file_and_line(
+    places: Path, run: EndedRun, secret: str, name: str
+) -> None:
+    (run.folder / name).write_text(f"first\n\n{secret}\n")
+    with pytest.raises(SeveralInputErrors) as caught:
+        collected(evidence(places, run))
+    assert f"{run.folder / name}:3: a secret stands here" in str(caught.value)
+    assert secret not in str(caught.value)
+    assert len(caught.value.errors) == 1
+
+
+@pytest.mark.parametrize("field", ["policy", "waivers"])
+def test_a_secret_in_what_a_person_wrote_is_refused(
+    places: Path, run: EndedRun, field: str
+) -> None:
+    with pytest.raises(SeveralInputErrors, match="a secret stands here") as caught:
+        collected(evidence(places, run, **{field: f"a: 1\nb: {TOKEN}\n".encode()}))
+    assert TOKEN not in str(caught.value)
+    assert ":2:" in str(caught.value)
+
+
+def test_a_secret_in_scenarios_and_in_a_certificate_is_refused(places: Path, run: EndedRun) -> None:
+    with pytest.raises(SeveralInputErrors, match="certificate"):
+        contents(evidence(places, run), lambda *_: {CERTIFICATE: TOKEN})
+    (places / "small.yaml").write_text(f"a: {TOKEN}\n")
+    with pytest.raises(SeveralInputErrors, match=r"scenarios/1/small\.yaml"):
+        collected(evidence(places, run))
+
+
+def test_all_files_with_secrets_are_named_at_once(places: Path, run: EndedRun) -> None:
+    for name in RAW:
+        (run.folder / name).write_text(TOKEN)
+    with pytest.raises(SeveralInputErrors) as caught:
+        collected(evidence(places, run))
+    assert {one.file for one in caught.value.errors} == {run.folder / name for name in RAW}
+
+
+def test_a_scenario_that_changed_since_is_refused(places: Path, run: EndedRun) -> None:
+    changed = replace(
+        releases.SCENARIO, hardware=replace(releases.SCENARIO.hardware, gpu="B200", gpus=8)
+    )
+    with pytest.raises(ReleaseRefused, match="changed since it was measured") as caught:
+        collected(evidence(places, run, scenarios={"small": changed}))
+    assert caught.value.status == ReleaseStatus.INCOMPLETE
+    assert "small, c1: " in str(caught.value)
+
+
+def test_a_run_that_did_not_end_is_refused(places: Path, tmp_path: Path) -> None:
+    killed = written(tmp_path / "a", releases.run(end=None))
+    with pytest.raises(ReleaseRefused, match="did not end") as caught:
+        newest_end([killed])
+    assert caught.value.status == ReleaseStatus.INCOMPLETE
+
+
+def test_the_newest_end_is_that_of_the_last_run_to_end() -> None:
+    runs = [ended(releases.run(), "2026-11-23T09:00:00+00:00")]
+    runs.append(ended(releases.run("two", "07:00"), "2026-11-23T12:00:00+02:00"))
+    assert newest_end(runs) == datetime.datetime(2026, 11, 23, 10, tzinfo=datetime.UTC)
+
+
+def test_names_that_are_one_on_some_systems_are_refused(places: Path, run: EndedRun) -> None:
+    (run.folder / "SUMMARY.md").write_text("")
+    (run.folder / "summary.md").write_text("")
+    with pytest.raises(InputError, match="one on some systems"):
+        collected(evidence(places, run))
+
+
+def test_ids_that_leave_their_folder_are_refused(places: Path, run: EndedRun) -> None:
+    for name in ("../../up", "/etc", "a\nb"):
+        renamed = replace(run, facts={**run.facts, "id": name})
+        with pytest.raises(InputError, match=r"a file (has|would have) a"):
+            collected(evidence(places, renamed))
+
+
+def test_a_manifest_that_nobody_could_read_is_not_written(
+    places: Path, run: EndedRun, tmp_path: Path
+) -> None:
+    found = collected(evidence(places, run))
+    with pytest.raises(ReleaseRefused, match="control character"):
+        write_pack(
+            tmp_path / "p.tar", replace(found.manifest, release="a\x1b[2J"), found.ingredients
+        )
+    assert not (tmp_path / "p.tar").exists()
+
+
+def test_a_file_that_changes_while_it_is_packed_is_refused(
+    places: Path, run: EndedRun, tmp_path: Path
+) -> None:
+    found = collected(evidence(places, run))
+    (run.folder / "small/start-1-new/server.out").write_text("ready\nmore\n")
+    with pytest.raises(InputError, match="changed while it was packed"):
+        write_pack(tmp_path / "p.tar", found.manifest, found.ingredients)
+    assert not (tmp_path / "p.tar").exists()
+    assert not [*tmp_path.glob(".p.tar*")]
+
+
+def test_an_ingredient_reads_a_file_in_parts(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 3_000_000)
+    blocks = [*Ingredient("a", "raw", tmp_path / "a").blocks()]
+    assert len(blocks) == 3
+    assert b"".join(blocks) == b"x" * 3_000_000

@@ -1,0 +1,119 @@
+"""A secret in a file that is to be packed is found, and its line; nothing else is one."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfgate.core.redaction import mask_arguments, mask_environment, redact
+from perfgate.release.pack_secrets import first_secret
+
+TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
+BEGIN = "-----BEGIN PRIVATE KEY-----"  # pragma: allowlist secret
+KEY = f"{BEGIN}\n{'Kx9w' * 15}Q=\n-----END PRIVATE KEY-----"
+SECRETS = [
+    pytest.param(f"ready, {TOKEN}.", id="token"),
+    pytest.param("HF_TOKEN=abcdefgh", id="by-name"),
+    pytest.param(
+        "get https://me:pass-word@hub.example/x", id="address"
+    ),  # pragma: allowlist secret
+    pytest.param("Authorization: Bearer abc123def456", id="bearer"),
+    pytest.param('{"api_key": "abcdefgh"}', id="json"),
+    pytest.param(KEY, id="key"),
+]
+
+
+LINE = b"2026-11-23 step: 17 tokens/s, eos_token_id=2\n"
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("before", [0, 7])
+def test_a_secret_is_found_in_its_line(secret: str, before: int) -> None:
+    assert first_secret([LINE * before + secret.encode() + b"\n" + LINE * 3]) == before + 1
+    assert first_secret([LINE * (before + 3)]) is None
+
+
+def test_a_secret_in_a_later_part_is_found_in_its_line() -> None:
+    before = 2**20 // len(LINE) + 100
+    content = LINE * before + f"{TOKEN}\n".encode()
+    blocks = [content[at : at + 70_001] for at in range(0, len(content), 70_001)]
+    assert first_secret(blocks) == before + 1
+
+
+def test_the_end_of_a_key_is_known_in_the_next_part() -> None:
+    line = b" " * 1023 + b"\n"
+    lines = KEY.splitlines()[1:]
+    content = line * 1024 + lines[0].encode() + b"\n"
+    assert first_secret([content, lines[1].encode() + b"\n"]) == 1025
+
+
+@given(st.integers(1, 200), st.integers(0, 300))
+def test_blocks_of_any_size_say_the_same(size: int, before: int) -> None:
+    content = b"a b\n" * before + f"x {TOKEN}\n".encode() + b"c\n" * 5
+    blocks = [content[at : at + size] for at in range(0, len(content), size)]
+    assert first_secret(blocks) == before + 1
+
+
+def test_a_line_without_an_end_is_looked_at() -> None:
+    assert first_secret([b"x" * 3_000_000, f" {TOKEN}".encode()]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b'export HF_TOKEN="${HF_TOKEN:?its value is not written down, set it yourself}"\n',
+        b"api_key=*** and HF_TOKEN=None\n",
+        b"\xff\xfe\x00 binary \x80\n",
+        b"max_num_tokens=8192 eos_token='</s>'\n",
+        b'{"time_to_second_token": {\n "unit": "ms"}, "x_api_key": [\n]}\n',
+        b"Prefill batch, #new-token: 8192, #cached-token: 1048576, token usage: 0.01\n",
+        b"{'admin_api_key': None, 'watermark_key': '<redacted>', 'hf_token': ''}\n",
+        b'{"retries of api_key": 3, "arguments": ["--api-key", "***"], "HF_TOKEN": "***"}\n',
+    ],
+)
+def test_what_is_no_secret(text: bytes) -> None:
+    assert first_secret([text]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PASSWORD={abcdef}",
+        "HF_TOKEN=12345-abcdef",
+        "api_key=1234567",
+        'password: "12345"',
+        "--api-key 1a2b3c4d",
+        "GITHUB_TOKEN='***abc'",
+        "Authorization: 123 abcdefgh",
+        "set-cookie: null-abc",
+    ],
+)
+def test_what_only_begins_like_none_is_one(text: str) -> None:
+    assert first_secret([text.encode()]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ready, {TOKEN}.",
+        "HF_TOKEN=abcdefgh api_key: 'a b' --password 'x y'",
+        "Cookie: lang=en; session=abcdefgh",
+        "Authorization: Bearer abc123def456",
+        "get https://me:pass-word@hub.example/x?sig=abcdef",  # pragma: allowlist secret
+        '{"user": "me", "password": "pw with blanks 7", "n": 1}',
+        "args: ['--api-key', 'abcdefgh', '--port', '1']",
+    ],
+)
+def test_what_was_redacted_is_none(text: str) -> None:
+    plain = {"text": redact(text), "arguments": mask_arguments(["--api-key", "x", "-u", "a:bcd"])}
+    plain["environment"] = mask_environment({"HF_TOKEN": "x", "HF_ENDPOINT": "http://a:b@c/d"})
+    for written in (json.dumps(plain), json.dumps(plain, indent=1), redact(text), str(plain)):
+        assert first_secret([written.encode()]) is None, written
+
+
+def test_what_this_process_knows_for_a_secret_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_secret([b"said swordfish-7 to it\n"]) is None
+    monkeypatch.setenv("HUB_PASSWORD", "swordfish-7")
+    assert first_secret([b"said swordfish-7 to it\n"]) == 1

@@ -1,0 +1,109 @@
+"""What of a run's folder goes into a pack, as what, and what is refused by name."""
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import releases
+
+from perfgate.core.errors import InputError
+from perfgate.release.run_files import role_of, run_files
+from perfgate.runs.ended_run import EndedRun
+
+FILES = {
+    "run.json": "run",
+    "records.jsonl": "records",
+    "summary.md": "report",
+    "progress.jsonl": "log",
+    "small/start-1-new/server.sh": "script",
+    "small/start-1-new/server.out": "log",
+    "small/start-1-new/server.err": "log",
+    "small/start-1-new/c1/client.out": "raw",
+    "small/start-1-new/c1/client.err": "log",
+    "small/start-1-new/c1/result.json": "raw",
+    "references/baselines/small.json": "baseline",
+    "references/noise.json": "noise",
+}
+LEFT_OUT = (
+    "core.4711",
+    "run.lock",
+    "small/start-1-new/.cache/model/link",
+    "small/start-1-new/__pycache__/a.cpython-311.pyc",
+    "small/start-1-new/server.evidence.txt",
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> EndedRun:
+    for name in (*FILES, *LEFT_OUT):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    link = tmp_path / "small/start-1-new/.cache/model/link"
+    link.unlink()
+    link.symlink_to("/etc/passwd")
+    return replace(releases.run("one"), folder=tmp_path)
+
+
+def test_every_file_has_its_role_and_what_is_left_out_is_told(run: EndedRun) -> None:
+    found = run_files(run)
+    assert {one.path: one.role for one in found.packed} == {
+        f"runs/one/{name}": role for name, role in FILES.items()
+    }
+    assert {path for path, _ in found.left_out} == {f"runs/one/{name}" for name in LEFT_OUT}
+    assert dict(found.left_out)["runs/one/core.4711"] == len("core.4711")
+
+
+def linked(folder: Path) -> Path:
+    (folder / "small/linked.log").symlink_to(folder / "run.json")
+    return folder / "small/linked.log"
+
+
+def linked_folder(folder: Path) -> Path:
+    (folder / "linked").symlink_to(folder / "small")
+    return folder / "linked"
+
+
+def pipe(folder: Path) -> Path:
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def listening(folder: Path) -> Path:
+    with socket.socket(socket.AF_UNIX) as made:
+        here = Path.cwd()
+        os.chdir(folder)  # the path of a socket has 107 bytes at most
+        try:
+            made.bind("socket")
+        finally:
+            os.chdir(here)
+    return folder / "socket"
+
+
+def strange(folder: Path) -> Path:
+    (folder / "a\nb").write_text("")
+    return folder / "a"
+
+
+def no_unicode(folder: Path) -> Path:
+    Path(os.fsdecode(os.fsencode(folder) + b"/a\xff")).write_text("")
+    return folder / "a"
+
+
+@pytest.mark.parametrize("made", [linked, linked_folder, pipe, listening, strange, no_unicode])
+def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
+    run: EndedRun, made: Callable[[Path], Path]
+) -> None:
+    path = made(run.folder)
+    with pytest.raises(InputError) as caught:
+        run_files(run)
+    assert str(path) in str(caught.value)
+    assert "fix:" in str(caught.value)
+
+
+def test_roles_of_output() -> None:
+    assert role_of("small/start-1-new/ranks-0.out") == "log"
+    assert role_of("small/start-1-new/sums/evaluator.out") == "raw"
