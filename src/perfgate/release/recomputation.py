@@ -26,6 +26,7 @@ from perfgate.release.raw_measurements import RawMeasurement, key_of, read_again
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.runs.folder_contents import REFERENCES
+from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.verdicts.basis import Basis, BasisControls, ClaimSide
@@ -95,7 +96,8 @@ class _Recomputation:
             (one.id, probe.label): probe for one in scenarios for probe in all_probes(one)
         }
         self._curves = {one.id: one for scenario in scenarios for one in sweep_probes(scenario)}
-        self._claims = {one.id: one for one in claim_probes(claims, scenarios)}
+        known = claims_of(scenarios, claims)  # floors are claims, too
+        self._claims = {one.id: one for one in claim_probes(known, scenarios)}
         self._lines = {
             key_of(line): line for line in ended.records if line["record"] == "measurement"
         }

@@ -1,0 +1,76 @@
+"""Verdicts of claims, offline programs and documented scores, computed anew from raw files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from test_offline_road import SCENARIOS
+from test_road import METRIC, STANDINS, Suite, suite  # noqa: F401
+
+from perfgate.gate.verdict import Verdict
+from perfgate.release.recomputation import Recomputed, recompute_run
+from perfgate.scenarios.files import load_suite
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _standins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-ins' parsers, which the sessions load as a plugin."""
+    monkeypatch.syspath_prepend(str(STANDINS))
+    __import__("standin")
+
+
+def recomputed(checkout: Suite, run: Path) -> dict[str, Recomputed]:
+    loaded = load_suite(checkout.folder / "scenarios" / "standin.yaml")
+    return {one.test: one for one in recompute_run(run, loaded.scenarios, loaded.claims)}
+
+
+def faults(found: dict[str, Recomputed]) -> list[str]:
+    return [told for one in found.values() for told in one.differences]
+
+
+def test_a_claim_and_a_floor_of_offline_programs(
+    suite: Suite,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    (suite.folder / "scenarios" / "standin.yaml").write_text(SCENARIOS)
+    done = suite.run("perf_tests")
+    found = recomputed(suite, done.folder)
+    assert faults(found) == []
+    for claim in ("standin-more-is-faster", "standin-much-output-throughput-floor"):
+        assert (found[claim].verdict, found[claim].metrics) == (Verdict.PASS, 1)
+    folder = shutil.copytree(done.folder, tmp_path / "changed")
+    for raw in folder.glob("standin-much/start-*/c50/result.json"):
+        plain = json.loads(raw.read_text())
+        raw.write_text(json.dumps({**plain, "output_throughput": 1.0}))
+    found = recomputed(suite, folder)
+    assert found["standin-more-is-faster"].verdict != Verdict.PASS
+    told = faults(found)
+    assert any(
+        "standin-much/start-1-new/c50: output_throughput: " in one and "1.0 in the raw files" in one
+        for one in told
+    ), told
+
+
+def test_a_score_against_its_documented_value(suite: Suite) -> None:  # noqa: F811
+    suite.edit(lambda text: text.replace("fewshot: 0}", "fewshot: 0, limit: 50}"))
+    documented = suite.folder / "baselines" / "documented"
+    documented.mkdir()
+    (documented / "standin-serve.json").write_text(
+        json.dumps(
+            {
+                "schema_version": 1,
+                "scenario": "standin-serve",
+                "source": {"document": "made.md", "section": "up", "engine_version": "1.0"},
+                "values": {METRIC: {"value": 0.75, "stderr": 0.03}},
+            }
+        )
+    )
+    done = suite.run("perf_tests/test_accuracy.py", "--inject", "accuracy.temperature=9")
+    found = recomputed(suite, done.folder)
+    assert faults(found) == []
+    (one,) = found.values()
+    assert one.verdict == Verdict.REGRESSION
+    assert "the documented values" in one.not_recomputed
