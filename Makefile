@@ -207,6 +207,7 @@ test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests
 	@$(BIN)/python -m coverage erase
 	@$(PYTEST) tests $(NEED_SLURM:%=--ignore=%) $(NEED_BROWSER:%=--ignore=%) -n $(WORKERS) $(SIDE_BY_SIDE) $(COVERAGE)
 
+# The variable: Material says at each build what decision 13 says once.
 docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
 	@echo "== the site; whatever is amiss with a page or a link ends it"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -28,6 +28,7 @@ Navigation = list[dict[str, Any]]
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?(?=\))")
 _ITEM_LINK = re.compile(r"\[([^\]]+)\]\(([^()\s#:]+\.md)\)")
 _FENCED = re.compile(r"^(\s*```.*?^\s*```$)", re.DOTALL | re.MULTILINE)
+_SHORT_CODE = re.compile(r"<code>(?=(?:-[^<]|[^<\s]){1,32}</code>)")
 _LANGUAGES = {".yml": "yaml", ".yaml": "yaml", ".py": "python", ".sh": "sh", ".sbatch": "sh"}
 
 
@@ -62,9 +63,22 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         PluginError: the page's first paragraph, which says what it is for, is missing.
     """
     uri = page.file.src_uri
+    source = _source(uri)
     if page.file.generated_by is None and uri != "index.md":
         page.meta.setdefault("description", purpose(markdown, uri))
-    return rewritten(markdown, _source(uri))
+    elif source.suffix != ".md":
+        page.meta["search"] = {"exclude": True}  # code, whose words would hide the pages'
+    return rewritten(markdown, source)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Mark code that is short enough to stay on one line, on a phone too."""
+    return _SHORT_CODE.sub('<code class="short">', html)
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """Name the search, which the theme leaves to whoever sees it."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
 
 
 def navigation(index: str) -> Navigation:

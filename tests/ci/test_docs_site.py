@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from built_site import built_site
 from lxml import html
 from pygments.lexers import get_lexer_by_name
 
@@ -29,17 +29,7 @@ _CSS_ADDRESS = re.compile(r"""(?:url\(|@import)\s*["']?\s*((?:https?:)?//[^"')]*
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The built site and what mkdocs said."""
     folder = tmp_path_factory.mktemp("docs") / "site"
-    done = subprocess.run(
-        (sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)),
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"make docs: a page or a link is amiss\n{done.stdout}"
-    return folder, done.stdout
+    return folder, built_site(folder)
 
 
 @pytest.fixture(scope="module")

@@ -82,8 +82,8 @@ def test_json_and_markdown(
     assert (plain["result"], plain["machines"]) == ("PASSED", {"one": "node7, Grace"})
     assert main([*call, "--format", "markdown"]) == ReleaseStatus.PASSED
     text = capsys.readouterr().out
-    assert text.startswith("| required | test |")
-    assert "\n\nresult: PASSED\n" in text
+    assert text.startswith("# ● PASSED: small 1.3.0\n")
+    assert "\n| ● passed | `small` | 2 of 2 | `output_throughput` of c1 |" in text
 
 
 @pytest.mark.parametrize(

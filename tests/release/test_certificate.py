@@ -81,6 +81,8 @@ class TestResult:
         by_stand_in = replace(one, result=replace(one.result, synthetic=True))
         assert content.stamps(check(by_stand_in)) == ("SYNTHETIC",)
         assert "**SYNTHETIC**" in certificate_markdown(check(by_stand_in))
+        lost = checked(0, Finding.SYNTHETIC, result=None, effect="warn")
+        assert content.stamps(check(checked(1), lost)) == ("SYNTHETIC",)
 
 
 class TestContent:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import releases
 from made_checks import check, checked, usual
 from run_reports import judged
 from sizes import sized
@@ -46,6 +47,12 @@ def found_of(*tests: CheckedTest):
 def test_nothing_checked_has_no_rates() -> None:
     assert error_rates(check()) is None
     assert error_rates(check(checked(0, Finding.MISSING), checked(1, Finding.ERROR))) is None
+
+
+def test_a_check_of_runs_tells_them() -> None:
+    found = releases.checked(releases.run())
+    assert found.error_rates is not None
+    assert found.error_rates == error_rates(found)
 
 
 def test_what_is_not_checked_adds_nothing() -> None:

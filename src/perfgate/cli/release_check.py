@@ -20,6 +20,7 @@ from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
+from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.check_table import COLUMNS, check_lines, check_rows
 from perfgate.release.policy import Policy
@@ -44,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = described(parser, _HELP)
     add("policy", type=Path, metavar="POLICY")
     add("run", nargs="+", type=Path, metavar="RUN")
-    add_format(parser, markdown_for="a summary")
+    add_format(parser, markdown_for="its certificate")
     add("--strict", action="store_true")
     add("--at", type=moment, metavar="TIME")
     add_folder(parser)
@@ -109,8 +110,10 @@ def _check(arguments: argparse.Namespace) -> int:
     found, _ = checked(arguments.policy, arguments.run, arguments.scenarios, arguments.at)
     if arguments.format == "json":
         print_json(to_plain(found))
+    elif arguments.format == "markdown":
+        print(certificate_markdown(found), end="")
     else:
         print_table(COLUMNS, check_rows(found), arguments.format)
         for line in check_lines(found):
-            print(*([""] if arguments.format == "markdown" else []), visible(line), sep="\n")
+            print(visible(line))
     return status_of(found, strict=arguments.strict).value
