@@ -83,14 +83,20 @@ def test_tar_reads_it_too(pack: Path) -> None:
 
 def test_it_is_extracted_whole_into_a_new_folder(pack: Path, tmp_path: Path) -> None:
     with_attestations(pack, {SUMMARY: b"{}"})
-    folder = open_pack(pack).extracted(tmp_path / "new" / "folder")
+    mask = os.umask(0)
+    try:
+        folder = open_pack(pack).extracted(tmp_path / "new" / "folder")
+    finally:
+        os.umask(mask)
     found = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file()
     }
     assert found == {**dict(whole()), SUMMARY: b"{}"}
-    assert stat.S_IMODE((folder / "runs/a/records.jsonl").stat().st_mode) & 0o133 == 0
+    assert stat.S_IMODE((folder / "runs/a/records.jsonl").stat().st_mode) == 0o644
+    assert stat.S_IMODE((folder / "reproduce/a-c1.sh").stat().st_mode) == 0o755
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (folder, folder / "runs/a")} == {0o755}
     with pytest.raises(InputError, match="something already"):
         open_pack(pack).extracted(folder)
 

@@ -1,9 +1,12 @@
 """A secret in a file that is to be packed is found, and its line; nothing else is one."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfgate.core.redaction import mask_arguments, mask_environment, redact
 from perfgate.release.pack_secrets import first_secret
 
 TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
@@ -64,10 +67,50 @@ def test_a_line_without_an_end_is_looked_at() -> None:
         b"api_key=*** and HF_TOKEN=None\n",
         b"\xff\xfe\x00 binary \x80\n",
         b"max_num_tokens=8192 eos_token='</s>'\n",
+        b'{"time_to_second_token": {\n "unit": "ms"}, "x_api_key": [\n]}\n',
+        b"Prefill batch, #new-token: 8192, #cached-token: 1048576, token usage: 0.01\n",
+        b"{'admin_api_key': None, 'watermark_key': '<redacted>', 'hf_token': ''}\n",
+        b'{"retries of api_key": 3, "arguments": ["--api-key", "***"], "HF_TOKEN": "***"}\n',
     ],
 )
 def test_what_is_no_secret(text: bytes) -> None:
     assert first_secret([text]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PASSWORD={abcdef}",
+        "HF_TOKEN=12345-abcdef",
+        "api_key=1234567",
+        'password: "12345"',
+        "--api-key 1a2b3c4d",
+        "GITHUB_TOKEN='***abc'",
+        "Authorization: 123 abcdefgh",
+        "set-cookie: null-abc",
+    ],
+)
+def test_what_only_begins_like_none_is_one(text: str) -> None:
+    assert first_secret([text.encode()]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ready, {TOKEN}.",
+        "HF_TOKEN=abcdefgh api_key: 'a b' --password 'x y'",
+        "Cookie: lang=en; session=abcdefgh",
+        "Authorization: Bearer abc123def456",
+        "get https://me:pass-word@hub.example/x?sig=abcdef",  # pragma: allowlist secret
+        '{"user": "me", "password": "pw with blanks 7", "n": 1}',
+        "args: ['--api-key', 'abcdefgh', '--port', '1']",
+    ],
+)
+def test_what_was_redacted_is_none(text: str) -> None:
+    plain = {"text": redact(text), "arguments": mask_arguments(["--api-key", "x", "-u", "a:bcd"])}
+    plain["environment"] = mask_environment({"HF_TOKEN": "x", "HF_ENDPOINT": "http://a:b@c/d"})
+    for written in (json.dumps(plain), json.dumps(plain, indent=1), redact(text), str(plain)):
+        assert first_secret([written.encode()]) is None, written
 
 
 def test_what_this_process_knows_for_a_secret_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

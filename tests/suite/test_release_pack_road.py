@@ -36,9 +36,14 @@ class Released:
     ) -> subprocess.CompletedProcess[str]:
         """The command in the suite's folder; it writes `evidence.tar`."""
         words = ["release", "pack", "release.yaml", *runs, "--import", "standin"]
+        return self.perfgate(*words, "--output", "evidence.tar", *options, **variables)
+
+    def perfgate(
+        self, *words: str, folder: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "perfgate", *words, "--output", "evidence.tar", *options],
-            cwd=self.suite.folder,
+            [sys.executable, "-m", "perfgate", *words],
+            cwd=folder or self.suite.folder,
             env={**self.suite.environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -96,6 +101,12 @@ def test_it_is_told_then_written_and_can_be_read(released: Released, tmp_path: P
         file.extractall(tmp_path / "out", filter="data")
         assert file.getnames() == [*pack.entries]
     assert pack.read("manifest.json") == (tmp_path / "out" / "manifest.json").read_bytes()
+    check = released.perfgate(
+        *("release", "check", "policy/release.yaml", "runs/run", "--import", "standin"),
+        *("--scenarios", "scenarios/1", "--at", pack.manifest.ended, "--format", "json"),
+        folder=pack.extracted(tmp_path / "extracted"),
+    )
+    assert json.loads(check.stdout) == json.loads(pack.read("certificate/check.json"))
 
 
 def test_two_packs_of_one_input_are_equal(released: Released, tmp_path: Path) -> None:

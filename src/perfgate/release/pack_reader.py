@@ -7,6 +7,7 @@ they are the only files that the manifest does not list.
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +16,7 @@ from perfgate.core.durable_files import make_folder, write_errors_named
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import open_input
 from perfgate.core.json_text import LARGEST_DOCUMENT
-from perfgate.core.untrusted_files import created_regular
+from perfgate.core.untrusted_files import created_regular, make_new_folder, make_new_folders
 from perfgate.release.pack_entries import (
     LARGEST_PACK,
     PackEntry,
@@ -104,7 +105,7 @@ class Pack:
         with write_errors_named(root):
             make_folder(root.parent)
             try:
-                root.mkdir()
+                make_new_folder(root)
             except FileExistsError:
                 raise InputError(
                     "there is something already", file=root, expected="a folder that is made anew"
@@ -114,7 +115,8 @@ class Pack:
                 target = root / entry.path
                 mode = 0o755 if entry.path.endswith(".sh") else 0o644
                 with write_errors_named(target):
-                    target.parent.mkdir(parents=True, exist_ok=True)
+                    with suppress(FileExistsError):
+                        make_new_folders(target.parent)
                     handle = created_regular(target, mode)
                 with os.fdopen(handle, "wb") as out:
                     for block in _content(file, entry, self.path):

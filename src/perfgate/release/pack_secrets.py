@@ -15,6 +15,25 @@ _LONGEST_LINE = 1 << 28  # bytes; a longer line is looked at in parts
 _LONGEST_CARRIED = 1 << 16
 # A script asks for a value that nobody wrote down: "${HF_TOKEN:?its value is not written down}".
 _ASKED = re.compile(r'"?\$\{\w+:\?[^}"]*\}"?')
+# What perfgate, or a program, has masked already, in quotes.
+_MASKED = re.compile(r"""(\\{0,3}["'])(?:\*{3,20}|<[A-Za-z_ -]{1,30}>|None|null)\1""")
+# What stands behind the name of a secret and is none: what opens a group of values, nothing in
+# quotes, a small number or a fraction; behind the name of a token, any count of them.
+_NO_VALUE = re.compile(
+    r"""(?<=[:=])([ \t]{0,8})
+        (?:[{\[](?=[\s"'{}\[\]]|$)|""|''|-?\d{1,5}(?![\w.])|-?\d{1,12}\.\d{1,20}(?![\w.]))""",
+    re.VERBOSE,
+)
+_COUNT = re.compile(
+    r"""(token[\w.-]{0,40}\\?["']?[ \t]{0,8}[:=][ \t]{0,8})\d{1,12}(?![\w.-])""", re.IGNORECASE
+)
+
+# Of these the redaction masks the rest of the line.
+_HEADER = re.compile(
+    r"""[\w-]{0,40}(?:cookie|authorization)[\w-]{0,40}\\{0,3}["']?[ \t]{0,8}[:=][ \t]{0,8}
+        (?:\*{3}|null(?=[ \t]*(?:[,;})\]]|$)))""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
 
 
 def first_secret(blocks: Iterable[bytes]) -> int | None:
@@ -24,12 +43,21 @@ def first_secret(blocks: Iterable[bytes]) -> int | None:
         blocks: the content of a file, in parts of any size.
     """
     for line, part in _whole_lines(blocks):
-        text = _ASKED.sub("none", part.decode(errors="replace"))
+        text = _without_placeholders(part.decode(errors="replace"))
         masked = mask(text)
         if masked != text:
             lines = zip_longest(text.split("\n"), masked.split("\n"))
             return line + next(number for number, (one, two) in enumerate(lines) if one != two)
     return None
+
+
+def _without_placeholders(text: str) -> str:
+    """The text with nothing in place of what stands for a value and is no secret."""
+    for form in (_ASKED, _MASKED):
+        text = form.sub("null", text)
+    for form in (_NO_VALUE, _COUNT):
+        text = form.sub(r"\1null", text)
+    return _HEADER.sub("null", text)
 
 
 def _whole_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
