@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from engine_clone import Clone
 
-from perfgate.baselines import engine_repo
+from perfgate.baselines import git_calls
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
 from perfgate.core.errors import InputError
 
@@ -136,7 +136,7 @@ def test_git_that_hangs(clone: Clone, tmp_path: Path, monkeypatch: pytest.Monkey
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(engine_repo, "_WITHIN_S", 0.2)
+    monkeypatch.setattr(git_calls, "WITHIN_S", 0.2)
     with pytest.raises(InputError, match=r"no answer within 0\.2 s|no answer within 0 s"):
         EngineRepo(clone.path)
 

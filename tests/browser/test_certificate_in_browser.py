@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import made_checks
@@ -14,8 +14,9 @@ from run_reports import HOSTILE
 from perfgate.release.certificate_page import certificate_page
 from perfgate.release.check_result import ReleaseCheck
 
-CHECKS = {
+CHECKS: dict[str, Callable[[], ReleaseCheck]] = {
     "usual": made_checks.usual,
+    "long": made_checks.with_long_names,
     "sixty": lambda: made_checks.usual(60, 1),
     "every": made_checks.with_every_finding,
     "empty": made_checks.check,
@@ -38,20 +39,28 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=CHECKS)
-def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made: ReleaseCheck = CHECKS[request.param]()
-    path = tmp_path_factory.mktemp("certificate") / f"certificate-{request.param}.html"
-    path.write_text(certificate_page(made, made_checks.packed()), encoding="utf-8")
-    return path
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder, found = tmp_path_factory.mktemp("certificates"), {}
+    for name, make in CHECKS.items():
+        found[name] = folder / f"certificate-{name}.html"
+        found[name].write_text(certificate_page(make(), made_checks.packed()), encoding="utf-8")
+    return found
 
 
+@pytest.mark.parametrize("name", ["long", "every", "hostile"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
 def test_is_legible(
-    chromium: Browser, page: Path, size: tuple[int, int], dark: bool, pictures: Path
+    chromium: Browser,
+    pages: dict[str, Path],
+    name: str,
+    size: tuple[int, int],
+    dark: bool,
+    pictures: Path,
 ) -> None:
     """Nothing serious of axe's, no scrolling sideways, nothing asked for."""
+    page = pages[name]
     chromium.open(page, size=size, dark=dark)
     scheme = "dark" if dark else "light"
     chromium.picture(pictures / f"{page.stem}-{size[0]}-{scheme}.png")
@@ -61,13 +70,15 @@ def test_is_legible(
     assert chromium.barriers() == []
 
 
-def test_prints_a_usual_release_on_one_page(chromium: Browser, page: Path, pictures: Path) -> None:
-    chromium.open(page)
+@pytest.mark.parametrize("name", ["usual", "long", "sixty", "empty"])
+def test_prints_a_usual_release_on_one_page(
+    chromium: Browser, pages: dict[str, Path], name: str, pictures: Path
+) -> None:
+    """Signature included; on A4."""
+    chromium.open(pages[name])
     told = chromium.cdp("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
     printed = base64.b64decode(told["data"])
-    (pictures / f"{page.stem}.pdf").write_bytes(printed)
-    pages = len(re.findall(rb"/Type\s*/Page\b", printed))
-    if not page.stem.endswith(("every", "hostile")):  # which have more to say than any usual one
-        assert pages == 1
+    (pictures / f"certificate-{name}.pdf").write_bytes(printed)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     width, height = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", printed)[0]
-    assert (round(float(width)), round(float(height))) == (595, 842)  # A4 in points
+    assert (round(float(width)), round(float(height))) == (595, 842)  # in points

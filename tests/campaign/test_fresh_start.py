@@ -1,6 +1,5 @@
 """What a fresh start adds to a client's measurement, and makes of a place that is lost."""
 
-import math
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any
 import building
 import pytest
 
-from perfgate.campaign.fresh_start import FreshStart, StartSetup, _cpu_cost, _per_gpu, fresh_start
+from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.clients.base import client
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
@@ -24,34 +23,9 @@ from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
+from perfgate.scenarios.scenario import Limits, LoadPoint, Scenario
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
-
-
-def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens() -> None:
-    measured = Measurement({}, {"osl": 32.0, "requests_completed": 16})
-    # 20 requests of 32 tokens are 640 tokens.
-    assert _cpu_cost(measured, POINT, 6.4) == {"server_cpu_s_per_1k_tokens": pytest.approx(10.0)}
-
-
-@pytest.mark.parametrize(
-    ("facts", "cpu_s"),
-    [({"requests_completed": 16}, 6.4), ({"osl": 32.0}, 6.4)]
-    + [({"osl": 32.0, "requests_completed": 16}, cpu_s) for cpu_s in (0.0, math.nan)],
-)
-def test_an_unknown_cpu_cost_is_left_out_and_never_zero(
-    facts: dict[str, float], cpu_s: float
-) -> None:
-    assert _cpu_cost(Measurement({}, facts), POINT, cpu_s) == {}
-
-
-def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
-    measured = Measurement({"output_throughput": 800.0})
-    eight = replace(building.SCENARIO, hardware=Hardware("B200", 8))
-    none = replace(building.SCENARIO, hardware=Hardware("none", 0))
-    assert _per_gpu(measured, eight) == {"output_throughput_per_gpu": 100.0}
-    assert _per_gpu(measured, none) == {}
 
 
 class Lost(LocalPlacement):

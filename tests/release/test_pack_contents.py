@@ -248,6 +248,24 @@ def test_names_that_are_one_on_some_systems_are_refused(places: Path, run: Ended
         collected(evidence(places, run))
 
 
+def test_ids_that_leave_their_folder_are_refused(places: Path, run: EndedRun) -> None:
+    for name in ("../../up", "/etc", "a\nb"):
+        renamed = replace(run, facts={**run.facts, "id": name})
+        with pytest.raises(InputError, match=r"a file (has|would have) a"):
+            collected(evidence(places, renamed))
+
+
+def test_a_manifest_that_nobody_could_read_is_not_written(
+    places: Path, run: EndedRun, tmp_path: Path
+) -> None:
+    found = collected(evidence(places, run))
+    with pytest.raises(ReleaseRefused, match="control character"):
+        write_pack(
+            tmp_path / "p.tar", replace(found.manifest, release="a\x1b[2J"), found.ingredients
+        )
+    assert not (tmp_path / "p.tar").exists()
+
+
 def test_a_file_that_changes_while_it_is_packed_is_refused(
     places: Path, run: EndedRun, tmp_path: Path
 ) -> None:

@@ -27,7 +27,9 @@ def kinds_written() -> set[str]:
 
 
 def test_every_kind_of_record_is_in_the_table() -> None:
-    assert kinds_written() == set(RECORD_KINDS), "perfgate/runs/folder_contents.py names each kind"
+    assert kinds_written() == set(RECORD_KINDS), (
+        "perfgate/runs/folder_contents.py names each kind; then `make reference`"
+    )
 
 
 def test_every_file_of_the_folders_own_is_in_the_table() -> None:

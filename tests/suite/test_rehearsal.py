@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
 from test_road import PLUGINS, Finished
+
+from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +57,20 @@ def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rehearsed]:
     )
     selected = ("-k", "b200-r1-fp4-fp16kv-max-throughput and not floor")
     return tmp_path, rehearse(tmp_path, *selected, *files)
+
+
+def test_the_folder_of_a_run_holds_what_its_table_says(well: tuple[Path, Rehearsed]) -> None:
+    _, done = well
+    there = {f"{one.name}/" if one.is_dir() else one.name for one in done.folder.iterdir()}
+    assert there - FILES.keys() == {"b200-r1-fp4-fp16kv-max-throughput/"}, (
+        "perfgate/runs/folder_contents.py names each file; then `make reference`"
+    )
+    lines = (done.folder / "records.jsonl").read_text().splitlines()
+    kinds = {json.loads(line)["record"] for line in lines}
+    assert kinds <= RECORD_KINDS.keys()
+    starts = [one.name for one in (done.folder / "b200-r1-fp4-fp16kv-max-throughput").iterdir()]
+    assert starts
+    assert all(re.fullmatch(r"start-\d+-\w+", name) for name in starts)
 
 
 def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(

@@ -228,6 +228,20 @@ class ChosenBaseline:
                 break
         return None if facts is None else Entry(facts, tuple(runs[:MOST_RUNS]))
 
+    def files(self, label: str) -> tuple[Path, ...]:
+        """The files that `entry` reads for a probe, newest first."""
+        facts: Mapping[str, str] | None = None
+        found: list[Path] = []
+        count = 0
+        for head in self.window.heads:
+            if label not in head.labels or count >= MOST_RUNS:
+                continue
+            entry = self.window.read(head.file).entries[label]
+            facts = entry.fingerprint if facts is None else facts
+            found.append(head.file)
+            count += 0 if entry.differences(facts) else len(entry.runs)
+        return tuple(found)
+
 
 def few_sessions(sessions: int) -> str:
     """What a person should know of a baseline of so many sessions; empty: it has enough."""

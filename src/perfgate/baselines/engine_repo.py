@@ -1,29 +1,14 @@
 """EngineRepo: a git clone of the engine, asked which commit comes before which. Changes nothing."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfgate.baselines.git_calls import ask_git
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import Answer, NoStatus, ask_here
+from perfgate.core.program_query import Answer
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
-_WITHIN_S = 60.0
-# A hook, a monitor or a fetch of the clone's would be a program of someone else's choosing.
-_QUIET = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
-_NEVER_ASK = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1"}
-
-# Set while a hook runs, these would name another repository than the one that was given.
-_OF_ANOTHER = {
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_COMMON_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-}
 
 
 def same_hash(one: str, other: str) -> bool:
@@ -132,21 +117,4 @@ class EngineRepo:
         )
 
     def _git(self, *words: str) -> Answer:
-        kept = {name: text for name, text in os.environ.items() if name not in _OF_ANOTHER}
-        argv = ("git", *_QUIET, "-C", str(self.path), *words)
-        answer = ask_here(argv, _WITHIN_S, {**kept, **_NEVER_ASK, "LC_ALL": "C"})
-        if answer.cause is NoStatus.TOO_LONG:
-            raise InputError(
-                f"git gave no answer within {_WITHIN_S:.0f} s",
-                field="--engine-repo",
-                found=f"git {' '.join(words)} in {self.path}",
-                expected="a clone on a disk that answers",
-            )
-        if answer.status is None:
-            raise InputError(
-                "git cannot be started",
-                field="--engine-repo",
-                found=answer.refusal,
-                expected="git on PATH",
-            )
-        return answer
+        return ask_git(self.path, *words, field="--engine-repo")

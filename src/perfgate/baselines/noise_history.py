@@ -96,10 +96,15 @@ def history_folder(hardware: str, *, own: bool) -> Path:
     return require_own(store / FOLDER / hardware / HISTORY)
 
 
-def save(run: NoiseRun, *, own: bool) -> Path:
+def save(run: NoiseRun, *, own: bool, store: Path | None = None) -> Path:
     """Write the file of one run; that of the same run is replaced.
 
     Only what noise can be learnt from is kept; of secrets that a name holds, the mask.
+
+    Args:
+        run: what it showed.
+        own: whether it belongs into the machine's own store.
+        store: the folder of the store; None: the suite's, or the machine's.
 
     Raises:
         InputError: the run's name cannot be a file's.
@@ -111,7 +116,10 @@ def save(run: NoiseRun, *, own: bool) -> Path:
             found=repr(run.run),
             expected="a run whose folder has letters, digits and . _ + - in its name",
         )
-    path = history_folder(run.hardware, own=own) / f"{run.run}.json"
+    folder = history_folder(run.hardware, own=own)
+    if store is not None:
+        folder = store / FOLDER / folder.parent.name / folder.name
+    path = folder / f"{run.run}.json"
     kept = replace(run, series=tuple(map(_bounded, run.series[:MOST_SERIES])))
     plain = to_plain(kept)
     del plain["file"]

@@ -73,10 +73,14 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
     ]
 
 
-def keep_noise(runs: Sequence[Path]) -> list[Path]:
+def keep_noise(runs: Sequence[Path], *, store: Path | None = None) -> list[Path]:
     """Add what runs showed to the noise history, beside the baselines; whatever their verdicts.
 
     What a machine measured that is its own reference goes into its own store.
+
+    Args:
+        runs: their folders.
+        store: the folder of another store of baselines; what is the machine's own is then left out.
 
     Returns:
         the files.
@@ -88,10 +92,10 @@ def keep_noise(runs: Sequence[Path]) -> list[Path]:
     observed = [one for run in runs for one in observe(RunFolder(run.resolve()))]
     kept = []
     for one in observed:
-        for own in (False, True):
+        for own in (False,) if store else (False, True):
             series = tuple(each for each in one.series if each.own == own)
             if series:
-                kept.append(save(replace(one, series=series), own=own))
+                kept.append(save(replace(one, series=series), own=own, store=store))
     return kept
 
 

@@ -65,6 +65,7 @@ def promote(
     dry_run: bool = False,
     repo: EngineRepo | None = None,
     rehearsal: bool = False,
+    store: Store | None = None,
 ) -> Promotion:
     """Accept a candidate: write it into the suite's store under a person's name.
 
@@ -76,13 +77,15 @@ def promote(
         dry_run: tell what would change, and write nothing.
         repo: a clone of the engine, which tells the nearest ancestor.
         rehearsal: into the store of rehearsals, which takes what stand-ins made and nothing else.
+        store: the store to accept it into; None: the suite's, or that of rehearsals.
 
     Raises:
         InputError: the candidate is unusable, edited, of the other kind, retired, from unlike
             machines, or a loss that is not accepted; or name or reason are empty.
     """
     by, reason = _named("--by", by), _named("--reason", reason)
-    store = rehearsal_store() if rehearsal else suite_store()
+    if store is None:
+        store = rehearsal_store() if rehearsal else suite_store()
     with nullcontext() if dry_run else store.changing():
         return _promote(store, candidate, by, reason, accept_regression, dry_run, repo)
 

@@ -99,9 +99,25 @@ def record_candidates(
             rehearsal), or runs of unlike
             machines or engine commits.
     """
-    found = _found(_folders(runs), synthetic=rehearsal)
+    candidates, left_out = candidates_of(runs, rehearsal=rehearsal)
+    store = rehearsal_candidate_store() if rehearsal else candidate_store()
+    paths, uncounted = keep(store, candidates, anew=anew)
+    return paths, sorted({*left_out, *uncounted})
+
+
+def candidates_of(
+    runs: Sequence[Path], *, rehearsal: bool = False
+) -> tuple[list[Baseline], set[str]]:
+    """The candidates that `record_candidates` would write, of these runs alone; writes nothing.
+
+    Returns:
+        at least one candidate, and what was left out, and why.
+
+    Raises:
+        InputError: as `record_candidates`.
+    """
     candidates, left_out = [], set[str]()
-    for scenario, one in found.items():
+    for scenario, one in _found(_folders(runs), synthetic=rehearsal).items():
         made, why = _candidate(scenario, one, _CARRIED)
         left_out |= why
         if made is not None:
@@ -115,9 +131,7 @@ def record_candidates(
             found="; ".join(sorted(left_out)) or "no measurements",
             expected="a run whose probes were measured in full, without injections",
         )
-    store = rehearsal_candidate_store() if rehearsal else candidate_store()
-    paths, uncounted = keep(store, candidates, anew=anew)
-    return paths, sorted({*left_out, *uncounted})
+    return candidates, left_out
 
 
 def record_session(run: Path) -> tuple[list[Path], list[str]]:

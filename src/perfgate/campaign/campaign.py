@@ -53,6 +53,7 @@ from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.basis import Basis
 from perfgate.verdicts.measured import MeasuredControl, measured_build
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
@@ -128,6 +129,10 @@ class Campaign:
             judged = self._found.curve(sweep)
         told = self._allowance.beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, told)) if told else judged
+
+    def curve_basis(self, sweep: SweepProbe) -> Basis:
+        """What the verdict of a curve rests on."""
+        return self._found.curve_basis(sweep)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
         """The whole sweep, as measured so far: its means, one per complete fresh start."""

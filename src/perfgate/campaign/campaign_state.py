@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.baselines.waivers import waive
+from perfgate.baselines.waivers import Waiver, waive
 from perfgate.campaign.control_builds import ControlBuilds
+from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.probe_state import (
     ProbeState,
     StartAttempt,
@@ -28,6 +29,7 @@ from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.gate.verdict import Against, Judgement, Verdict
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.basis import Basis, BasisControls
 from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.judgement import judge, takes_turns, with_waivers
 from perfgate.verdicts.measured import MeasuredControl, measured_metrics
@@ -40,8 +42,11 @@ class CampaignState:
     """What is known of each probe of one scenario.
 
     Attributes:
+        role: of the starts whose measurements are judged.
         states: probe → how far it is, in the order in which probes are measured.
     """
+
+    role: StartRole = "new"
 
     def __init__(
         self,
@@ -208,6 +213,66 @@ class CampaignState:
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
             controls=self._controls.behind(judged.judgements, state.controls),
+            basis=None if state.error else self.basis(probe),
+        )
+
+    def basis(self, probe: Probe) -> Basis:
+        """What the verdict of a probe rests on; its baselines are kept in the run folder.
+
+        Raises:
+            InputError: a baseline was changed while the run was measured.
+            RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
+        """
+        state, found = self.states[probe], self.states[probe].comparison
+        basis = Basis(
+            self.rule,
+            role=self.role,
+            starts=tuple(state.measured),
+            own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
+            fingerprint=dict(self._references.fingerprint(probe)),
+            controls=self._basis_controls(probe),
+            waivers=self._own_waivers,
+            today=self._session.today,
+            broken=self._broken_answers() if probe.is_load else "",
+        )
+        if found is None:
+            return basis
+        run = self._session.run.path
+        return replace(
+            basis,
+            window=keep_references(run, found.window),
+            anchor="".join(keep_references(run, filter(None, [found.anchor_file]))),
+            earlier=found.earlier,
+            takes_turns=found.takes_turns,
+            documented=found.documented,
+            noise=found.noise,
+        )
+
+    def curve_basis(self, sweep: SweepProbe) -> Basis:
+        """What the verdict of a curve rests on; errors as of `basis`."""
+        return Basis(
+            self.rule,
+            controls=BasisControls(self._controls.policy, {}, dict(self._controls.why_not)),
+            waivers=self._own_waivers,
+            today=self._session.today,
+            broken=self._broken_answers(),
+            points={probe.label: self.basis(probe) for probe in sweep.probes},
+        )
+
+    @property
+    def _own_waivers(self) -> tuple[Waiver, ...]:
+        """Those for this scenario."""
+        return tuple(one for one in self._session.waivers if one.scenario == self._scenario.id)
+
+    def _basis_controls(self, probe: Probe) -> BasisControls | None:
+        found = self._control_starts(probe)
+        if found is None:
+            return None
+        numbers = self.states[probe].controls
+        return BasisControls(
+            found.policy,
+            {against: tuple(numbers.get(against, ())) for against in found.measured},
+            dict(found.why_not),
         )
 
     def curve_controls(

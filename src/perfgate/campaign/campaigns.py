@@ -5,7 +5,7 @@ The plugin tells it what pytest found; nothing here knows pytest.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
@@ -194,7 +194,7 @@ class Campaigns:
             return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
             campaign = self.campaign(one.scenario)
-            return sweep_outcome(
+            found = sweep_outcome(
                 one,
                 self.measured,
                 lambda: campaign.curve(one),
@@ -202,6 +202,7 @@ class Campaigns:
                 lambda: campaign.curve_measurements(one),
                 lambda judged: campaign.curve_controls(one, judged),
             )
+            return found if found.error else replace(found, basis=campaign.curve_basis(one))
         return self.measured(one)
 
     def keeps(self, test: str) -> bool:

@@ -5,17 +5,20 @@ other one. A side that is not measured is its newest accepted baseline; without 
 why it cannot be judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from perfgate import baselines
 from perfgate.baselines import Baseline
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
+from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.basis import Basis, ClaimSide
 from perfgate.verdicts.claims import ClaimProbe, claim_outcome, not_comparable
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.stored_side import StoredSide, by_client, client_of, newest_first
@@ -109,10 +112,34 @@ class ClaimSides:
             return not_comparable(claim, reason, synthetic=self._session.synthetic)
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
-            return claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
-        return claim_outcome(
+            found = claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
+            return self._with_basis(found, claim, turns.outcome, stored)
+        found = claim_outcome(
             claim, self._own.measured, lambda probe: self._own.again([probe]), stored
         )
+        return self._with_basis(found, claim, self._own.measured, stored)
+
+    def _with_basis(
+        self,
+        found: Outcome,
+        claim: ClaimProbe,
+        outcome: Callable[[Probe], Outcome],
+        stored: Mapping[Probe, StoredSide],
+    ) -> Outcome:
+        """The claim's outcome with where the numbers of its sides come from."""
+        if found.error is not None:
+            return found
+        sides = []
+        for probe in claim.probes:
+            side = ClaimSide(probe.scenario.id, probe.label)
+            if probe in stored:
+                files = filter(None, [stored[probe].baseline.file])
+                kept = keep_references(self._session.run.path, files)
+                side = replace(side, baseline="".join(kept))
+            elif (basis := outcome(probe).basis) is not None:
+                side = replace(side, role=basis.role, starts=basis.starts)
+            sides.append(side)
+        return replace(found, basis=Basis(self._session.rule, sides=tuple(sides)))
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""

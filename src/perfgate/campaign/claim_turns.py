@@ -27,6 +27,8 @@ _FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim
 class TurnState(CampaignState):
     """What is known of each probe: what the starts for claims gave."""
 
+    role: StartRole = "claim"
+
     def waiting_for(self, role: StartRole) -> list[Probe]:  # noqa: ARG002 (there is one role)
         """The probes that can be measured."""
         return [probe for probe, state in self.states.items() if state.error is None]

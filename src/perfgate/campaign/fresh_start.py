@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.campaign.dataset_cache import made_once
+from perfgate.campaign.derived_metrics import of_load, of_offline, write_server_cpu
 from perfgate.campaign.server_answers import settings_facts
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
@@ -190,9 +191,9 @@ class FreshStart:
             command, folder, "client", probe, of_engine=client.of_engine
         ) as job:
             run_to_end(job, server, self.scenario.limits)
-        used = server.cpu_seconds() - before
+        write_server_cpu(folder, server.cpu_seconds() - before)
         measured = client.parse(load, point, folder)
-        derived = {**_per_gpu(measured, self.scenario), **_cpu_cost(measured, point, used)}
+        derived = of_load(measured, self.scenario, point, folder)
         told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
         return Measurement({**measured.metrics, **derived}, {**measured.facts, **told})
 
@@ -227,8 +228,7 @@ class FreshStart:
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
-        derived = {**_per_gpu(measured, self.scenario), **measured.metrics}
-        return replace(measured, metrics=derived)
+        return replace(measured, metrics=of_offline(measured, self.scenario))
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         def run() -> None:
@@ -239,30 +239,6 @@ class FreshStart:
             run()
         else:
             made_once(step, folder, self.setup.cache / "datasets", run)
-
-
-def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
-    """Output tokens/s and GPU, where there are GPUs."""
-    throughput = measured.metrics.get("output_throughput")
-    if throughput is None or not scenario.hardware.gpus:
-        return {}
-    return {"output_throughput_per_gpu": throughput / scenario.hardware.gpus}
-
-
-def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[str, float]:
-    """CPU seconds per 1,000 output tokens, warm-up requests counted in both.
-
-    Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
-    known where the client tells the true output length.
-    """
-    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
-        return {}
-    osl = measured.facts.get("osl")
-    completed = measured.facts.get("requests_completed")
-    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
-        return {}
-    tokens = osl * (completed + point.warmup_requests)
-    return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.basis import Basis
 from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.verdicts.outcome import Outcome, Subject
 
@@ -119,8 +120,18 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         measured=measured_of(line),
         build=build_of(line),
         controls=controls_of(line),
+        basis=basis_of(line),
         resumed_from=str(line.get("at", "")),
     )
+
+
+def basis_of(line: Line) -> Basis | None:
+    """What a verdict's record says that it rests on; None: it is of before that was kept.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return _read(Basis, line, "basis") if line.get("basis") is not None else None
 
 
 def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:

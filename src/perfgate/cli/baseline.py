@@ -26,7 +26,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import question_files
 from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
-from perfgate.cli import baseline_diff, baseline_history
+from perfgate.cli import baseline_diff, baseline_history, baseline_propose
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
@@ -69,6 +69,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--engine-repo", type=Path, metavar="DIR", help=clone)
     add("--dry-run", action="store_true", help="show what would change, write nothing")
     add("--rehearsal", action="store_true", help=rehearsed)
+
+    summary = "new baselines as a branch or a patch, with their evidence"
+    baseline_propose.add_options(verbs.add_parser("propose", help=summary))
 
     baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
     baseline_history.add_options(

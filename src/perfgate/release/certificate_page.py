@@ -37,9 +37,15 @@ def certificate_page(check: ReleaseCheck, hashes: Sequence[PackedFile] = ()) -> 
             roots=content.roots(hashes),
             short=shortened,
             some=some,
+            breakable=_breakable,
             style=Markup(_style()),  # noqa: S704
         )
     )
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may go on in the next line after each underscore."""
+    return Markup("_<wbr>").join(shortened(text, 80).split("_"))
 
 
 @cache

@@ -25,7 +25,7 @@ from perfgate.release.pack_layout import (
     Manifest,
     PackedFile,
 )
-from perfgate.release.pack_names import colliding_names
+from perfgate.release.pack_names import colliding_names, problem_of_name
 from perfgate.release.pack_secrets import first_secret
 from perfgate.release.pack_writer import Ingredient, packed
 from perfgate.release.release_check import ReleaseCheck
@@ -200,6 +200,15 @@ def _json(plain: object) -> str:
 
 
 def _require_names(found: Sequence[Ingredient]) -> None:
+    """Refuse what no pack may be made of: ids of runs and tests are in paths, too."""
+    for one in found:
+        if problem := problem_of_name(one.path):
+            raise InputError(
+                f"a file would have {problem}",
+                found=repr(one.path),
+                expected="ids of runs and tests as perfgate gives them",
+                hint="measure anew in a new run folder",
+            )
     if pair := colliding_names(one.path for one in found):
         raise InputError(
             "two files would be one on some systems",

@@ -16,7 +16,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.untrusted_files import open_regular
 from perfgate.release.pack_archive import END, LARGEST_FILE, entry_head, padding
 from perfgate.release.pack_layout import MANIFEST, Manifest, PackedFile, Role
-from perfgate.release.pack_manifest import manifest_text, seconds_of, sha256_of
+from perfgate.release.pack_manifest import manifest_text, read_manifest, seconds_of, sha256_of
 
 BLOCK_BYTES = 1 << 20
 _HINT = "let the run end, and pack again"
@@ -94,11 +94,13 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Sequence[Ingredien
 
     Raises:
         InputError: a file changed since it was listed.
+        ReleaseRefused: status BROKEN_PACK: the manifest is none that a pack may have.
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
         UntrustedFile, OSError: a file cannot be read.
     """
     listed = {one.path: one for one in manifest.files}
     text = manifest_text(manifest).encode()
+    read_manifest(text, output)  # what nobody could read is not written
     entries = [Entry(MANIFEST, len(text), [text])]
     entries += [
         Entry(one.path, listed[one.path].size, _as_listed(one, listed[one.path]))

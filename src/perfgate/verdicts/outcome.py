@@ -13,6 +13,7 @@ from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.basis import Basis
 from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.verdicts.settings_notes import settings_notes
 
@@ -54,6 +55,7 @@ class Outcome:
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
         controls: the other builds that were started beside it on suspicion, or should have been.
+        basis: what the verdict rests on beside the measurements; None: it is not kept.
         resumed_from: when a session before this one recorded it; empty: this one measured it.
     """
 
@@ -74,6 +76,7 @@ class Outcome:
     controls: tuple[MeasuredControl, ...] = ()
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
+    basis: Basis | None = None
 
     @property
     def extra_options(self) -> str:
@@ -129,4 +132,5 @@ class Outcome:
             "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
             "settings": list(self.settings),
+            "basis": to_plain(self.basis),
         }

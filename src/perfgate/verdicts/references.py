@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Literal
 
 from perfgate import baselines
@@ -38,11 +39,15 @@ class ProbeReference(Reference):
         description: the baseline or document, and why that one.
         anchored: the anchor; empty: none beside the baseline.
         source: how the baseline's build is started again; None: that is not known.
+        window: files of the baselines that `entry` is made of, newest first.
+        anchor_file: that of `anchor`.
     """
 
     description: str = ""
     anchored: str = ""
     source: BuildSource | None = None
+    window: tuple[Path, ...] = ()
+    anchor_file: Path | None = None
 
     @property
     def in_words(self) -> str:
@@ -88,6 +93,7 @@ class References:
         self._chosen = cache(self._choose)
         self._due = cache(self._is_due)
         self._known = cache(self._read_noise)
+        self._earlier = cache(self._read_earlier)
 
     def measured_on(self, machine: Machine) -> None:
         """Tell which machine it is that measures, where it is another than perfgate's own."""
@@ -188,6 +194,8 @@ class References:
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
+            window=chosen.files(probe.label),
+            anchor_file=anchor.baseline.file if anchor and of_anchor else None,
         )
 
     def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
@@ -204,11 +212,14 @@ class References:
     def _read_noise(self, machine: Machine) -> HardwareNoise:
         return read_noise(self._tools.scenario, machine)
 
-    def _earlier(self, probe: Probe) -> Entry | None:
-        """The references of this machine's earlier sessions, where they are comparable."""
+    def _read_earlier(self, probe: Probe) -> Entry | None:
+        """The references of this machine's earlier sessions, where they are comparable.
+
+        As they are when first asked for, which `save` does: without those of this session.
+        """
         if not measures_itself(probe):
             return None
-        chosen = self._chosen(probe)  # as it was when it was first asked for: without this session
+        chosen = self._chosen(probe)
         entry = chosen.entry(probe.label) if chosen else None
         return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
 

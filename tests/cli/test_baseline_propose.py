@@ -1,0 +1,392 @@
+"""`perfgate baseline propose`, in real git repositories: branch, patch, text, and every refusal."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+
+from perfgate.baselines import Store, read, suite_store
+from perfgate.baselines.promotion import pin_anchor
+from perfgate.cli.main import main
+from perfgate.runs.records import RunFolder
+from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.probe import all_probes
+
+SCENARIO = "h200-serve"
+HARDWARE = "1xH200"
+STANDINS = Path(__file__).parents[1] / "standins"
+_WHO = {
+    f"GIT_{role}_{what}": text
+    for role in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "Ada"), ("EMAIL", "ada@example.com"))
+}
+Capture = pytest.CaptureFixture[str]
+Make = Callable[..., Path]
+
+
+def git(folder: Path, *words: str, **settings: Any) -> str:
+    """What git prints."""
+    done = subprocess.run(
+        ("git", "-C", folder, *words), check=False, capture_output=True, text=True, **settings
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def state(folder: Path) -> tuple[str, ...]:
+    """All of a repository that a person sees: refs, index, tree."""
+    return (
+        git(folder, "for-each-ref"),
+        git(folder, "rev-parse", "--symbolic-full-name", "HEAD"),
+        git(folder, "ls-files", "--stage"),
+        git(folder, "status", "--porcelain", "--ignored"),
+    )
+
+
+@pytest.fixture
+def suite(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A gate repository in git, with a scenario for one H200 and no baseline."""
+    for name, text in {**_WHO, "GIT_CONFIG_GLOBAL": os.devnull}.items():
+        monkeypatch.setenv(name, text)
+    root = two_scenarios.parent
+    (root / "baselines" / "README.md").write_text("What people accepted.\n")
+    git(root, "init", "--quiet", "--initial-branch", "main")
+    commit(root, "A suite")
+    return root
+
+
+def commit(root: Path, message: str) -> None:
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", message)
+
+
+@pytest.fixture
+def run(suite: Path, tmp_path: Path) -> Make:
+    """Makes runs of the scenario: one load probe, two starts, as a session leaves them."""
+    (scenario,) = (one for one in load_scenarios(suite / "scenarios") if one.id == SCENARIO)
+    probe = next(one for one in all_probes(scenario) if one.is_load)
+
+    def make(
+        name: str,
+        speed: float = 1000.0,
+        *,
+        verdict: str = "NO_BASELINE",
+        ends: bool = True,
+        facts: dict[str, Any] | None = None,
+        engine: str = "a" * 40,
+        version: str = "1.0.0",
+        **changes: Any,
+    ) -> Path:
+        plain = {
+            "started": "2026-11-20T08:00:00+00:00",
+            "arguments": ["pytest"],
+            "machine": {"gpus": []},
+            "versions": {},
+            "git": {"commit": "c0ffee", "dirty": False},
+            "synthetic": False,
+            **(facts or {}),
+        }
+        folder = RunFolder.create(tmp_path / "runs" / name, plain)
+        subject = {"scenario": SCENARIO, "probe": probe.label}
+        for start, value in enumerate((speed, speed * 1.004), start=1):
+            line = {
+                **subject,
+                "hardware": HARDWARE,
+                "role": "new",
+                "machine_bound": False,
+                "start": start,
+                "started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00",
+                "seconds": 300.0,
+                "engine": {"name": "llama.cpp", "version": version, "commit": engine},
+                "fingerprint": {"content": probe.content_hash(), "cpu": "Grace", "gpus": "H200"},
+                "metrics": {"output_throughput": value},
+                "answers": {},
+                "injected": [],
+                "synthetic": False,
+                "disturbed": [],
+                **changes,
+            }
+            folder.record("measurement", line)
+        end = {"test": probe.id, "name": probe.id, **subject, "verdict": verdict, "judgements": []}
+        folder.record("verdict", end)
+        if ends:
+            told = {"status": 0, "gate": False, "record_only": True, "failed": [], "bugs": []}
+            folder.record("ended", {**told, "unwritten": False})
+        folder.close()
+        return folder.path
+
+    return make
+
+
+def propose(*words: object) -> int:
+    return main(["baseline", "propose", *map(str, words)])
+
+
+def accepted(suite: Path, folder: Path, *words: str) -> str:
+    """Propose a run and merge its branch; the commit's message."""
+    assert propose(folder, "--branch", "proposed", *words) == 0
+    git(suite, "merge", "--quiet", "--ff-only", "proposed")
+    git(suite, "branch", "--quiet", "-d", "proposed")
+    return git(suite, "log", "-1", "--format=%B")
+
+
+def test_a_branch_holds_the_baseline_and_nothing_else_changes(
+    suite: Path, run: Make, capsys: Capture
+) -> None:
+    (suite / "waivers.yaml").write_text("not committed\n")
+    git(suite, "add", "waivers.yaml")
+    (suite / "baselines" / "README.md").write_text("changed\n")
+    before = state(suite)
+    assert propose(run("one"), "--by", "Ada") == 0, capsys.readouterr().err
+    branch = f"perfgate/baseline-{SCENARIO}-{'a' * 12}"
+    assert f"branch: {branch}" in capsys.readouterr().out
+    after = state(suite)
+    assert after[1:] == before[1:]
+    assert set(after[0].splitlines()) - set(before[0].splitlines()) == {
+        f"{git(suite, 'rev-parse', branch)} commit\trefs/heads/{branch}"
+    }
+    changed = git(suite, "diff", "--name-status", f"main..{branch}").splitlines()
+    assert f"A\tbaselines/{HARDWARE}/{SCENARIO}/{'a' * 40}.json" in changed
+    assert all(one.split("\t")[1].startswith("baselines/") for one in changed)
+    assert git(suite, "log", "-1", "--format=%an <%ae>", branch) == "Ada <ada@example.com>"
+
+
+def test_the_log_reads_as_a_history_of_accepted_changes(suite: Path, run: Make) -> None:
+    first = accepted(suite, run("one"))
+    second = accepted(suite, run("three", 1012.0, engine="b" * 40, version="1.1.0", verdict="PASS"))
+    subjects = git(suite, "log", "--format=%s", "--", "baselines").splitlines()
+    assert subjects == [
+        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.1.0 bbbbbbb",
+        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.0.0 aaaaaaaaaaaa, the first",
+        "A suite",
+    ]
+    assert "There is no baseline before it, and no anchor." in first
+    assert "Against the baseline before, llama.cpp 1.0.0 aaaaaaaaaaaa (" in second
+    (row,) = (line for line in second.splitlines() if line.startswith("c"))
+    assert "+1.2 %" in row
+    assert row.split()[-1] == "PASS"
+    for fact in ("Runs: three", "Accepted-by: Ada <ada@example.com>", "Machine: 1xH200; cpu Grace"):
+        assert fact in second
+    assert "(2 starts, 1 session)" in second
+    stored = suite_store().path(HARDWARE, SCENARIO, "b" * 40)
+    assert read(stored).accepted_by == "Ada <ada@example.com>"
+
+
+def test_a_patch_goes_through_git_am_in_another_clone(
+    suite: Path, run: Make, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "--quiet", str(suite), str(other))
+    before = state(suite)
+    # What would end the message, name another author or be a comment, if it began a line.
+    reason = "# [why]\n---\nFrom: Eve <eve@example.com>\ndiff --git a/x b/x\n-- >8 --\n`$(id)`"
+    patch = tmp_path / "one.patch"
+    git(suite, "config", "diff.noprefix", "true")
+    git(suite, "config", "format.attach", "true")
+    assert propose(run("one"), "--patch", patch, "--reason", reason, "--by=--Grace") == 0
+    assert state(suite) == before
+    git(other, "am", "--quiet", str(patch))
+    assert git(other, "log", "-1", "--format=%an") == "Ada"
+    message = git(other, "log", "-1", "--format=%B")
+    assert "Reason: # [why] --- From: Eve" in message
+    assert message.endswith("Accepted-by: --Grace")
+    found = read(other / "baselines" / HARDWARE / SCENARIO / f"{'a' * 40}.json")
+    assert "`$(id)`" in found.reason
+
+
+def test_a_pull_request_says_what_the_commit_says(suite: Path, run: Make, tmp_path: Path) -> None:
+    accepted(suite, run("one"))
+    text = tmp_path / "body.md"
+    slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
+    assert propose(slower, "--reason", "@all <b>checked</b> #1", "--body", text) == 0
+    body = text.read_text()
+    assert "**This accepts a loss:**" in body
+    assert "-10.0 %" in body
+    assert "<b>" not in body
+    assert "@all" not in body
+    stored = git(
+        suite,
+        "show",
+        f"perfgate/baseline-{SCENARIO}-{'b' * 12}:baselines/{HARDWARE}/{SCENARIO}/{'b' * 40}.json",
+    )
+    assert json.loads(stored)["accepted"]["change"] == "regression"
+
+
+class TestRefused:
+    """Each leaves the repository as it was."""
+
+    @pytest.fixture
+    def refused(self, suite: Path, capsys: Capture) -> Callable[..., str]:
+        def ask(*words: object) -> str:
+            before = state(suite)
+            capsys.readouterr()
+            assert propose(*words) == 2
+            assert state(suite) == before
+            return capsys.readouterr().err
+
+        return ask
+
+    def test_a_regression_without_a_reason(self, suite: Path, run: Make, refused: Any) -> None:
+        accepted(suite, run("one"))
+        slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
+        said = refused(slower)
+        assert "its run ended in REGRESSION" in said
+        assert "--reason 'why this loss is right'" in said
+
+    def test_a_loss_that_no_run_told_of(self, suite: Path, run: Make, refused: Any) -> None:
+        """The run was judged against something else; against what is there now it lost."""
+        accepted(suite, run("one"))
+        slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="PASS")
+        assert "-10.0 % against the baseline before, band" in refused(slower)
+        assert propose(slower, "--reason", "answers are checked now") == 0
+
+    def test_a_loss_against_the_anchor_alone(self, suite: Path, run: Make, refused: Any) -> None:
+        accepted(suite, run("one"))
+        middle = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
+        accepted(suite, middle, "--reason", "checked")
+        first = suite_store().path(HARDWARE, SCENARIO, "a" * 40)
+        pin_anchor(first, by="Ada", reason="the release")
+        commit(suite, "Pin the anchor")
+        said = refused(run("fifth", 900.0, engine="c" * 40, version="1.2.0", verdict="PASS"))
+        assert "against the anchor" in said
+        assert "against the baseline before" not in said
+
+    def test_a_rehearsal(self, run: Make, refused: Any) -> None:
+        facts = {"synthetic": True}
+        assert "stand-ins made these numbers" in refused(run("one", facts=facts, synthetic=True))
+        assert "that stand-ins made" in refused(run("three", synthetic=True))
+
+    def test_injected_settings(self, run: Make, refused: Any) -> None:
+        facts = {"injected": ["max_batch_size=1"]}
+        assert "changed on purpose (--inject)" in refused(run("one", facts=facts))
+        assert "changed on purpose" in refused(run("three", injected=["max_batch_size=1"]))
+
+    def test_a_disturbed_run(self, run: Make, refused: Any) -> None:
+        assert "GPU 0 was used" in refused(run("one", disturbed=["GPU 0 was used by 4711"]))
+
+    def test_a_run_that_did_not_end(self, run: Make, refused: Any) -> None:
+        assert "the run did not end" in refused(run("one", ends=False))
+
+    def test_another_content_of_the_scenario(self, run: Make, refused: Any) -> None:
+        said = refused(run("one", fingerprint={"content": "0123456789abcdef", "cpu": "Grace"}))
+        assert "written otherwise when it was measured" in said
+
+    def test_a_scenario_that_the_suite_does_not_have(self, run: Make, refused: Any) -> None:
+        assert "no such scenario" in refused(run("one", scenario="other-serve"))
+
+    @pytest.mark.parametrize(
+        ("version", "engine"),
+        [
+            ("1.0.0", "unknown"),
+            ("1.0.0", "4e55fb9-dirty"),
+            ("1.0.0.dev3+g4e55fb9.d20261120", "a" * 40),
+            ("", "a" * 40),
+        ],
+    )
+    def test_a_build_of_no_known_commit(
+        self, run: Make, refused: Any, version: str, engine: str
+    ) -> None:
+        assert "known, clean commit" in refused(run("one", version=version, engine=engine))
+
+    def test_a_run_that_gives_no_candidate(self, run: Make, refused: Any) -> None:
+        said = refused(run("one", verdict="INCONCLUSIVE"))
+        assert "nothing in this run can become a baseline" in said
+
+    def test_what_is_the_baseline_already(self, suite: Path, run: Make, refused: Any) -> None:
+        folder = run("one")
+        accepted(suite, folder)
+        assert "the baseline is there already" in refused(folder)
+
+    @pytest.mark.parametrize(
+        "branch", ["-x", "--force", "a b", "a..b", "x.lock", "HEAD", "@{-1}", "a\nb", "$(id)^"]
+    )
+    def test_what_is_no_name_of_a_branch(self, run: Make, refused: Any, branch: str) -> None:
+        assert "not a name of a branch" in refused(run("one"), f"--branch={branch}")
+
+    def test_a_branch_that_is_there(self, suite: Path, run: Make, refused: Any) -> None:
+        git(suite, "branch", "taken")
+        assert "the branch exists already" in refused(run("one"), "--branch", "taken")
+
+    def test_a_branch_below_another(self, suite: Path, run: Make, refused: Any) -> None:
+        """git finds out last; the files of its own that it has made by then are no one's."""
+        git(suite, "branch", "taken")
+        assert "update-ref failed" in refused(run("one"), "--branch", "taken/below")
+
+    def test_nobody_who_accepts_it(
+        self, run: Make, refused: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in _WHO:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+        monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.useConfigOnly")
+        monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+        folder = run("one")
+        assert "nobody is named who accepts" in refused(folder)
+        assert "git config user.name" in refused(folder, "--by", "Ada")
+
+    def test_a_link_among_the_baselines(
+        self, suite: Path, run: Make, refused: Any, tmp_path: Path
+    ) -> None:
+        (suite / "baselines" / HARDWARE).symlink_to(tmp_path)
+        commit(suite, "A link")
+        (suite / "baselines" / HARDWARE).unlink()
+        assert "no regular file" in refused(run("one"))
+        git(suite, "checkout", "--quiet", "--", ".")
+
+    def test_a_folder_that_is_not_in_git(
+        self, suite: Path, run: Make, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
+        monkeypatch.setenv("PERFGATE_BASELINES", str(suite.parent / "elsewhere"))
+        assert propose(run("one")) == 2
+        assert "in no git repository" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_path: Path) -> None:
+    """A real session with --record, of the stand-in engine; its numbers are real."""
+    text = (STANDINS / "standin.yaml").read_text()
+    for was, now in (
+        ("reference: self", "reference: stored"),
+        ("reference_starts: 4", "reference_starts: 1"),
+        ("noise: measured", "bands: {output_throughput: 0.25}"),
+    ):
+        text = text.replace(was, now)
+    (suite / "scenarios" / "standin.yaml").write_text(text)
+    commit(suite, "A scenario of the stand-in")
+    folder = tmp_path / "runs" / "night"
+    words = ("-m", "standin", "--record", "--engine-commit", "aaa", "--run-dir", str(folder))
+    plugins = (*BENCHMARK, "-p", "standin")
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        (sys.executable, "-m", "pytest", *plugins, root / "perf_tests", *words),
+        cwd=suite,
+        env={
+            **inherited(),
+            **ONLY_NEEDED_PLUGINS,
+            "PYTHONPATH": str(STANDINS),
+            "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    sys.path.insert(0, str(STANDINS))
+    try:
+        assert propose(folder, "--import", "standin", "--branch", "night") == 0, capsys.readouterr()
+    finally:
+        sys.path.remove(str(STANDINS))
+    message = git(suite, "log", "-1", "--format=%B", "night", "--", "baselines")
+    assert message.startswith("Baseline standin-serve on cpu: stand-in ")
+    assert "Runs: night" in message
+    noise = "baselines/noise/cpu/history/night.json"  # the session wrote it, too
+    assert git(suite, "show", f"night:{noise}") == (suite / noise).read_text().strip()
+    git(suite, "checkout", "--quiet", "--force", "night")
+    (stored,) = Store(suite / "baselines").list()
+    assert read(stored).entries.keys() == {"c1", "c2", "sums"}
