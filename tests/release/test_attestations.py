@@ -91,7 +91,7 @@ def test_properties_only_where_they_are_true() -> None:
 
 
 def test_a_test_that_two_parts_require_counts_as_the_worse() -> None:
-    twice = (Required("one", tests=(C1,)), Required("two", tests=(C1,), starts=50))
+    twice = (Required("one", tests=(C1,)), Required("two", tests=(C1,), starts=5))
     found = stated(checked(run(), given=policy(*twice, subjects=(WHEEL,))))
     result = found[TEST_RESULT]["predicate"]
     assert (result["passedTests"], result["failedTests"]) == ([], ["small/c1"])

@@ -36,8 +36,8 @@ class Judged:
         return checked(self.run, given=self.policy, at=at)
 
 
-def in_force(judged: Any, at: datetime, **asked: Any) -> None:
-    _require_in_force(PACK, Asked(at, **asked), judged)
+def in_force(judged: Any, now: datetime, **asked: Any) -> None:
+    _require_in_force(PACK, Asked(now, **asked), judged)
 
 
 def test_a_waiver_that_ended_since() -> None:

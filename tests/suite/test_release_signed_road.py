@@ -1,4 +1,4 @@
-"""`perfgate release sign` and `verify` on a real session, and on everything that was tampered with."""
+"""`perfgate release sign` and `verify` on a real session, and on what was tampered with."""
 
 import json
 import os

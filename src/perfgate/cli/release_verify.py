@@ -1,8 +1,8 @@
 """`perfgate release verify`: whether a signed pack holds (docs/reference/release.md).
 
 Holds every byte against the manifest and the signatures against the keys that you trust; computes
-every verdict anew from the raw files, and the result from those; compares that with what was signed.
-Whom to trust comes from --key, or from the signers of --policy; never from the pack.
+every verdict anew from the raw files, and from those the result; compares that with the signed
+one. Whom to trust comes from --key, or from the signers of --policy; never from the pack.
 
 exit status: 0 it holds, PASSED or WARNED; 1 and 21 it holds, and the release failed; 2 unusable
 input; 24 a time to come; 25 damaged; 26 of another form or rule; 27 no signature of a known signer;
