@@ -1,5 +1,6 @@
 """The workflows that call perfgate's, executed: nightly and message, pull requests, release."""
 
+import base64
 import json
 import os
 import subprocess
@@ -138,6 +139,32 @@ def test_a_release_that_judged_nothing_is_blocked(runner: Make) -> None:
     assert "block: release, status 12" in run.job("gate/collect").summary
 
 
+def test_a_rehearsed_release_never_passes(runner: Make, service: Service) -> None:
+    """Nor is anything packed, or the key used: the policy's check refuses what is synthetic."""
+    policy = service.repository / "release.yaml"
+    policy.write_text(
+        "schema_version: 1\nrelease: a rehearsal\nbuild: {engine: tensorrt-llm}\n"
+        "required: [{name: nights, select: h200 and latency and offline}]\n"
+    )
+    git = ("git", "-C", str(service.repository), "-c", "user.name=A", "-c", "user.email=a@x.org")
+    subprocess.run((*git, "add", "release.yaml"), check=True)
+    subprocess.run((*git, "commit", "--quiet", "--message", "A policy"), check=True)
+    service.commit = subprocess.run(
+        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
+    ).stdout.strip()
+    words = {"expression": "h200 and latency and offline", "options": "--rehearse"}
+    github = runner(variables=VARIABLES, secrets={"PERFGATE_RELEASE_KEY": "no key at all"})
+    run = github.run("release.yml", {**words, "policy": "release.yaml"})
+    assert run.result == "failure"
+    assert "block: release, status 13" in run.job("gate/collect").summary
+    evidence = run.job("evidence")
+    assert evidence.evaluated["environment"] == "perfgate-release"
+    assert evidence.result == "failure"
+    assert "block: release, status 21" in evidence.summary, evidence.log
+    assert not service.artifact("perfgate-release").exists()
+    assert not list(service.repository.parent.rglob("perfgate-release-key"))
+
+
 @pytest.fixture
 def measured(service: Service, tmp_path: Path) -> Path:
     """A run folder with numbers that a program really gave, of a stand-in engine."""
@@ -190,9 +217,22 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return noted
 
 
+def git_log(service: Service, branch: str) -> str:
+    """The message of a branch's last commit."""
+    return subprocess.run(
+        ("git", "-C", service.repository, "log", "-1", "--format=%B", branch),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
 @pytest.mark.usefixtures("measured")
 def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service, gh: Path) -> None:
-    run = runner().run("baseline_update.yml", {"run-id": "77", "reason": "the $(first) `numbers`"})
+    github = runner(
+        machine={"PYTHONPATH": str(STANDINS)}, variables={"PERFGATE_MODULES": "standin"}
+    )
+    run = github.run("baseline_update.yml", {"run-id": "77", "reason": "the $(first) `numbers`"})
     assert run.result == "success", [(job.log, job.annotations) for job in run.jobs]
     branch = "perfgate/baselines-77-4242"
     shown = subprocess.run(
@@ -206,7 +246,11 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
     calls = gh.read_text()
     assert f"pr create --head {branch}" in calls
     body = (service.artifact("perfgate-proposal") / "body.md").read_text()
-    assert "standin-serve" in body
+    assert "### `standin-serve` on `cpu`" in body
+    assert "The runs ended in status 0." in body
+    message = git_log(service, branch)
+    assert message.startswith("Baseline standin-serve on cpu: stand-in 1.0 aaa, the first")
+    assert "Accepted-by: octocat" in message
     stored = subprocess.run(
         ("git", "-C", service.repository, "show", f"{branch}:baselines/cpu/standin-serve/aaa.json"),
         check=True,
@@ -220,12 +264,22 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
 def test_a_proposal_that_changes_anything_else_opens_nothing(
     runner: Make, service: Service, gh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The patch is data of a job with fewer rights: what it names is checked."""
+    """The patch is data of a job with fewer rights: what comes of it is checked."""
     script = service.repository / ".github/actions/perfgate/propose.sh"
-    patch = "--- /dev/null\n+++ b/perf_tests/owned.py\n@@ -0,0 +1 @@\n+1\n"
+    patch = base64.b64encode(b"--- /dev/null\n+++ b/perf_tests/owned.py\n@@ -0,0 +1 @@\n+1\n")
+    mail = "\n".join(
+        (
+            f"From {'0' * 40} Mon Sep 17 00:00:00 2001",
+            "From: Eve <e@x.org>",
+            "Date: Mon, 23 Nov 2026 12:00:00 +0000",
+            "Subject: Baseline",
+            "Content-Transfer-Encoding: base64",
+            f"\n{patch.decode()}\n",
+        )
+    )
     script.write_text(
         'set -e\nmkdir -p "$PROPOSAL"\necho body >"$PROPOSAL/body.md"\n'
-        f'printf %s "{patch}" >"$PROPOSAL/baselines.patch"\n'
+        f'printf %s "{mail}" >"$PROPOSAL/baselines.patch"\n'
     )
     git = ("git", "-C", service.repository, "-c", "user.name=Eve", "-c", "user.email=e@x.org")
     subprocess.run((*git, "commit", "--quiet", "--all", "--message", "bad"), check=True)

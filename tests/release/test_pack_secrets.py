@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfgate.core.redaction import mask_arguments, mask_environment, redact
+from perfgate.release import pack_secrets
 from perfgate.release.pack_secrets import first_secret
 
 TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
@@ -113,7 +114,30 @@ def test_what_was_redacted_is_none(text: str) -> None:
         assert first_secret([written.encode()]) is None, written
 
 
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *("HF_TOKEN=1234567", "api_key: 3", "retries=17", "step 4711 of 0.25", "Bearer 12"),
+                *("Bearer 12345678", "password=99999", "password=999999", "#new-token: 1234567"),
+                *("http://a:12@b", "http://a:12/b", "--api-key 5", "--api-key 555555555", "\r"),
+            ]
+        ),
+        max_size=6,
+    )
+)
+def test_forms_of_lines_hide_nothing(lines: list[str]) -> None:
+    content = "\n".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pack_secrets, "_is_harmless", lambda *_: False)
+        slow = first_secret([content.encode()])
+    assert first_secret([content.encode()]) == slow
+
+
 def test_what_this_process_knows_for_a_secret_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_secret([b"said swordfish-7 to it\n"]) is None
     monkeypatch.setenv("HUB_PASSWORD", "swordfish-7")
     assert first_secret([b"said swordfish-7 to it\n"]) == 1
+    monkeypatch.setenv("HUB_PASSWORD", "20261123")
+    assert first_secret([b"of 20261124\nof 20261123\n"]) == 2

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.pipeline_decision import TABLE, Action, Event, decision, final_status
 
@@ -34,7 +35,7 @@ def test_the_document_has_the_table_of_the_code():
 
 def test_each_event_and_status_stands_in_one_row():
     named = {status for row in TABLE for status in row.statuses}
-    assert set(ExitStatus) | {2, 3, 4, 5, 124, 130, 137, 143} == named
+    assert set(ExitStatus) | set(ReleaseStatus) | {2, 3, 4, 5, 124, 130, 137, 143} == named
     for event, status in product(Event, named):
         rows = [row for row in TABLE if status in row.statuses and event in row.actions]
         assert len(rows) == 1, (event, status)

@@ -116,6 +116,11 @@ def mask(text: str, *, by_name: bool = True) -> str:
     return text
 
 
+def holds_known_value(text: str) -> bool:
+    """Whether the value of a secret that this process knows stands in the text."""
+    return any(value in text for value in _known_values())
+
+
 def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The same variables, with the values of secret ones masked."""
     return {name: MASK if is_secret(name) else mask(value) for name, value in environment.items()}

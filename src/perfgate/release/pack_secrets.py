@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
-from perfgate.core.redaction import mask
+from perfgate.core.redaction import holds_known_value, mask
 
 _LEAST = 1 << 20  # bytes that are looked at together, at least, of a file that has as many
 _LONGEST_LINE = 1 << 28  # bytes; a longer line is looked at in parts
@@ -35,6 +35,14 @@ _HEADER = re.compile(
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 
+# Lines of a log differ in their numbers: one of each form is looked at, with this for a number. It
+# is as long as any number that is no secret, so that it hides none.
+_NUMBER = re.compile(r"(?<![\w.-])\d{1,12}(?:\.\d{1,20})?(?![\w.-])")
+_ANY_NUMBER = "123456789012"
+_MOST_FORMS = 100_000
+_LONGEST_FORM = 400  # characters
+_OF_SEVERAL_LINES = "PRIVATE KEY"
+
 
 def first_secret(blocks: Iterable[bytes]) -> int | None:
     """The number, from 1, of the first line that a secret begins in; None: there is none.
@@ -42,13 +50,35 @@ def first_secret(blocks: Iterable[bytes]) -> int | None:
     Args:
         blocks: the content of a file, in parts of any size.
     """
+    forms: set[str] = set()
     for line, part in _whole_lines(blocks):
-        text = _without_placeholders(part.decode(errors="replace"))
+        whole = part.decode(errors="replace")
+        if _is_harmless(whole, forms):
+            continue
+        text = _without_placeholders(whole)
         masked = mask(text)
         if masked != text:
             lines = zip_longest(text.split("\n"), masked.split("\n"))
             return line + next(number for number, (one, two) in enumerate(lines) if one != two)
     return None
+
+
+def _is_harmless(text: str, forms: set[str]) -> bool:
+    """Whether no secret can be in a text, by the forms of its lines.
+
+    Args:
+        text: whole lines.
+        forms: those that were looked at and have none; new ones are added.
+    """
+    if _OF_SEVERAL_LINES in text or holds_known_value(text):
+        return False
+    new = dict.fromkeys(_NUMBER.sub(_ANY_NUMBER, text).split("\n")).keys() - forms
+    shown = _without_placeholders("\n".join(new))
+    if mask(shown) != shown:
+        return False
+    if len(forms) < _MOST_FORMS:
+        forms.update(one for one in new if len(one) <= _LONGEST_FORM)
+    return True
 
 
 def _without_placeholders(text: str) -> str:

@@ -129,6 +129,30 @@ TABLE: tuple[Row, ...] = (
         "a report or record could not be written: the runner's owner makes room or mends rights",
     ),
     Row(
+        (20,),
+        _EVERYWHERE,
+        "perfgate release check --strict: some of what the policy requires was let through, by a "
+        "waiver or by the policy; without --strict that is 0, and in the certificate",
+    ),
+    Row(
+        (21,),
+        _EVERYWHERE,
+        "something that the release policy requires is missing, undecided, stale, synthetic or of "
+        "other hardware: measure what the table names",
+    ),
+    Row(
+        (22, 23, 24),
+        _EVERYWHERE,
+        "the release policy cannot be used, the runs are not of its build, or a clock is wrong, so "
+        "nothing is claimed: mend what the message names",
+    ),
+    Row(
+        (25, 26, 27, 28, 29, 30, 31),
+        _EVERYWHERE,
+        "the evidence of the release is damaged, of another release, not signed by a known key, or "
+        "not reproduced: it proves nothing, and is not published",
+    ),
+    Row(
         (2,),
         _EVERYWHERE,
         "interrupted, or runs that make no whole, as where a shard is missing; nothing is claimed: "
