@@ -12,7 +12,7 @@ PROGRAM = """#!/bin/sh
 echo "$*" >>CALLS
 case "$1 $2" in
   "release check") exit STATUS ;;
-  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: no"; exit "$4" ;;
+  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
   "release sign") stat -c "mode %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """
