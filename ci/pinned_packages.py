@@ -10,14 +10,15 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 
 Beside them `perfgate.cdx.json`, the CycloneDX list of base.txt that every wheel carries, and
 `constraints.txt`, the same versions without hashes, for who installs the wheel beside other
-packages. What an engine needs in an environment of its own is for `ci/engine_packages.py`, whose
-files are beside these. None of them names an index, a path of this machine or the day.
+packages. The digest of local.txt goes into `release.local.yaml`. What an engine needs in an
+environment of its own is for `ci/engine_packages.py`, whose files are beside these. None of them names an index, a path of this machine or the day.
 
     python ci/pinned_packages.py             keep the versions that still fit
     python ci/pinned_packages.py --upgrade   the newest versions
 """
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -33,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "requirements"
 SBOM = FOLDER / "perfgate.cdx.json"
 CONSTRAINTS = ROOT / "constraints.txt"
+POLICY = ROOT / "release.local.yaml"
 
 # What resolves and what lists; neither is installed with perfgate.
 TOOLS = ("uv>=0.5", "cyclonedx-bom>=7")
@@ -144,6 +146,12 @@ def bill_of_materials(tools: Path) -> None:
     print(SBOM.relative_to(ROOT))
 
 
+def name_in_policy(pinned: Path, policy: Path) -> None:
+    """Write the digest of the packages of the embedded default into the policy of its release."""
+    digest = hashlib.sha256(pinned.read_bytes()).hexdigest()
+    policy.write_text(re.sub(r'sha256: "[0-9a-f]{64}"', f'sha256: "{digest}"', policy.read_text()))
+
+
 def main() -> int:
     """Resolve all sets so that no package has two versions, and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -177,6 +185,7 @@ def main() -> int:
             hashes=False,
         )
         bill_of_materials(tools)
+        name_in_policy(FOLDER / "local.txt", POLICY)
     return 0
 
 

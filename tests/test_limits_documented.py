@@ -9,6 +9,8 @@ from perfgate.core import json_text, paths, raw_log
 from perfgate.engines.tensorrt_llm.source import names, tree
 from perfgate.evaluators import lm_eval_results
 from perfgate.release import (
+    dsse,
+    keys,
     pack_archive,
     pack_entries,
     pack_manifest,
@@ -50,6 +52,8 @@ LIMITS = {
     "files of an evidence pack": pack_manifest.MOST_FILES,
     "`manifest.json` of an evidence pack": pack_manifest.LARGEST_MANIFEST,
     "an attestation of an evidence pack": pack_reader.LARGEST_ATTESTATION,
+    "a file of a key": keys.LARGEST_KEY,
+    "signatures of a statement": dsse.MOST_SIGNATURES,
     "bytes of a path in an evidence pack": pack_names.LONGEST_PATH,
     "bytes of a part of such a path": pack_names.LONGEST_PART,
 }

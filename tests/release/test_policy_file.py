@@ -1,7 +1,9 @@
 """release.yaml: what is read of it, and each way in which it cannot be used."""
 
 import base64
+import hashlib
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import yaml
 from releases import SCENARIO, SUITE
 
+from ci.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.errors import InputError
 from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside, Signer, Subject
@@ -70,6 +73,21 @@ def test_the_shipped_policies_hold_and_require_tests(name: str, tests: set[str])
     suite = suite_tests_of([str(ROOT / "scenarios")])
     policy = load_policy(ROOT / name, suite)
     assert tests <= {one.subject.label for one in required_tests(policy, suite)}
+
+
+def test_the_subject_of_the_embedded_default_is_the_file_of_its_packages() -> None:
+    (subject,) = load_policy(ROOT / "release.local.yaml").subjects
+    digest = hashlib.sha256((ROOT / subject.name).read_bytes()).hexdigest()
+    assert subject.digest == {"sha256": digest}, "`make constraints` writes it"
+
+
+def test_the_digest_of_new_packages_is_written(tmp_path: Path) -> None:
+    pinned, policy = tmp_path / "local.txt", tmp_path / "release.local.yaml"
+    pinned.write_text("xllamacpp==1\n")
+    shutil.copy(ROOT / "release.local.yaml", policy)
+    name_in_policy(pinned, policy)
+    (subject,) = load_policy(policy).subjects
+    assert subject.digest == {"sha256": hashlib.sha256(b"xllamacpp==1\n").hexdigest()}
 
 
 def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:

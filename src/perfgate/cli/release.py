@@ -14,6 +14,9 @@ from perfgate.release.release_status import ReleaseRefused
 VERBS: dict[str, str] = {
     "check": "hold runs against a release policy: what is required, found, missing, why",
     "pack": "collect the evidence of a release in one file that tells its own tampering",
+    "keygen": "make a pair of keys to sign releases with",
+    "sign": "state what a pack shows, as computed anew from it, and sign that",
+    "verify": "whether a signed pack holds: bytes, signer, verdicts, result, age",
 }
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from perfgate.campaign.selection import Selected
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.release.certificate import certificate_markdown
@@ -102,7 +102,7 @@ def suite_tests_of(folders: Sequence[str] | None) -> SuiteTests:
 def _has_document(one: Selected) -> bool:
     try:
         return bool(documented_metrics(one))
-    except InputError:
+    except (InputError, SeveralInputErrors):
         return True  # a damaged file of documented values is told where it is used
 
 

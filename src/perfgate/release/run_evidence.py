@@ -1,6 +1,6 @@
 """Run evidence: one run as a release looks at it: what it is, of which build, on what. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -124,11 +124,17 @@ class RunEvidence:
 
     def _measured(self, subject: Selected) -> Iterator[Mapping[str, Any]]:
         """Its measurements of the build under test that the test rests on."""
-        probes = {(one.scenario.id, one.label) for one in probes_of(subject)}
+        for one in probes_of(subject):
+            yield from self._measurements.get((one.scenario.id, one.label), ())
+
+    @cached_property
+    def _measurements(self) -> Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]:
+        """Scenario and probe → the measurements of the build under test."""
+        found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
         for line in self.run.records:
-            measured = line["record"] == "measurement" and line.get("role") in ("new", "claim")
-            if measured and (line["scenario"], line["probe"]) in probes:
-                yield line
+            if line["record"] == "measurement" and line.get("role") in ("new", "claim"):
+                found.setdefault((line["scenario"], line["probe"]), []).append(line)
+        return found
 
 
 def _fact(measurement: Mapping[str, Any], name: str) -> str:

@@ -1,0 +1,272 @@
+"""Keys: the Ed25519 keys that releases are signed with; nothing here prints a private one.
+
+A private key lies in a PEM file (PKCS#8, not encrypted) that its owner alone may read; a public one
+in a PEM file beside it (SubjectPublicKeyInfo), as `openssl pkey` and cosign read them.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+
+from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
+from perfgate.core.ownership import user_name
+from perfgate.core.untrusted_files import FileTooLarge, UntrustedFile, open_regular
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
+_FOR_OWNER = 0o600
+_PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
+_ENCRYPTED = b"-----BEGIN ENCRYPTED"
+
+
+def make_keys(path: Path) -> Ed25519PublicKey:
+    """Write a new private key into `path`, and its public one into `path` with ``.pub`` behind it.
+
+    Raises:
+        InputError: one of the two is there already.
+        RunError: one cannot be written (class ``disk_full`` or ``unwritable``).
+    """
+    private = Ed25519PrivateKey.generate()
+    beside = public_path(path)
+    for one in (path, beside):
+        if os.path.lexists(one):
+            raise _is_there(one)
+    with write_errors_named(path):
+        make_folder(path.parent)
+    _write_new(
+        path,
+        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        _FOR_OWNER,
+    )
+    _write_new(beside, pem(private.public_key()), 0o644)
+    return private.public_key()
+
+
+def public_path(path: Path) -> Path:
+    """Where the public key of a private one's file lies."""
+    return path.with_name(f"{path.name}.pub")
+
+
+def read_private_key(path: Path) -> Ed25519PrivateKey:
+    """The private key of a file that a person named.
+
+    Raises:
+        ReleaseRefused: status KEY: it is a link or no regular file, of another user, others may
+            read it, or it holds no private key of Ed25519 that can be read without a passphrase.
+        InputError: no such file, or it cannot be read.
+    """
+    try:
+        with open_regular(path.parent.resolve() / path.name) as file:
+            _require_private(path, os.fstat(file.fileno()))
+            content = file.read(LARGEST_KEY + 1)
+    except UntrustedFile as error:
+        raise _unusable(
+            path, "a private key is no link and no special file", found=error.found
+        ) from error
+    except FileNotFoundError:
+        raise InputError(
+            "no such file",
+            file=path,
+            expected="a private key",
+            hint="perfgate release keygen --output KEY makes one",
+        ) from None
+    except OSError as error:
+        raise InputError("cannot be read", file=path, found=error.strerror) from error
+    if len(content) > LARGEST_KEY:
+        raise _too_large(path)
+    if _PRIVATE not in content:
+        given = "a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key"
+        raise _unusable(
+            path,
+            "a private key is needed here",
+            found=given,
+            expected="the private key's file, which has no .pub at its end",
+        )
+    if _ENCRYPTED in content or b"Proc-Type: 4,ENCRYPTED" in content:
+        raise _unusable(
+            path,
+            "the private key is encrypted",
+            expected="one without a passphrase, that its owner alone may read",
+            hint="openssl pkey -in KEY -out PLAIN, with umask 077",
+        )
+    key = _loaded(path, lambda: load_pem_private_key(content, password=None))
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _other_kind(path, key)
+    return key
+
+
+def read_public_key(path: Path) -> Ed25519PublicKey:
+    """The public key of a file that a person named.
+
+    Raises:
+        ReleaseRefused: status KEY: it holds a private key, or no public one of Ed25519.
+        InputError: no such file, or it cannot be read.
+    """
+    try:
+        content = read_input(path, LARGEST_KEY, "key")
+    except FileTooLarge as error:
+        raise _too_large(path) from error
+    except FileNotFoundError:
+        raise InputError("no such file", file=path, expected="a public key") from None
+    except OSError as error:
+        raise InputError("cannot be read", file=path, found=error.strerror) from error
+    if _PRIVATE in content:
+        raise _unusable(
+            path,
+            "a public key is needed here, and this file holds a private one",
+            expected="the file of the public key, which ends in .pub",
+            hint="nobody but its owner should ever have this file: if others had it, make new keys",
+        )
+    key = _loaded(path, lambda: load_pem_public_key(content))
+    if not isinstance(key, Ed25519PublicKey):
+        raise _other_kind(path, key)
+    return key
+
+
+def public_key_of(text: str) -> Ed25519PublicKey:
+    """The public key that a policy names.
+
+    Args:
+        text: base64 of its 32 bytes.
+
+    Raises:
+        ReleaseRefused: status KEY: it is none.
+    """
+    try:
+        return Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError) as error:
+        raise ReleaseRefused(
+            ReleaseStatus.KEY,
+            "not a public key",
+            field="signers",
+            found=text[:60],
+            expected="the base64 of the 32 bytes of an Ed25519 public key",
+        ) from error
+
+
+def raw(key: Ed25519PublicKey) -> bytes:
+    """The 32 bytes of a public key."""
+    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def pem(key: Ed25519PublicKey) -> bytes:
+    """A public key as PEM."""
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def as_policy_has_it(key: Ed25519PublicKey) -> str:
+    """The base64 that stands under `signers` in a policy."""
+    return base64.b64encode(raw(key)).decode()
+
+
+def key_id(key: Ed25519PublicKey) -> str:
+    """The name of a key: the SHA-256 of its 32 bytes, 64 hexadecimal digits."""
+    return hashlib.sha256(raw(key)).hexdigest()
+
+
+def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
+    """Whether a signature is of this message by this key."""
+    try:
+        key.verify(signature, message)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _require_private(path: Path, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        raise _unusable(
+            path,
+            "the private key is another user's file",
+            found=f"it belongs to {user_name(status.st_uid)}",
+            expected="a file of the user who signs",
+        )
+    if mode & 0o077:
+        raise _unusable(
+            path,
+            "others may read or write the private key",
+            found=f"mode {mode:04o}",
+            expected="mode 0600",
+            hint=f"chmod 600 {path}; if others had it, make new keys",
+        )
+
+
+def _loaded(path: Path, load: Callable[[], object]) -> object:
+    try:
+        return load()
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise _unusable(
+            path, "not a key that can be read", expected="PEM of an Ed25519 key"
+        ) from error
+
+
+def _other_kind(path: Path, key: object) -> ReleaseRefused:
+    return _unusable(
+        path,
+        "a key of another kind",
+        found=type(key).__name__.strip("_"),
+        expected="an Ed25519 key",
+        hint="perfgate release keygen --output KEY makes one",
+    )
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with write_errors_named(path):
+        try:
+            handle = os.open(path, flags, mode)
+        except FileExistsError:
+            raise _is_there(path) from None
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_folder(path.parent)
+
+
+def _is_there(path: Path) -> InputError:
+    return InputError(
+        "there is a file already, and no key is ever overwritten",
+        file=path,
+        field="--output",
+        expected="a name that is free, with .pub behind it too",
+    )
+
+
+def _too_large(path: Path) -> ReleaseRefused:
+    return _unusable(
+        path,
+        "the file is too large for a key",
+        expected=f"at most {LARGEST_KEY} bytes (docs/reference/limits.md)",
+    )
+
+
+def _unusable(
+    path: Path,
+    problem: str,
+    *,
+    found: object = None,
+    expected: str | None = None,
+    hint: str | None = None,
+) -> ReleaseRefused:
+    return ReleaseRefused(
+        ReleaseStatus.KEY, problem, file=path, found=found, expected=expected, hint=hint
+    )

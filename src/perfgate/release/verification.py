@@ -1,0 +1,290 @@
+"""Verification: whether a pack is what its signer states, of the release asked for, today."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from perfgate.core.errors import InputError
+from perfgate.release.attestations import Stated, payload, statements
+from perfgate.release.attested import Attested, read_attested
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.keys import as_policy_has_it, key_id, public_key_of, raw
+from perfgate.release.pack_layout import POLICY, TEST_RESULT
+from perfgate.release.pack_reader import Pack
+from perfgate.release.pack_replay import Replayed, replay
+from perfgate.release.policy import Policy
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+_CLOCKS_DIFFER = timedelta(minutes=1)
+_EFFECTS = ("pass", "warn", "fail")  # the worst last
+_TOLD = 5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person asks of a pack, and whom that person trusts. Nothing of it is from the pack.
+
+    Attributes:
+        now: the time of the verification.
+        keys: of signers.
+        policy: the one that the release must have been held against; None: not asked.
+        commit: a commit that must be a subject, whole or its first 12 or more digits; empty: none.
+        subjects: name → SHA-256, each of which must be a subject.
+        at: the time of the release; None: now.
+    """
+
+    now: datetime
+    keys: tuple[Ed25519PublicKey, ...] = ()
+    policy: Policy | None = None
+    commit: str = ""
+    subjects: Mapping[str, str] | None = None
+    at: datetime | None = None
+
+    @property
+    def trusted(self) -> tuple[Ed25519PublicKey, ...]:
+        """The keys that may have signed: those given, and those of the given policy."""
+        named = self.policy.signers if self.policy else ()
+        return (*self.keys, *(public_key_of(one.key) for one in named))
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A pack that holds.
+
+    Attributes:
+        check: what its files give, as attested.
+        attested: what was stated, and by whom.
+        replayed: its verdicts, computed anew.
+        rows: what was verified, and how it was found, in the order in which it was.
+        notes: what was not, one sentence each.
+    """
+
+    check: ReleaseCheck
+    attested: Attested
+    replayed: Replayed
+    rows: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...]
+
+
+def verify(pack: Pack, asked: Asked) -> Verified:
+    """Verify a pack, whose bytes have been held against its manifest already.
+
+    Raises:
+        ReleaseRefused: SIGNATURE, OTHER_RELEASE, OTHER_VERSION, NOT_REPRODUCED, EXPIRED, CLOCK, as
+            `ReleaseStatus` has them.
+        InputError: nobody is named whose signature would count.
+    """
+    if not asked.trusted:
+        raise InputError(
+            "nobody is named whose signature would count",
+            field="--key",
+            expected="the public key of the signer, or a --policy that names signers",
+            hint="a pack cannot say itself whom to trust",
+        )
+    attested = read_attested(pack, asked.trusted)
+    _require_asked(pack, asked, attested)
+    again = replay(pack)
+    _require_signers(pack, attested, again.policy)
+    _require_clock(pack, asked, attested)
+    _require_as_stated(pack, attested, again.check)
+    _require_in_force(pack, asked, again)
+    return Verified(
+        again.check, attested, again, tuple(_rows(pack, asked, attested, again)),
+        tuple(_notes(asked, again)),
+    )  # fmt: skip
+
+
+def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
+    """Check that a policy lets this key sign; one that names nobody lets any.
+
+    Raises:
+        ReleaseRefused: status SIGNATURE.
+    """
+    if policy.signers and as_policy_has_it(key) not in {one.key for one in policy.signers}:
+        raise ReleaseRefused(
+            ReleaseStatus.SIGNATURE,
+            "the signer is not among those whom the pack's policy names",
+            field="signers",
+            found=as_policy_has_it(key),
+            expected=", ".join(f"{one.key} ({one.name})" for one in policy.signers),
+            **told,
+        )
+
+
+def _require_signers(pack: Pack, attested: Attested, policy: Policy) -> None:
+    for key in attested.signers.values():
+        require_signer(policy, key, file=pack.path)
+
+
+def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
+    """Check that it is the release that was asked for: policy, commit, subjects."""
+    packed = next((one.sha256 for one in pack.manifest.files if one.path == POLICY), None)
+    if asked.policy is not None and packed != asked.policy.sha256:
+        raise _other(
+            pack, "--policy", "the release was held against another policy",
+            f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}",
+        )  # fmt: skip
+    subjects = _subjects(attested)
+    commits = [digest["gitCommit"] for _, digest in subjects if "gitCommit" in digest]
+    if asked.commit and not any(one.startswith(asked.commit) for one in commits):
+        raise _other(
+            pack, "--commit", "the pack is of another build",
+            ", ".join(commits) or "no commit", asked.commit,
+        )  # fmt: skip
+    for name, digits in (asked.subjects or {}).items():
+        if not any(one == name and digest.get("sha256") == digits for one, digest in subjects):
+            raise _other(
+                pack, "--subject", "the pack does not speak of this artifact",
+                "; ".join(_in_words(one, digest) for one, digest in subjects),
+                f"{name}=sha256:{digits}",
+            )  # fmt: skip
+
+
+def _subjects(attested: Attested) -> list[tuple[str, dict[str, str]]]:
+    """Name and digests of the signed subjects; whatever is malformed is told by its comparison."""
+    found = attested.statements[TEST_RESULT].get("subject")
+    return [
+        (str(one.get("name")), {str(kind): str(digits) for kind, digits in digest.items()})
+        for one in (found if isinstance(found, list) else [])
+        if isinstance(one, dict) and isinstance(digest := one.get("digest"), dict)
+    ]
+
+
+def _in_words(name: str, digest: Mapping[str, str]) -> str:
+    return " ".join([name, *(f"{kind}:{digits}" for kind, digits in digest.items())])
+
+
+def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
+    ended = datetime.fromisoformat(pack.manifest.ended)
+    if not ended - _CLOCKS_DIFFER <= attested.created <= asked.now + _CLOCKS_DIFFER:
+        raise ReleaseRefused(
+            ReleaseStatus.CLOCK,
+            "it was signed before its runs ended, or is signed at a time still to come",
+            file=pack.path,
+            field="timeCreated",
+            found=attested.created.isoformat(timespec="seconds"),
+            expected=f"between {pack.manifest.ended} and now, {asked.now:%Y-%m-%dT%H:%M:%SZ}",
+        )
+
+
+def _require_as_stated(pack: Pack, attested: Attested, check: ReleaseCheck) -> None:
+    """Check that the statements are those that the pack's own files give."""
+    stated = Stated(pack.manifest, pack.manifest_sha256, check)
+    for name, expected in statements(stated, attested.created).items():
+        given = attested.statements[name]
+        if _text(given.get("subject")) != _text(expected["subject"]):
+            raise _other(
+                pack, f"{name}: subject", "the statement speaks of another artifact than the runs "
+                "measured", _text(given.get("subject")), _text(expected["subject"]),
+            )  # fmt: skip
+        for field in sorted({*expected["predicate"], *given["predicate"]}, key=_result_first):
+            found, right = given["predicate"].get(field), expected["predicate"].get(field)
+            if _text(found) != _text(right):
+                raise ReleaseRefused(
+                    ReleaseStatus.NOT_REPRODUCED,
+                    "the statement says what the pack's own files do not give",
+                    file=pack.path,
+                    field=f"{name}: {field}",
+                    found=_text(found)[:300],
+                    expected=_text(right)[:300],
+                )
+        if set(given) != set(expected):
+            raise ReleaseRefused(
+                ReleaseStatus.NOT_REPRODUCED,
+                "the statement has fields that none has",
+                file=pack.path,
+                field=name,
+                found=", ".join(sorted(set(given) ^ set(expected))),
+            )
+
+
+def _result_first(field: str) -> tuple[bool, str]:
+    return field != "result", field
+
+
+def _text(value: Any) -> str:
+    return payload({"": value})[4:-1].decode()
+
+
+def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
+    """Check that nothing has ended since: a waiver, or the age that the policy allows."""
+    if again.check.result == "FAILED":
+        return
+    at = asked.at or asked.now
+    later = again.checked_at(at)
+    ended = [
+        f"{then.test}: {then.finding} on {again.check.at:%Y-%m-%d}, now {now.finding} ({now.why})"
+        for then, now in zip(again.check.tests, later.tests, strict=True)
+        if _EFFECTS.index(now.effect) > _EFFECTS.index(then.effect)
+    ]
+    if ended or later.result == "FAILED":
+        raise ReleaseRefused(
+            ReleaseStatus.EXPIRED,
+            "the evidence is older than the policy allows, or a waiver has ended",
+            file=pack.path,
+            found="; ".join(ended[:_TOLD] or later.faults),
+            expected=f"evidence in force at {at.isoformat(timespec='seconds')}",
+            hint="measure again; or to verify a release of the past, give its time: --at TIME",
+        )
+
+
+def _rows(
+    pack: Pack, asked: Asked, attested: Attested, again: Replayed
+) -> Iterator[tuple[str, str]]:
+    verdicts = again.verdicts
+    anew = [one for one in verdicts if one.verdict is not None]
+    yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
+    yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
+    keys = {raw(one): one for one in attested.signers.values()}.values()
+    yield "signature", f"by {', '.join(_signer(one, asked, again.policy) for one in keys)}"
+    for name, digest in _subjects(attested):
+        yield "subject", _in_words(name, digest)
+    yield "policy", f"SHA-256 {again.policy.sha256}" + (", the given one" if asked.policy else "")
+    yield (
+        "verdicts",
+        f"{len(anew)} of {len(verdicts)} computed anew from raw files, all as recorded",
+    )
+    yield "metrics", f"{sum(one.metrics for one in verdicts)} judged anew"
+    yield "rule", f"version {pack.manifest.rule}"
+    yield "in force", _in_force(asked, again)
+    yield "result", f"{again.check.result}, as stated on {attested.created:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _in_force(asked: Asked, again: Replayed) -> str:
+    if again.check.result == "FAILED":
+        return "not asked of a release that failed"
+    if asked.at is not None:
+        return f"at {asked.at.isoformat(timespec='seconds')}, as --at states; not of today"
+    return f"today, {asked.now:%Y-%m-%d}"
+
+
+def _signer(key: Ed25519PublicKey, asked: Asked, policy: Policy) -> str:
+    named = [*(asked.policy.signers if asked.policy else ()), *policy.signers]
+    name = next((one.name for one in named if one.key == as_policy_has_it(key)), "")
+    return f"{name} (key {key_id(key)})" if name else f"key {key_id(key)}"
+
+
+def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
+    if not (asked.policy or asked.commit or asked.subjects):
+        yield (
+            "which release this is was not checked: --policy, --commit or --subject says which is "
+            "wanted"
+        )
+    for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
+        yield f"taken from the records, as no raw file holds it: {told}"
+    yield from again.check.warnings
+    yield from again.check.notes
+
+
+def _other(pack: Pack, field: str, problem: str, found: str, expected: str) -> ReleaseRefused:
+    return ReleaseRefused(
+        ReleaseStatus.OTHER_RELEASE,
+        problem,
+        file=pack.path,
+        field=field,
+        found=found,
+        expected=expected,
+    )

@@ -1,0 +1,89 @@
+"""The release job's scripts, run by bash with a `perfgate` that notes what it was called with."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "ci/github/actions/perfgate"
+KEY = "made up at run time"
+PROGRAM = """#!/bin/sh
+echo "$*" >>CALLS
+case "$1 $2" in
+  "release check") exit STATUS ;;
+  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
+  "release sign") stat -c "mode %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
+esac
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path):
+    """Runs a script; its status, what it printed, and the calls of `perfgate`."""
+
+    def run(script: str, *, status: int = 0, signed: int = 0, **more: str) -> tuple[int, str, str]:
+        calls = tmp_path / "calls"
+        calls.write_text("")
+        program = tmp_path / "bin" / "perfgate"
+        program.parent.mkdir(exist_ok=True)
+        text = PROGRAM.replace("CALLS", str(calls)).replace("STATUS", str(status))
+        program.write_text(text.replace("SIGNED", str(signed)))
+        program.chmod(0o755)
+        (tmp_path / "runs" / "b200-1-of-1").mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(
+            ("bash", SCRIPTS / script),
+            cwd=tmp_path,
+            env={
+                "PATH": f"{program.parent}:{os.environ['PATH']}",
+                "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+                "RUNNER_TEMP": str(tmp_path),
+                "RUNS": "runs",
+                "POLICY": "release.yaml",
+                "PUBLIC_KEY": "",
+                "EVIDENCE": "evidence",
+                **more,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr, calls.read_text()
+
+    return run
+
+
+def test_what_meets_the_policy_is_packed(job) -> None:
+    status, _, calls = job("release_pack.sh")
+    assert status == 0
+    pack = "release pack release.yaml runs/b200-1-of-1/ --output evidence/release.tar --yes"
+    assert calls.splitlines()[-1] == pack
+
+
+@pytest.mark.parametrize("refused", [1, 20, 21, 22, 23, 24])
+def test_what_does_not_meet_it_is_not_packed(job, refused: int) -> None:
+    status, said, calls = job("release_pack.sh", status=refused)
+    assert status == refused
+    assert "::error::block" in said
+    assert "release pack" not in calls
+
+
+@pytest.mark.parametrize("signed", [0, 27])
+def test_the_key_is_there_for_its_owner_alone_and_for_that_step(
+    job, tmp_path: Path, signed: int
+) -> None:
+    status, said, calls = job("release_sign.sh", signed=signed, SIGNING_KEY=KEY)
+    assert status == signed
+    assert "mode 600" in calls
+    assert KEY in calls
+    assert KEY not in said
+    assert not (tmp_path / "perfgate-release-key").exists()
+    verified = "release verify evidence/release.tar --policy release.yaml" in calls
+    assert verified == (signed == 0)
+
+
+def test_without_a_key_the_pack_stays_unsigned_and_that_is_said(job, tmp_path: Path) -> None:
+    status, said, calls = job("release_sign.sh", SIGNING_KEY="")
+    assert (status, calls) == (0, "")
+    assert "the pack is not signed" in said
+    assert "**not signed**" in (tmp_path / "summary").read_text()

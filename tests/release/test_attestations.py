@@ -1,0 +1,110 @@
+"""What is stated of a release: subjects, result, properties; all of it derived."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import made_packs
+import pytest
+from releases import AT, C1, POLICY, changed, checked, policy, run
+
+from perfgate.gate.verdict import Verdict
+from perfgate.release.attestations import Stated, payload, statements, subjects
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.pack_layout import SUMMARY, TEST_RESULT
+from perfgate.release.policy import Required, Subject
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+WHEEL = Subject("engine.whl", {"sha256": "c" * 64})
+COMMIT = "a" * 40
+IMAGE = "sha256:" + "d" * 64
+
+
+def of_build(commit: str, digest: str = "", **given: Any) -> ReleaseCheck:
+    """A check of one run of a build."""
+    found = checked(run(), given=policy(**given))
+    build = next(one.result.build for one in found.tests if one.result)
+    assert build is not None
+    other = replace(build, commit=commit, digest=digest, image="engine:1" if digest else "")
+    tests = tuple(
+        replace(one, result=replace(one.result, build=other) if one.result else None)
+        for one in found.tests
+    )
+    return replace(found, tests=tests)
+
+
+def stated(check: ReleaseCheck, at: datetime = AT) -> dict[str, dict[str, Any]]:
+    return statements(Stated(made_packs.manifest(), "e" * 64, check), at)
+
+
+def test_subjects_are_the_policys_and_what_the_runs_recorded() -> None:
+    found = subjects(of_build(COMMIT, f"registry/engine@{IMAGE}", subjects=(WHEEL,)))
+    assert [dict(one.digest) for one in found] == [
+        {"sha256": "c" * 64},
+        {"gitCommit": COMMIT},
+        {"sha256": "d" * 64},
+    ]
+    same = Subject("llama.cpp", {"gitCommit": COMMIT})
+    assert subjects(of_build(COMMIT, subjects=(same,))) == (same,)
+
+
+@pytest.mark.parametrize("commit", ["1.3.0", "a" * 12, "A" * 40, "a" * 40 + "\n"])
+def test_a_build_without_a_digest_is_no_subject(commit: str) -> None:
+    with pytest.raises(ReleaseRefused, match="nothing says exactly what was measured") as told:
+        subjects(of_build(commit))
+    assert told.value.status == ReleaseStatus.INCOMPLETE
+    assert "`subjects` of the policy" in str(told.value)
+    assert subjects(of_build(commit, subjects=(WHEEL,))) == (WHEEL,)
+
+
+def test_the_statements_of_a_release_that_passed() -> None:
+    found = stated(of_build(COMMIT))
+    result, summary = (found[name]["predicate"] for name in (TEST_RESULT, SUMMARY))
+    assert result["result"] == "PASSED"
+    assert result["passedTests"] == ["small/c1", "small/c4", "small/sums"]
+    assert result["configuration"][0]["name"] == f"perfgate release policy: {POLICY.release}"
+    for one in result["configuration"]:
+        assert {"uri", "digest", "content"} & set(one), one  # as resource_descriptor.md asks
+    assert result["perfgate_manifest"] == summary["perfgate_manifest"] == {"sha256": "e" * 64}
+    assert summary["timeCreated"] == "2026-11-23T12:00:00Z"
+    assert summary["properties"] == [
+        "PERFGATE_RELEASE_POLICY_PASSED",
+        "PERFGATE_REQUIREMENT_ALL_OF_IT_PASSED",
+    ]
+    for one in found.values():
+        assert one["_type"] == "https://in-toto.io/Statement/v1"
+        assert one["subject"] == [{"name": "llama.cpp", "digest": {"gitCommit": COMMIT}}]
+
+
+def test_properties_only_where_they_are_true() -> None:
+    parts = (Required("speed!", tests=(C1,)), Required("Speed", tests=("small-c4",)))
+    lost = checked(run(results={C1: Verdict.REGRESSION}), given=policy(*parts, subjects=(WHEEL,)))
+    assert stated(lost)[SUMMARY]["predicate"]["properties"] == []  # two parts, one name: both
+    parts = (Required("speed", tests=(C1,)), Required("sums", tests=("small-sums",)))
+    lost = checked(run(results={C1: Verdict.REGRESSION}), given=policy(*parts, subjects=(WHEEL,)))
+    found = stated(lost)
+    assert found[SUMMARY]["predicate"]["properties"] == ["PERFGATE_REQUIREMENT_SUMS_PASSED"]
+    result = found[TEST_RESULT]["predicate"]
+    assert (result["result"], result["failedTests"]) == ("FAILED", ["small/c1"])
+    assert result["perfgate_counts"]["failed"] == 1
+
+
+def test_a_test_that_two_parts_require_counts_as_the_worse() -> None:
+    twice = (Required("one", tests=(C1,)), Required("two", tests=(C1,), starts=5))
+    found = stated(checked(run(), given=policy(*twice, subjects=(WHEEL,))))
+    result = found[TEST_RESULT]["predicate"]
+    assert (result["passedTests"], result["failedTests"]) == ([], ["small/c1"])
+
+
+def test_only_the_summary_has_a_time() -> None:
+    check = of_build(COMMIT)
+    one, other = stated(check), stated(check, datetime(2027, 1, 1, tzinfo=UTC))
+    assert payload(one[TEST_RESULT]) == payload(other[TEST_RESULT])
+    assert payload(one[SUMMARY]) != payload(other[SUMMARY])
+    assert json.loads(payload(one[SUMMARY])) == one[SUMMARY]
+
+
+def test_a_disturbed_record_does_not_change_who_is_spoken_of() -> None:
+    found = changed(run(), C1, verdict="REGRESSION")
+    assert subjects(checked(found, given=policy(subjects=(WHEEL,)))) == (WHEEL,)

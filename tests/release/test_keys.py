@@ -1,0 +1,121 @@
+"""Keys of releases: made, read, refused."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from perfgate.core.errors import InputError
+from perfgate.release import keys
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+# RFC 8032, section 7.1: secret key, public key, message, signature.
+VECTORS = [
+    (
+        "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",  # pragma: allowlist secret  # noqa: E501
+        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",  # pragma: allowlist secret  # noqa: E501
+        "",
+        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",  # pragma: allowlist secret  # noqa: E501
+    ),
+]
+
+
+def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ReleaseRefused) as told:
+        keys.read_private_key(path)
+    assert told.value.status == ReleaseStatus.KEY
+    return str(told.value)
+
+
+def test_made_keys_are_read_again_and_none_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "release.key"
+    public = keys.make_keys(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert keys.raw(keys.read_private_key(path).public_key()) == keys.raw(public)
+    assert keys.raw(keys.read_public_key(keys.public_path(path))) == keys.raw(public)
+    assert keys.raw(keys.public_key_of(keys.as_policy_has_it(public))) == keys.raw(public)
+    before = path.read_bytes()
+    path_beside = tmp_path / "other.key"
+    keys.public_path(path_beside).write_text("mine")
+    for taken in (path, path_beside):
+        with pytest.raises(InputError, match="no key is ever overwritten"):
+            keys.make_keys(taken)
+    assert path.read_bytes() == before
+    assert not path_beside.exists()
+
+
+@pytest.mark.parametrize(("secret", "public", "message", "signature"), VECTORS)
+def test_signatures_are_those_of_rfc_8032(
+    secret: str, public: str, message: str, signature: str
+) -> None:
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(secret))
+    assert keys.raw(key.public_key()).hex() == public
+    assert key.sign(bytes.fromhex(message)).hex() == signature
+    assert keys.is_signed(key.public_key(), bytes.fromhex(signature), bytes.fromhex(message))
+    assert not keys.is_signed(key.public_key(), bytes.fromhex(signature), b"other")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "release.key"
+    keys.make_keys(path)
+    path.chmod(mode)
+    told = refused(path)
+    assert f"mode {mode:04o}" in told
+    assert f"chmod 600 {path}" in told
+
+
+def test_a_link_another_users_key_and_a_large_file_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "release.key"
+    keys.make_keys(path)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    assert "a symbolic link" in refused(link)
+    assert "too large" in refused(write(tmp_path / "large", b"x" * (keys.LARGEST_KEY + 1)))
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert "another user's file" in refused(path)
+
+
+def test_each_kind_of_key_only_where_it_belongs(tmp_path: Path) -> None:
+    path = tmp_path / "release.key"
+    keys.make_keys(path)
+    public = keys.public_path(path)
+    public.chmod(0o600)
+    assert "a private key is needed here" in refused(public)
+    with pytest.raises(ReleaseRefused, match="holds a private one") as told:
+        keys.read_public_key(path)
+    assert told.value.status == ReleaseStatus.KEY
+    body = path.read_text().splitlines()[1]
+    assert body not in str(told.value)
+
+
+def test_keys_of_another_kind_encrypted_and_damaged_are_refused(tmp_path: Path) -> None:
+    form = (Encoding.PEM, PrivateFormat.PKCS8)
+    curve = generate_private_key(SECP256R1()).private_bytes(*form, NoEncryption())
+    assert "a key of another kind" in refused(write(tmp_path / "curve", curve))
+    secret = Ed25519PrivateKey.generate().private_bytes(*form, BestAvailableEncryption(b"x"))
+    assert "is encrypted" in refused(write(tmp_path / "secret", secret))
+    cut = keys_text(tmp_path)[:60]
+    assert "not a key that can be read" in refused(write(tmp_path / "cut", cut))
+
+
+def keys_text(folder: Path) -> bytes:
+    keys.make_keys(folder / "whole")
+    return (folder / "whole").read_bytes()
