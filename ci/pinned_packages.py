@@ -11,7 +11,8 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 Beside them `perfgate.cdx.json`, the CycloneDX list of base.txt that every wheel carries, and
 `constraints.txt`, the same versions without hashes, for who installs the wheel beside other
 packages. The digest of local.txt goes into `release.local.yaml`. What an engine needs in an
-environment of its own is for `ci/engine_packages.py`, whose files are beside these. None of them names an index, a path of this machine or the day.
+environment of its own is for `ci/engine_packages.py`, whose files are beside these. None of them
+names an index, a path of this machine or the day.
 
     python ci/pinned_packages.py             keep the versions that still fit
     python ci/pinned_packages.py --upgrade   the newest versions

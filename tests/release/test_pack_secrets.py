@@ -17,7 +17,8 @@ SECRETS = [
     pytest.param(f"ready, {TOKEN}.", id="token"),
     pytest.param("HF_TOKEN=abcdefgh", id="by-name"),
     pytest.param(
-        "get https://me:pass-word@hub.example/x", id="address"
+        "get https://me:pass-word@hub.example/x",
+        id="address",  # pragma: allowlist secret
     ),  # pragma: allowlist secret
     pytest.param("Authorization: Bearer abc123def456", id="bearer"),
     pytest.param('{"api_key": "abcdefgh"}', id="json"),
@@ -99,11 +100,11 @@ def test_what_only_begins_like_none_is_one(text: str) -> None:
     "text",
     [
         f"ready, {TOKEN}.",
-        "HF_TOKEN=abcdefgh api_key: 'a b' --password 'x y'",
+        "HF_TOKEN=abcdefgh api_key: 'a b' --password 'x y'",  # pragma: allowlist secret
         "Cookie: lang=en; session=abcdefgh",
         "Authorization: Bearer abc123def456",
         "get https://me:pass-word@hub.example/x?sig=abcdef",  # pragma: allowlist secret
-        '{"user": "me", "password": "pw with blanks 7", "n": 1}',
+        '{"user": "me", "password": "pw with blanks 7", "n": 1}',  # pragma: allowlist secret
         "args: ['--api-key', 'abcdefgh', '--port', '1']",
     ],
 )
