@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # perfgate as people have it who install it: the wheel in an environment of its own, a gate repository
-# outside the checkout, a rehearsal, a first run, a promoted baseline, a verdict, a regression.
+# outside the checkout, a rehearsal, a first run, a promoted baseline, a verdict, a regression, a
+# release with its evidence, which another environment verifies.
 # usage: ci/wheel.sh [PYTHON]    (default: python3)
 # The engine is a stand-in, whose speed is made up: it is a gate repository's own engine here.
 set -euo pipefail
@@ -61,3 +62,34 @@ expect 0 pytest "${tests[@]}" --engine-commit bbb --gate --run-dir runs/second
 expect 1 pytest "${tests[@]}" --engine-commit ccc --gate --inject engine.settings.cpu_threads=1
 test -s baselines/cpu/standin-serve/aaa.json
 test -s runs/second/summary.md
+
+echo "== a release: its policy, its evidence, its signature"
+commit=$(printf 'b%.0s' $(seq 40))
+expect 0 pytest "${tests[@]}" --engine-commit "$commit" --gate --run-dir runs/third
+cat > release.yaml <<EOF
+schema_version: 1
+release: stand-in 1.0
+build: {engine: stand-in, commit: $commit}
+required: [{name: serving, tests: [standin-serve-c1, standin-serve-c2], hardware: cpu}]
+false_alarms: 0.5
+EOF
+imports=(--import standin)
+expect 0 perfgate release check release.yaml runs/third "${imports[@]}"
+expect 23 perfgate release check release.yaml runs/second "${imports[@]}"
+expect 0 perfgate release pack release.yaml runs/third --output ../one.tar --yes "${imports[@]}"
+expect 0 perfgate release pack release.yaml runs/third --output ../two.tar --yes "${imports[@]}"
+expect 0 cmp ../one.tar ../two.tar
+expect 0 perfgate release keygen --output ../key
+expect 0 perfgate release sign ../one.tar --key ../key "${imports[@]}"
+
+echo "== and its verification, in an environment that has nothing but perfgate, the pack and the key"
+"$python" -m venv "$work/auditor"
+"$work/auditor/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
+"$work/auditor/bin/python" -m pip "${pinned[@]}" "$work"/dist/*.whl
+mkdir "$work/audit" && cp ../one.tar ../key.pub "$work/audit" && cd "$work/audit"
+rm -rf "$work/gate"
+verify=("$work/auditor/bin/perfgate" release verify)
+expect 0 "${verify[@]}" one.tar --key key.pub --commit "$commit" "${imports[@]}"
+expect 30 "${verify[@]}" one.tar --key key.pub --commit "$(printf 'c%.0s' $(seq 40))" "${imports[@]}"
+printf x | dd of=one.tar bs=1 seek=100000 conv=notrunc status=none
+expect 25 "${verify[@]}" one.tar --key key.pub "${imports[@]}"

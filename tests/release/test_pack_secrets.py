@@ -16,10 +16,7 @@ KEY = f"{BEGIN}\n{'Kx9w' * 15}Q=\n-----END PRIVATE KEY-----"
 SECRETS = [
     pytest.param(f"ready, {TOKEN}.", id="token"),
     pytest.param("HF_TOKEN=abcdefgh", id="by-name"),
-    pytest.param(
-        "get https://me:pass-word@hub.example/x",
-        id="address",  # pragma: allowlist secret
-    ),  # pragma: allowlist secret
+    pytest.param("get https://me:pass-word@hub.example/x", id="url"),  # pragma: allowlist secret
     pytest.param("Authorization: Bearer abc123def456", id="bearer"),
     pytest.param('{"api_key": "abcdefgh"}', id="json"),
     pytest.param(KEY, id="key"),
