@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -57,15 +58,25 @@ def test_speed_against_the_machine_itself_and_accuracy_question_by_question(
     suite: Suite,  # noqa: F811
 ) -> None:
     suite.run("--record", "--engine-commit", "aaa")
-    for _ in range(2):  # the second has the first's references as earlier ones
-        done = suite.run("--engine-commit", "aaa")
-        found = recomputed(suite, done.folder)
+    sessions = []
+    for number in (1, 2):
+        run = suite.folder / f"run-{number}"
+        words = ("--engine-commit", "aaa", "--self-reference", "fresh", "--run-dir", str(run))
+        done = replace(suite.run(*words), folder=run)
+        found = recomputed(suite, run)
         assert faults(found) == []
-        assert {one.test: one.verdict for one in found.values() if one.verdict} == {
-            f"standin-serve-{label}": Verdict(verdict)
-            for label, verdict in done.verdicts.items()
-            if verdict not in ("NO_BASELINE",) or label not in ("c1", "c2")
+        assert {one.test for one in found.values() if one.verdict} >= {
+            f"standin-serve-{label}" for label in ("c1", "c2")
         }, done.output
+        own = {
+            one["run"]
+            for line in done.records("verdict")
+            for one in (line["basis"]["earlier"] or {"runs": []})["runs"]
+        }
+        # What the machine measured of itself in this session is no earlier session's.
+        assert json.loads((run / "run.json").read_text())["id"] not in own
+        sessions.append(len(own))
+    assert sessions[1] == sessions[0] + 1
 
 
 Change = Callable[[Path], None]
