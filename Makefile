@@ -42,7 +42,7 @@ WORKERS := $(shell n=$$((2 * $$(nproc))); echo $$((n < 16 ? n : 16)))
 # The other targets with tests add to what `make test` covered, if that is in this folder: .ci/run puts it there.
 COVERAGE := --cov --cov-report=term:skip-covered
 
-.PHONY: help setup setup-local setup-dev local local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
+.PHONY: help setup setup-local setup-dev local local-release local-slow local-broken rehearse slurm-test browser-test pipeline-test wheel-test vllm-env local-vllm \
         local-engines vllm-test sglang-env sglang-test test docs reference nightly lint format bench detection constraints clean
 
 help: ## show the targets
@@ -82,6 +82,10 @@ local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on
 	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell the"; \
 	  echo "unchanged build from a slower one. Run again when it is idle: nothing was passed."; exit 0; \
 	fi; exit $$status
+
+local-release: $(VENV)/.stamp-local ## then: that run held against a release policy, packed, signed, verified
+	@echo "== a release of what make local measured, in release/"
+	@ci/local_release.sh
 
 local-slow: $(VENV)/.stamp-local ## the same with the server really slowed: must end in REGRESSION
 	@echo "== expecting REGRESSION and exit status 1: $(SLOW)"
@@ -247,4 +251,4 @@ constraints: ## resolve the newest versions anew, with hashes, into requirements
 	@$(PYTHON) -m ci.engine_packages
 
 clean: ## remove what was made here, results included
-	rm -rf $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs site .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules
+	rm -rf release $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs site .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules
