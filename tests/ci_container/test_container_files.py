@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -132,7 +133,7 @@ def test_shellcheck_finds_nothing_in_what_is_run(file: Path) -> None:
     assert len(scripts) >= 4
     for script in scripts:
         done = subprocess.run(
-            ("shellcheck", "--shell=sh", "-"),
+            (Path(sys.executable).with_name("shellcheck"), "--shell=sh", "-"),
             input=f"{script}\n",
             capture_output=True,
             text=True,

@@ -100,7 +100,10 @@ def test_shellcheck_finds_nothing_in_any_script(
     assert len(blocks) == 6
     for block in blocks:
         done = subprocess.run(
-            ("shellcheck", "--shell=sh", "-"), input=block, capture_output=True, text=True
+            (Path(sys.executable).with_name("shellcheck"), "--shell=sh", "-"),
+            input=block,
+            capture_output=True,
+            text=True,
         )
         # SC2016: what came from outside is in single quotes so that nothing in it expands.
         left = [line for line in done.stdout.splitlines() if "SC2016" not in line]

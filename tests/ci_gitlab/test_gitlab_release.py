@@ -1,0 +1,146 @@
+"""GitLab's release job: its file, and its script run by bash with a `perfgate` that notes calls."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FILE = ROOT / "ci/gitlab/perfgate_release.gitlab-ci.yml"
+BIN = Path(sys.executable).parent
+KEY = "made up at run time"
+CURL = """#!/bin/sh
+while [ "$1" != --output ]; do shift; done
+cp ZIP "$2"
+"""
+PERFGATE = """#!/bin/sh
+echo "$*" >>CALLS
+case "$1 $2" in
+  "release check") exit STATUS ;;
+  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
+  "release sign") stat -c "key %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
+esac
+"""
+Job = Callable[..., tuple[int, str, list[str]]]
+
+
+def script() -> str:
+    """The job's script; its inputs stand in variables alone."""
+    _, jobs = yaml.safe_load_all(FILE.read_text())
+    (text,) = jobs["perfgate-release"]["script"]
+    assert "$[[" not in text
+    return str(text)
+
+
+def test_it_is_what_gitlab_and_shellcheck_take(tmp_path: Path) -> None:
+    _, jobs = yaml.safe_load_all(FILE.read_text())
+    jobs["perfgate-release"].update(tags=["a"], image="b", stage="test")
+    plain = tmp_path / "job.yml"
+    plain.write_text(yaml.safe_dump(jobs))
+    there = tmp_path / "job.sh"
+    there.write_text(f"#!/usr/bin/env bash\n{script()}")
+    schema = (BIN / "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", plain)
+    for words in (schema, (BIN / "shellcheck", there)):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """Runs the script; its status, what it printed, the calls of `perfgate`."""
+    run = tmp_path / "runs" / "one"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    archive = shutil.make_archive(str(tmp_path / "artifacts"), "zip", tmp_path, "runs")
+    calls, programs, gate = tmp_path / "calls", tmp_path / "bin", tmp_path / "gate"
+    for folder in (programs, gate, tmp_path / "tmp"):
+        folder.mkdir()
+
+    def run_script(*, status: int = 0, signed: int = 0, **more: str) -> tuple[int, str, list[str]]:
+        texts = {
+            "curl": CURL.replace("ZIP", archive),
+            "perfgate": PERFGATE.replace("CALLS", str(calls))
+            .replace("STATUS", str(status))
+            .replace("SIGNED", str(signed)),
+        }
+        for name, text in texts.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        environment = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TMPDIR": str(tmp_path / "tmp"),
+            "GATE_RELEASE": "17",
+            "GATE_POLICY": "release.yaml",
+            "GATE_PUBLIC_KEY": "",
+            "GATE_MODULES": "",
+            "GATE_PROGRAMS": str(programs),
+            **dict.fromkeys(("CI_JOB_TOKEN", "CI_API_V4_URL", "CI_PROJECT_ID"), "x"),
+            **more,
+        }
+        done = subprocess.run(
+            ("bash", "-c", script()),
+            cwd=gate,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = calls.read_text().splitlines() if calls.exists() else []
+        return done.returncode, done.stdout + done.stderr, said
+
+    return run_script
+
+
+def test_what_meets_the_policy_is_packed_signed_and_verified(job: Job, tmp_path: Path) -> None:
+    secret = tmp_path / "file-variable"
+    secret.write_text(f"{KEY}\n")
+    secret.chmod(0o644)
+    status, said, calls = job(PERFGATE_RELEASE_KEY=str(secret), GATE_PUBLIC_KEY="release.pub")
+    assert status == 0, said
+    assert [line.split()[1] for line in calls if line.startswith("release ")] == [
+        *("check", "check", "pack", "sign", "verify")
+    ]
+    run, pack = "perfgate-collected/17/runs/one", "perfgate-release/release.tar"
+    assert f"release pack release.yaml {run} --output {pack} --yes" in calls
+    assert calls[-1] == f"release verify {pack} --policy release.yaml --key release.pub"
+    assert "key 600" in calls
+    assert KEY in calls
+    assert KEY not in said
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_signature_that_fails_leaves_no_key(job: Job, tmp_path: Path) -> None:
+    secret = tmp_path / "file-variable"
+    secret.write_text(f"{KEY}\n")
+    status, _, calls = job(signed=27, PERFGATE_RELEASE_KEY=str(secret))
+    assert status == 27
+    assert not any("release verify" in line for line in calls)
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_without_a_key_the_pack_stays_unsigned_and_that_is_said(job: Job) -> None:
+    status, said, calls = job()
+    assert status == 0
+    assert "the pack is not signed" in said
+    assert not any("release sign" in line for line in calls)
+
+
+@pytest.mark.parametrize("refused", [1, 20, 21, 22, 23, 24])
+def test_what_does_not_meet_the_policy_is_not_packed(job: Job, refused: int) -> None:
+    status, said, calls = job(status=refused)
+    assert status == refused
+    assert "block:" in said
+    assert not any("release pack" in line for line in calls)
+
+
+@pytest.mark.parametrize("jobs", ["17; touch planted", "-x"])
+def test_a_name_that_is_no_jobs_number_is_refused(job: Job, tmp_path: Path, jobs: str) -> None:
+    status, said, calls = job(GATE_RELEASE=jobs)
+    assert (status, calls) == (2, [])
+    assert "not the number of a job" in said
+    assert not list(tmp_path.rglob("planted"))
