@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from registered_standins import registered_standins
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 from perfgate.baselines import Store, read, suite_store
@@ -377,11 +378,8 @@ def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_p
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    sys.path.insert(0, str(STANDINS))
-    try:
+    with registered_standins():
         assert propose(folder, "--import", "standin", "--branch", "night") == 0, capsys.readouterr()
-    finally:
-        sys.path.remove(str(STANDINS))
     message = git(suite, "log", "-1", "--format=%B", "night", "--", "baselines")
     assert message.startswith("Baseline standin-serve on cpu: stand-in ")
     assert "Runs: night" in message

@@ -26,7 +26,7 @@ HELPS = [
     ["doctor"],
 ]
 # Made for programs: JSON always, reports in formats of their own, a pipeline.
-OWN_FORMATS = (["matrix"], ["report"], ["gitlab"])
+OWN_FORMATS = (["matrix"], ["report"], ["gitlab"], ["release"])
 CLI = [sys.executable, "-m", "perfgate.cli.main"]
 
 

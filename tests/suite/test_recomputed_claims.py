@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from registered_standins import registered_standins
 from test_offline_road import SCENARIOS
-from test_road import METRIC, STANDINS, Suite, suite  # noqa: F401
+from test_road import METRIC, Suite, suite  # noqa: F401
 
 from perfgate.gate.verdict import Verdict
 from perfgate.release.recomputation import Recomputed, recompute_run
@@ -16,10 +18,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _standins(monkeypatch: pytest.MonkeyPatch) -> None:
+def _standins() -> Iterator[None]:
     """The stand-ins' parsers, which the sessions load as a plugin."""
-    monkeypatch.syspath_prepend(str(STANDINS))
-    __import__("standin")
+    with registered_standins():
+        yield
 
 
 def recomputed(checkout: Suite, run: Path) -> dict[str, Recomputed]:

@@ -2,14 +2,15 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
+from registered_standins import registered_standins
 from test_gate_road import SERVING, SLOWER, promoted, stored, waive  # noqa: F401
-from test_road import STANDINS, Suite, suite  # noqa: F401
+from test_road import Suite, suite  # noqa: F401
 
 from perfgate.gate.verdict import Verdict
 from perfgate.release.recomputation import Recomputed, recompute_run
@@ -20,10 +21,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _standins(monkeypatch: pytest.MonkeyPatch) -> None:
+def _standins() -> Iterator[None]:
     """The stand-ins' parsers, which the sessions load as a plugin."""
-    monkeypatch.syspath_prepend(str(STANDINS))
-    __import__("standin")
+    with registered_standins():
+        yield
 
 
 def recomputed(checkout: Suite, run: Path) -> dict[str, Recomputed]:
@@ -115,7 +116,7 @@ def test_points_and_their_curve_against_a_baseline(measured: tuple[Suite, Path])
     for one in found.values():
         assert one.verdict == one.recorded == Verdict.PASS
         assert one.metrics == 1
-    assert (run / "references/cpu/standin-serve/aaa.json").is_file()
+    assert (run / "references/1/cpu/standin-serve/aaa.json").is_file()
 
 
 PLANTED: Sequence[tuple[str, Change, str]] = (
@@ -137,7 +138,7 @@ PLANTED: Sequence[tuple[str, Change, str]] = (
     ),
     (
         "a kept baseline",
-        rewritten("references/cpu/standin-serve/*.json", lambda text: text.replace("0.", "1.")),
+        rewritten("references/1/cpu/standin-serve/*.json", lambda text: text.replace("0.", "1.")),
         "cannot be judged from the raw files: ",
     ),
     (

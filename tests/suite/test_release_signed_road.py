@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from test_road import STANDINS, Suite, make_suite
+from registered_standins import registered_standins
+from test_road import Suite, make_suite
 
 from perfgate.cli.main import main
 from perfgate.core.durable_files import append_line
@@ -63,8 +64,7 @@ class Evidence:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
     """A session with one test that passes, packed and signed."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(STANDINS))
+    with pytest.MonkeyPatch.context() as patch, registered_standins():
         suite = make_suite(tmp_path_factory.mktemp("signed"))
         done = suite.run("perf_tests/test_serving.py", "-k", "c1", "--engine-commit", COMMIT,
                          "--engine-version", "1.0")  # fmt: skip

@@ -220,7 +220,7 @@ class CampaignState:
         """What the verdict of a probe rests on; its baselines are kept in the run folder.
 
         Raises:
-            InputError: a baseline was changed while the run was measured.
+            InputError: a baseline cannot be read any more.
             RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
         """
         state, found = self.states[probe], self.states[probe].comparison

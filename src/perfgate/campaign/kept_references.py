@@ -6,31 +6,34 @@ carries what it was compared with, byte by byte, as the store had it.
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from perfgate.baselines import Baseline
 from perfgate.baselines.file import read
 from perfgate.baselines.questions import Questions, questions_of
 from perfgate.core.durable_files import write_errors_named, write_text
-from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.json_text import LARGEST_OWN
-from perfgate.core.untrusted_files import make_new_folders, read_regular, refuse_links
+from perfgate.core.untrusted_files import make_new_folders, read_regular
 from perfgate.runs.folder_contents import REFERENCES
 
 
 def keep_references(run: Path, files: Iterable[Path]) -> tuple[str, ...]:
     """Copy baselines, and the questions that their answers belong to, into a run's folder.
 
+    Two stores can have files of one name, and a store may change while a run goes on: what is
+    already kept stays, and another content gets a folder of its own, ``2``, ``3``, ….
+
     Args:
         run: the run's folder.
         files: baselines in a store, ``…/<hardware>/<scenario>/<commit>.json``.
 
     Returns:
-        for each its place below the folder of references.
+        for each its place below the folder of references: ``1/cpu/local-serve/abc.json``.
 
     Raises:
-        InputError: one cannot be read, or was changed while the run was measured.
+        InputError: one cannot be read.
         RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
     """
     return tuple(_kept(run / REFERENCES, file) for file in files)
@@ -38,29 +41,28 @@ def keep_references(run: Path, files: Iterable[Path]) -> tuple[str, ...]:
 
 def _kept(folder: Path, file: Path) -> str:
     store = file.parents[2]
-    _copy(file, folder / file.relative_to(store))
-    for asked in _questions(read(file)):
-        source = asked.file(store)
-        if source.is_file():  # an older form of the file holds its questions itself
-            _copy(source, asked.file(folder))
-    return file.relative_to(store).as_posix()
+    sources = [file, *(asked.file(store) for asked in _questions(read(file)))]
+    contents = {
+        source.relative_to(store): read_input(source, LARGEST_OWN, "baseline")
+        for source in sources
+        if source.is_file()  # an older form of the file holds its questions itself
+    }
+    for number in count(1):
+        place = folder / str(number)
+        if all(_fits(place / name, content) for name, content in contents.items()):
+            break
+    for name, content in contents.items():
+        target = place / name
+        if not target.exists():
+            with write_errors_named(target), suppress(FileExistsError):
+                make_new_folders(target.parent)
+            write_text(target, content.decode())
+    return f"{place.name}/{file.relative_to(store).as_posix()}"
 
 
-def _copy(source: Path, target: Path) -> None:
-    content = read_input(source, LARGEST_OWN, "baseline")
-    with write_errors_named(target), suppress(FileExistsError):
-        make_new_folders(target.parent)
-    refuse_links(target)
-    if target.exists():
-        if read_regular(target, LARGEST_OWN) != content:
-            raise InputError(
-                "the baseline was changed while the run was measured",
-                file=source,
-                expected=f"what it was when the run first read it: {target}",
-                hint="measure again; do not promote baselines that a run is comparing with",
-            )
-        return
-    write_text(target, content.decode())
+def _fits(target: Path, content: bytes) -> bool:
+    """Whether nothing else is kept there."""
+    return not target.exists() or read_regular(target, LARGEST_OWN) == content
 
 
 def _questions(baseline: Baseline) -> set[Questions]:

@@ -23,6 +23,7 @@ TEST_RESULT_TYPE = "https://in-toto.io/attestation/test-result/v0.1"
 SUMMARY_TYPE = "https://in-toto.io/attestation/svr/v0.2"
 VERIFIER = "https://perfgate.invalid/release/v1"  # names who judged, not a place
 TYPES = {TEST_RESULT: TEST_RESULT_TYPE, SUMMARY: SUMMARY_TYPE}
+_PROPERTY = "PERFGATE_"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
 _IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
 _CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
@@ -181,8 +182,8 @@ def _properties(check: ReleaseCheck) -> list[str]:
     for one in check.tests:
         name = re.sub(r"[^A-Z0-9]+", "_", one.requirement.upper()).strip("_") or "UNNAMED"
         parts[name] = parts.get(name, True) and one.effect == "pass"
-    found = [f"PERFGATE_REQUIREMENT_{name}_PASSED" for name, passed in parts.items() if passed]
-    whole = ["PERFGATE_RELEASE_POLICY_PASSED"] if check.result == "PASSED" else []
+    found = [f"{_PROPERTY}REQUIREMENT_{name}_PASSED" for name, passed in parts.items() if passed]
+    whole = [f"{_PROPERTY}RELEASE_POLICY_PASSED"] if check.result == "PASSED" else []
     return [*whole, *sorted(found)]
 
 

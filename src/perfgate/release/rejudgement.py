@@ -33,7 +33,7 @@ from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_probe
 
 Line = Mapping[str, Any]
 Key = tuple[str, str, str, int]
-_KEPT = re.compile(r"(\w[\w.+-]*/){2}\w[\w.+-]*\.json", re.ASCII)
+_KEPT = re.compile(r"[1-9]\d*/(\w[\w.+-]*/){2}\w[\w.+-]*\.json", re.ASCII)
 
 
 class Rejudgement:
@@ -164,7 +164,7 @@ class Rejudgement:
                 file=self._run.folder / "records.jsonl",
                 field="basis",
                 found=name,
-                expected="<hardware>/<scenario>/<commit>.json",
+                expected="<number>/<hardware>/<scenario>/<commit>.json",
             )
         return self._run.folder / REFERENCES / name
 

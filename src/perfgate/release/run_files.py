@@ -17,9 +17,8 @@ from perfgate.release.pack_layout import RUNS, Role
 from perfgate.release.pack_names import problem_of_name
 from perfgate.release.pack_writer import Ingredient
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.folder_contents import REFERENCES
 
-REFERENCES = "references"
-"""Folder of a run: copies of the baselines that it was judged by."""
 LEFT_OUT_FOLDERS = (
     *("__pycache__", ".cache", ".pytest_cache", ".triton", "torch_compile_cache"),
     *(".ipynb_checkpoints", "huggingface_cache"),
