@@ -68,11 +68,14 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-# Fails where something was made before, or is there that nobody committed.
+# Fails where something was made before, or is there that nobody committed. Of a release alone
+# `make local` is made before.
 FAKE_MAKE = """
 echo "make $*" >> "$CALLS"
-if [ -e made ] || [ -e not-committed ] || [ ! -e .ci/run ]; then exit 9; fi
-touch made
+if [ -e not-committed ] || [ ! -e .ci/run ]; then exit 9; fi
+case $1 in local-release) before=local ;; *) before= ;; esac
+[ "$(cat made 2>/dev/null)" = "$before" ] || exit 9
+echo "$1" > made
 case $1 in
   setup) mkdir -p .venv/bin
          for name in python pytest; do
@@ -85,6 +88,8 @@ case $1 in
 esac
 [ "$BROKEN" != "$1" ] || exit 2
 """
+
+LOCAL = "make local, and a release of it"
 
 
 class TestRun:
@@ -103,6 +108,7 @@ class TestRun:
     def expected(self, checkout: Path) -> list[str]:
         return [
             "make local",
+            "make local-release",
             "make setup",
             "python ci/documented_lines.py",
             f"pytest -m b200 --collect-only --quiet --engine-repo {checkout}",
@@ -120,7 +126,7 @@ class TestRun:
         assert calls(tmp_path) == self.expected(checkout)
         told = [line for line in done.stdout.splitlines() if line.startswith("== ")]
         assert [line.partition(" took ")[0] for line in told if " took " in line] == [
-            "== make local",
+            f"== {LOCAL}",
             "== make setup and the documented commands",
             "== make wheel-test",
             "== make test",
@@ -130,13 +136,14 @@ class TestRun:
     @pytest.mark.parametrize(
         ("broken", "ran", "step"),
         [
-            ("local", 1, "make local"),
-            ("setup", 2, "make setup and the documented commands"),
-            ("python", 3, "make setup and the documented commands"),
-            ("pytest", 4, "make setup and the documented commands"),
-            ("wheel-test", 5, "make wheel-test"),
-            ("test", 6, "make test"),
-            ("browser-test", 8, "make browser-test pipeline-test slurm-test"),
+            ("local", 1, LOCAL),
+            ("local-release", 2, LOCAL),
+            ("setup", 3, "make setup and the documented commands"),
+            ("python", 4, "make setup and the documented commands"),
+            ("pytest", 5, "make setup and the documented commands"),
+            ("wheel-test", 6, "make wheel-test"),
+            ("test", 7, "make test"),
+            ("browser-test", 9, "make browser-test pipeline-test slurm-test"),
         ],
     )
     def test_ends_with_the_first_step_that_fails_and_says_which(
@@ -209,7 +216,7 @@ class TestRun:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
         assert process.returncode == 143
-        assert "FAILED with status 143: make local" in said
+        assert f"FAILED with status 143: {LOCAL}\n" in said
         assert list(clones.iterdir()) == []
 
 
