@@ -11,6 +11,7 @@ from clusters import Cluster, eventually
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "ci" / "slurm" / "nightly.sbatch"
+LAID_OUT = "ci/nightly.sbatch"  # in the gate repository
 PROGRAMS = Path(sys.executable).parent
 # Two groups of a few starts each, with stand-ins for the engine.
 EXPRESSION = "b200 and offline and weekly and not chunked_context"
@@ -24,7 +25,8 @@ class Nightly:
     def __init__(self, folder: Path, cluster: Cluster) -> None:
         self.folder, self.cluster = folder, cluster
         self.gate = folder / "gate"
-        subprocess.run((PROGRAMS / "perfgate", "init", self.gate), check=True, capture_output=True)
+        laid_out = (PROGRAMS / "perfgate", "init", self.gate, "--ci", "slurm")
+        subprocess.run(laid_out, check=True, capture_output=True)
         (self.gate / "site.yaml").unlink(missing_ok=True)
         # In a batch job srun would listen at its node's address, which slurmd, on the same loopback
         # device, does not see its call come from: here it listens at all.
@@ -44,7 +46,7 @@ class Nightly:
     def submit(self, *options: str, words: tuple[str, ...] = REHEARSED, **variables: str) -> str:
         """Hand it in; the job's id."""
         done = subprocess.run(
-            ("sbatch", "--parsable", "--gres=gpu:8", *options, SCRIPT, EXPRESSION, *words),
+            ("sbatch", "--parsable", "--gres=gpu:8", *options, LAID_OUT, EXPRESSION, *words),
             cwd=self.gate,
             env={
                 **self.cluster.env,

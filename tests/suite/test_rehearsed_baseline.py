@@ -9,6 +9,9 @@ import pytest
 from sessions import inherited
 from test_rehearsal import OFFLINE, ROOT, Rehearsed, rehearse
 
+from perfgate.release.recomputation import recompute_run
+from perfgate.scenarios.files import load_suite
+
 pytestmark = pytest.mark.slow
 
 
@@ -75,6 +78,14 @@ def roles(done: Rehearsed) -> list[str]:
     return [line["role"] for line in done.records("measurement")]
 
 
+def assert_computed_anew(done: Rehearsed) -> None:
+    """The raw files give every verdict and number, those of the controls too."""
+    suite = load_suite(ROOT / "scenarios")
+    found = recompute_run(done.folder, suite.scenarios, suite.claims)
+    assert {one.test: one.verdict.value for one in found if one.verdict} == done.verdicts
+    assert [told for one in found for told in one.differences] == []
+
+
 def marks(done: Rehearsed) -> set[str]:
     return {
         one["mark"] for line in done.records("verdict") for one in line["judgements"] if one["mark"]
@@ -100,6 +111,7 @@ def test_a_slow_build_beside_controls_that_are_not(promoted: Path, tmp_path: Pat
     assert '.controls" value="2"' in report.read_text()
     engines = {line["role"]: line["engine"] for line in done.records("measurement")}
     assert engines.keys() == {"new", "baseline_control"}
+    assert_computed_anew(done)
 
 
 def test_a_very_slow_build_needs_one_control(promoted: Path, tmp_path: Path) -> None:
@@ -115,6 +127,7 @@ def test_a_slow_host_is_no_regression(promoted: Path, tmp_path: Path) -> None:
     assert marks(done) == {"HOST_SHIFT"}
     assert "machine, not build" in done.output
     assert "machine, not build" in (done.folder / "summary.md").read_text()
+    assert_computed_anew(done)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +145,4 @@ def test_a_control_that_cannot_start_is_told(
     told = (done.folder / "summary.md").read_text()
     assert "control: none (it failed twice: fresh start 3: cuda_error" in told
     assert "NO_CONTROL" in done.output
+    assert_computed_anew(done)
