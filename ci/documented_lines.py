@@ -187,11 +187,11 @@ def _paragraphs(text: str, name: str) -> Iterator[tuple[str, str | Block]]:
             fenced = not fenced
         elif fenced or (indented and line.strip()):
             block.append((number, line))
-        elif line.startswith("<!--") or not line.strip():
+        elif line.lstrip().startswith("<!--") or not line.strip():
             yield from ended(prose)
             yield from ended(block)
             if line.strip():
-                yield f"{name}:{number}", line
+                yield f"{name}:{number}", line.strip()
         else:
             yield from ended(block)
             prose.append((number, line))

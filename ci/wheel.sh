@@ -37,7 +37,9 @@ unset PYTHONPATH "${!PERFGATE_@}"
 cp -r "$checkout/tests/standins" "$work/engines"
 
 cd "$work"
-expect 0 perfgate init gate --ci github --ci gitlab --ci slurm
+expect 0 perfgate init gate
+expect 0 perfgate init gate --ci github
+expect 0 perfgate init gate --ci gitlab
 cd gate
 expect 0 perfgate init .
 expect 0 perfgate --version

@@ -120,6 +120,10 @@ class TestLines:
         text = "<!-- status 13 -->\n```\npytest a\npytest b\n```\n\n```\npytest c\n```\n"
         assert [line.status for line in lines(text, "a.md")] == [13, 13, 0]
 
+    def test_a_mark_in_a_list_counts(self) -> None:
+        text = "1. Text.\n\n   <!-- not run, needs GPUs -->\n   ```sh\n   pytest a\n   ```\n"
+        assert [line.reason for line in lines(text, "a.md")] == ["needs GPUs"]
+
     def test_a_mark_may_name_the_beginning_of_its_lines_and_the_last_one_counts(self) -> None:
         text = (
             "<!-- status 1: pytest -->\n<!-- not run, needs GPUs: pytest b -->\n\n"

@@ -78,9 +78,10 @@ class GateRepository:
     @classmethod
     def made(cls, folder: Path, inputs: Mapping[str, object]) -> "GateRepository":
         """One with `perfgate init`, that includes the file with these inputs."""
-        subprocess.run((PROGRAMS / "perfgate", "init", folder), check=True, capture_output=True)
-        shutil.copy(INCLUDED, folder)
-        include = {"include": [{"local": INCLUDED.name, "inputs": dict(inputs)}]}
+        laid_out = (PROGRAMS / "perfgate", "init", folder, "--ci", "gitlab")
+        subprocess.run(laid_out, check=True, capture_output=True)
+        local = str(INCLUDED.relative_to(ROOT))
+        include = {"include": [{"local": local, "inputs": dict(inputs)}]}
         (folder / ".gitlab-ci.yml").write_text(yaml.safe_dump(include))
         git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
         for words in (

@@ -2,17 +2,19 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from gitlab_executor import INCLUDED
+from gitlab_executor import INCLUDED, ROOT
 
 from perfgate.cli.gitlab import tolerated
 from perfgate.cli.main import main
@@ -38,6 +40,16 @@ def included() -> dict[str, Any]:
     _, jobs = yaml.safe_load_all(INCLUDED.read_text())
     plain: dict[str, Any] = jobs
     return plain
+
+
+def test_the_pages_first_pipeline_fits_what_init_lays_out(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "how-to" / "gitlab.md").read_text()
+    (block,) = re.findall(r"^   ```yaml\n(.*?)^   ```", page, re.DOTALL | re.MULTILINE)
+    (file,) = yaml.safe_load(textwrap.dedent(block))["include"]
+    assert main(["init", str(tmp_path / "gate"), "--ci", "gitlab"]) == 0
+    spec, _ = yaml.safe_load_all((tmp_path / "gate" / file["local"]).read_text())
+    assert file["inputs"].keys() <= spec["spec"]["inputs"].keys()
+    assert (tmp_path / "gate" / file["inputs"]["requirements"]).is_file()
 
 
 def child(
