@@ -1,12 +1,14 @@
 """Verdicts of claims, offline programs and documented scores, computed anew from raw files."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from registered_standins import registered_standins
+from test_gate_road import perfgate
 from test_offline_road import SCENARIOS
 from test_road import METRIC, Suite, suite  # noqa: F401
 
@@ -54,6 +56,28 @@ def test_a_claim_and_a_floor_of_offline_programs(
         "standin-much/start-1-new/c50: output_throughput: " in one and "1.0 in the raw files" in one
         for one in told
     ), told
+
+
+def test_a_claim_whose_other_side_is_a_stored_baseline(suite: Suite) -> None:  # noqa: F811
+    (suite.folder / "scenarios" / "standin.yaml").write_text(SCENARIOS)
+    first = suite.run("perf_tests", "-k", "little", "--engine-commit", "aaa", "--record")
+    perfgate(suite, "baseline", "record", str(first.folder))
+    candidate = suite.folder / "home/candidates/cpu/standin-little/aaa.json"
+    named = ("--by", "Ada", "--reason", "as it was")
+    perfgate(suite, "baseline", "promote", str(candidate), *named)
+    first.folder.rename(suite.folder / "first")
+    done = suite.run("perf_tests", "-k", "much-c50 or more-is-faster", "--engine-commit", "bbb")
+    assert {line["scenario"] for line in done.records("measurement")} == {"standin-much"}
+    claim = "standin-more-is-faster"
+    found = recomputed(suite, done.folder)
+    assert faults(found) == []
+    assert found[claim].verdict == Verdict(done.verdicts[claim]), done.output
+    (kept,) = done.folder.glob("references/*/cpu/standin-little/aaa.json")
+    kept.write_text(
+        re.sub(r'"output_throughput": [\d.]+', '"output_throughput": 9e9', kept.read_text())
+    )
+    found = recomputed(suite, done.folder)
+    assert found[claim].verdict is None or faults(found), "another baseline gives the same"
 
 
 def test_a_score_against_its_documented_value(suite: Suite) -> None:  # noqa: F811

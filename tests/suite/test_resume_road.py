@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from registered_standins import registered_standins
 from test_road import (
     PLUGINS,
     STANDINS,
@@ -21,7 +22,10 @@ from test_road import (
     suite,
 )
 
+from perfgate.gate.verdict import Verdict
+from perfgate.release.recomputation import recompute_run
 from perfgate.runs.records import RunFolder
+from perfgate.scenarios.files import load_scenarios
 
 __all__ = ["suite"]
 
@@ -160,6 +164,20 @@ def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(
     assert "1 group kept, 1 measured anew" in summary
     assert "**Exit status 0**" in summary
     assert road.checkout.wait_until_empty() == []
+
+
+def test_the_verdicts_of_a_run_gone_on_with_are_computed_anew(
+    killed_and_resumed: KilledAndResumed,
+) -> None:
+    road = killed_and_resumed.road
+    with registered_standins():
+        found = recompute_run(
+            road.folder, load_scenarios(road.checkout.folder / "scenarios" / "standin.yaml")
+        )
+    assert {one.test: one.verdict for one in found} == {
+        f"{name}-sums": Verdict.NO_BASELINE for name in BOTH
+    }
+    assert [told for one in found for told in one.differences] == []
 
 
 def test_a_finished_run_is_replayed_and_ends_the_same(road: Road) -> None:
