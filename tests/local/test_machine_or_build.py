@@ -159,12 +159,22 @@ def with_reference(slowed: tuple[Checkout, Session], tmp_path: Path) -> Checkout
     return Checkout(tmp_path / "checkout")
 
 
+def skip_if_too_noisy(session: Session) -> None:
+    """What runs beside may leave a machine on which nothing can be told, and the gate says so."""
+    if session.verdict == "INCONCLUSIVE" and {"MACHINE"} == {
+        one["mark"] for one in session.judgements
+    }:
+        assert session.status == 10
+        pytest.skip("this machine was too noisy to tell a slowed build")
+
+
 def test_a_slowed_build_is_a_regression(slowed: tuple[Checkout, Session]) -> None:
     _, session = slowed
     assert session.roles[:8] == [
         *("reference", "new", "new", "reference"),
         *("reference", "new", "new", "reference"),
     ]
+    skip_if_too_noisy(session)
     assert session.verdict == "REGRESSION", session.output
     assert session.status == 1
     assert "injected: engine.settings.cpu_threads=8" in session.output
@@ -202,6 +212,7 @@ class TestAgainstAStoredReference:
     @only_nightly
     def test_a_slowed_build_is_a_regression(self, with_reference: Checkout) -> None:
         session = with_reference.run("--self-reference", "stored", *SLOWED)
+        skip_if_too_noisy(session)
         assert session.verdict == "REGRESSION", session.output
         assert session.roles.count("baseline_control") >= 1
         assert any(one["controls_used"] for one in session.judgements)
