@@ -21,9 +21,9 @@ PROGRAMS = Path(__file__).with_name("programs")
 def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder of this test's locks; eight GPUs are made up.
 
-    Outside of pytest's own folders: those every other session of pytest closes to other users.
+    Outside of pytest's own folders, and of TMPDIR: both may be closed to other users.
     """
-    above = Path(tempfile.mkdtemp(prefix="leases-"))
+    above = Path(tempfile.mkdtemp(prefix="leases-", dir="/var/tmp"))
     above.chmod(0o755)
     folder = above / "locks"
     folder.mkdir()
