@@ -9,7 +9,8 @@ folder=${1:-release}
 perfgate=$PWD/.venv/bin/perfgate
 run=$(find runs -mindepth 2 -maxdepth 2 -name run.json -printf '%T@ %h\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)
 [ -n "$run" ] || { echo "no run in runs/: make local first" >&2; exit 2; }
-mkdir "$folder" || exit 2
+[ ! -e "$folder" ] || { echo "$folder is there already: remove it, or give another folder" >&2; exit 2; }
+mkdir "$folder"
 verb() {
   echo "\$ perfgate release $*"
   "$perfgate" release "$@"

@@ -74,6 +74,7 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
         "GATE_REASON": "the $(first) `numbers`",
         "GATE_MODULES": "standin",
         "GATE_PROGRAMS": str(tmp_path / "bin"),
+        "GATE_REQUIREMENTS": "",
         "GATE_PUSH_URL": str(remote),
         "GITLAB_USER_NAME": "Ada; touch planted",
         "GITLAB_USER_EMAIL": "ada@example.org",

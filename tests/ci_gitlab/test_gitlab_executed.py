@@ -116,6 +116,10 @@ def test_all_shards_lost_is_no_report_either(tmp_path: Path) -> None:
         ({"CI_PIPELINE_SOURCE": "schedule", "CI_COMMIT_REF_PROTECTED": "false"}, False),
         ({"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_REF_PROTECTED": "true"}, False),
         ({"CI_PIPELINE_SOURCE": "web", "CI_COMMIT_REF_PROTECTED": "true"}, True),
+        *(
+            ({"CI_PIPELINE_SOURCE": "web", "CI_COMMIT_REF_PROTECTED": "true", name: "17"}, False)
+            for name in ("GATE_PROPOSE", "GATE_RELEASE")
+        ),
         (
             {
                 "CI_PIPELINE_SOURCE": "push",
@@ -154,7 +158,10 @@ def test_all_shards_lost_is_no_report_either(tmp_path: Path) -> None:
             False,
         ),
     ],
-    ids=["nightly", "unprotected", "push", "by hand", "tag", "label", "other label", "fork"],
+    ids=[
+        *("nightly", "unprotected", "push", "by hand", "proposal", "release"),
+        *("tag", "label", "other label", "fork"),
+    ],
 )
 def test_what_measures_and_what_never_does(
     variables: dict[str, str], jobs: bool, parent: tuple[GateRepository, Ended]

@@ -26,6 +26,18 @@ case "$1 $2" in
   "release sign") stat -c "key %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """
+# Makes an environment of links to the stand-ins, and is its `python`, which notes pip's words.
+PYTHON = """#!/bin/sh
+case "$*" in
+  "-m venv "*)
+    mkdir -p "$3/bin"
+    ln -s PROGRAMS/python3 "$3/bin/python"
+    ln -s PROGRAMS/perfgate "$3/bin"
+    ;;
+  "-m pip "*) echo "$0 $*" >>CALLS ;;
+  *) exec REAL "$@" ;;
+esac
+"""
 Job = Callable[..., tuple[int, str, list[str]]]
 
 
@@ -67,6 +79,9 @@ def job(tmp_path: Path) -> Job:
             "perfgate": PERFGATE.replace("CALLS", str(calls))
             .replace("STATUS", str(status))
             .replace("SIGNED", str(signed)),
+            "python3": PYTHON.replace("PROGRAMS", str(programs))
+            .replace("CALLS", str(calls))
+            .replace("REAL", sys.executable),
         }
         for name, text in texts.items():
             (programs / name).write_text(text)
@@ -79,6 +94,7 @@ def job(tmp_path: Path) -> Job:
             "GATE_PUBLIC_KEY": "",
             "GATE_MODULES": "",
             "GATE_PROGRAMS": str(programs),
+            "GATE_REQUIREMENTS": "",
             **dict.fromkeys(("CI_JOB_TOKEN", "CI_API_V4_URL", "CI_PROJECT_ID"), "x"),
             **more,
         }
@@ -112,6 +128,15 @@ def test_what_meets_the_policy_is_packed_signed_and_verified(job: Job, tmp_path:
     assert KEY in calls
     assert KEY not in said
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_file_of_requirements_is_installed_instead(job: Job, tmp_path: Path) -> None:
+    nowhere = {"GATE_PROGRAMS": str(tmp_path / "nowhere")}
+    status, said, calls = job(GATE_REQUIREMENTS="ci/requirements.txt", **nowhere)
+    assert status == 0, said
+    assert calls[0].startswith(f"{tmp_path}/gate/.perfgate-venv/bin/python -m pip install ")
+    assert calls[0].endswith(" --require-hashes -r ci/requirements.txt")
+    assert any("release pack" in line for line in calls)
 
 
 def test_a_signature_that_fails_leaves_no_key(job: Job, tmp_path: Path) -> None:

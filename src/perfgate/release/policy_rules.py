@@ -106,7 +106,7 @@ def _one_commit(policy: Plain) -> Iterator[Problem]:
 
 def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
     expected = f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key"
-    hint = "`perfgate release keygen` writes it into the file that ends in .pub"
+    hint = "`perfgate release keygen` prints it, behind 'under signers'"
     try:
         length = len(base64.b64decode(key, validate=True))
     except (binascii.Error, ValueError):

@@ -1,6 +1,6 @@
 """Pipeline decision: what a pipeline does with the exit status of a run, by what it was run for.
 
-One table, the same for GitHub, GitLab and Slurm; docs/reference/verdicts.md shows it. Pure.
+One table, the same for GitHub and GitLab; docs/reference/verdicts.md shows it. Pure.
 """
 
 from collections.abc import Iterator
