@@ -9,8 +9,8 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.launchers.base import launcher
 from perfgate.launchers.mpirun.argv import by_mpirun, started_by
-from perfgate.launchers.mpirun.job import of_rank
 from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.mpirun.placement import of_rank
 from perfgate.launchers.site import MpirunSite
 
 PROGRAM = ("/usr/bin/mpirun",)

@@ -4,9 +4,9 @@ import pytest
 
 from perfgate.core.paths import repository
 from perfgate.engines.base import Engine, engine
+from perfgate.engines.tensorrt_llm.engine import words
 from perfgate.engines.tensorrt_llm.releases import all_releases
 from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
-from perfgate.engines.tensorrt_llm.words import words
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
 

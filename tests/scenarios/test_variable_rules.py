@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 from building import SCENARIO
 
-from perfgate.scenarios.rules import broken_rules
+from perfgate.scenarios.rules import broken_rules, obeyed_on_the_way
 from perfgate.scenarios.scenario import Launch
-from perfgate.scenarios.variable_rules import obeyed_on_the_way
 
 OBEYED = """
 PATH HOME IFS BASH_ENV ENV PS4 SHELLOPTS LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP

@@ -5,18 +5,57 @@ the metrics and TensorRT-LLM have modules of their own. Whether an engine, a cli
 evaluator or a marker is known needs more than the scenario: `vocabulary`, `markers`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from perfgate.gate.interleaved import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
 from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
-from perfgate.scenarios.problem import Problem
+from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.smoke_rules import SMOKE_RULES
 from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
-from perfgate.scenarios.variable_rules import VARIABLE_RULES
 from perfgate.scenarios.workload_rules import WORKLOAD_RULES
+
+_OBEYED = {
+    *("PATH", "HOME", "SHELL", "ENV", "IFS", "PS4", "CDPATH", "SHELLOPTS", "TMPDIR"),
+    *("PROMPT_COMMAND", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "NLSPATH"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONWARNINGS"),
+    *("PYTHONINSPECT", "PYTHONBREAKPOINT", "PERL5LIB", "PERL5OPT", "RUBYOPT", "NODE_OPTIONS"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"),
+}
+_FAMILIES = (
+    *("BASH", "LD_", "DYLD_", "DOCKER_", "SLURM", "SBATCH_", "SRUN_", "SALLOC_", "SCANCEL_"),
+    *("OMPI_", "OPAL_", "ORTE_", "PRTE_", "PMIX_", "HYDRA_", "SSH_", "GIT_", "CURL_", "PERFGATE_"),
+)
+
+
+# A scenario's variables are the engine's. On their way they pass through a shell, ssh, docker, srun
+# or mpirun, which would obey some of them: another program, another file to load, another host.
+# Those are for whoever runs perfgate to set, and are passed on from there.
+def obeyed_on_the_way(name: str) -> bool:
+    """Whether a program between perfgate and the engine would take the variable for an order."""
+    upper = name.upper()
+    return upper in _OBEYED or upper.startswith(_FAMILIES)
+
+
+def _variables_are_the_engines(scenario: Scenario) -> Iterator[Problem]:
+    launch = scenario.launch
+    places: dict[Keys, Mapping[str, str]] = {("environment",): scenario.environment}
+    if launch is not None:
+        places[("launch", "pass_on")] = launch.pass_on
+    for path, variables in places.items():
+        for name in variables:
+            if obeyed_on_the_way(name):
+                yield Problem(
+                    (*path, name),
+                    "not a scenario's to set: programs on the way to the engine obey it",
+                    name,
+                    "variables of the engine itself",
+                    "set it where perfgate runs; pass_on in site.yaml hands it to ranks and "
+                    "containers",
+                )
+
 
 Rule = Callable[[Scenario], Iterator[Problem]]
 
@@ -173,7 +212,7 @@ RULES: tuple[Rule, ...] = (
     _experts_divide_tensor_parallelism,
     _ranks_get_the_engines_environment,
     _inert_settings_are_set,
-    *VARIABLE_RULES,
+    _variables_are_the_engines,
     *EXTRA_OPTION_RULES,
     *WORKLOAD_RULES,
     *SMOKE_RULES,

@@ -4,13 +4,15 @@ The whole vocabulary of scenario files stands here, in their order, so that it i
 hence the length.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from perfgate.core.plain import to_plain
 from perfgate.gate.controls import ControlPolicy
-from perfgate.scenarios.content import content_hash
 
 
 @dataclass(frozen=True)
@@ -539,3 +541,16 @@ class Scenario:
 def _as_measured(load: Workload | None) -> Workload | None:
     """The load without what is only known of the document's own measurement."""
     return load and replace(load, client_version=None, input_tokens=None)
+
+
+def content_hash(*parts: object) -> str:
+    """16 hex digits of the SHA-256 of `parts`, which are dataclasses and plain values.
+
+    What is not set is left out, so that a field added later keeps the hashes of stored baselines.
+
+    Raises:
+        TypeError: a part has a value that JSON does not know.
+    """
+    plain = to_plain(parts, leave_out_none=True)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -10,9 +10,9 @@ from perfgate.core.errors import CannotDo
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang import checks
+from perfgate.engines.sglang.engine import words
 from perfgate.engines.sglang.releases import Release, all_releases, release, uncovered
 from perfgate.engines.sglang.releases.table import SERVE
-from perfgate.engines.sglang.words import words
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {

@@ -3,7 +3,7 @@
 import pytest
 from vllm_scenarios import build, rendered, scenario
 
-from perfgate.engines.vllm.pinning import pinned
+from perfgate.engines.vllm.serve import pinned
 
 START = "vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 8"
 

@@ -11,7 +11,7 @@ from benchmarks.report_page import made_report
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.charts import Chart, charts_of, drawing
 from perfgate.reports.charts.drawing import svg_of
-from perfgate.reports.charts.pareto import frontier
+from perfgate.reports.charts.pareto_chart import frontier
 from perfgate.reports.formats.base import ReportContext
 
 numbers = some.integers(0, 6).map(float)

@@ -12,6 +12,8 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.refusal import Refused, require_none
 from perfgate.engines.sglang import serve
 from perfgate.engines.sglang.releases import Release, all_releases, release
+from perfgate.engines.sglang.resolved import in_flight
+from perfgate.scenarios.extra_options import extra_options
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -107,3 +109,42 @@ _RULES = (
     _replicas_do_not_divide_the_attention,
     _graph_sizes_are_given_once,
 )
+
+
+# `ServerArgs` of 0.4.6 to 0.5.23: what holds where nothing else is said.
+_UNDER_SPECULATION = 48
+_COMPILED = 32
+_COMPILED_BY = "--torch-compile-max-bs"
+
+
+def foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
+    """What SGLang is known to ignore or to bound, before it is started: one line for each.
+
+    What the scenario lists as inert is left out. A running server reports the same (`resolved`).
+
+    Args:
+        scenario: what is asked.
+        known: the release's table.
+    """
+    settings, inert = scenario.engine.settings, scenario.engine.inert or {}
+    alone = attention_is_divided_alone(settings) and known.attention_dp_alone == "off"
+    if alone and "attention_dp" not in inert:
+        yield (
+            f"attention_dp: SGLang {known.version} switches it off without a word where dp is not "
+            f"above 1; dp: {settings.tp} divides the attention"
+        )
+    asked = in_flight(scenario)
+    admitted = settings.max_batch_size
+    if settings.mtp is not None and settings.mtp.layers and admitted is None:
+        admitted = _UNDER_SPECULATION
+        if asked > admitted:
+            yield (
+                f"mtp: SGLang runs at most {admitted} requests at once under speculative decoding, "
+                f"{asked} are in flight; max_batch_size says otherwise"
+            )
+    is_sized = any(one.name == _COMPILED_BY for one in extra_options(scenario.engine))
+    if settings.torch_compile and not is_sized and min(asked, admitted or asked) > _COMPILED:
+        yield (
+            f"torch_compile: SGLang compiles for batches of up to {_COMPILED} requests, {asked} "
+            f"are in flight; {_COMPILED_BY} under extra_args says otherwise"
+        )

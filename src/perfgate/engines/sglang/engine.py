@@ -1,4 +1,8 @@
-"""SGLang as perfgate's engine: each question goes to the module that answers it."""
+"""SGLang as perfgate's engine: each question goes to the module that answers it.
+
+`words` lists what settings can be called in any release; any other word is a typing error, found
+where a scenario file is read.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,11 +13,26 @@ from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.sglang import checks, discovery, foreseen, installed_options, resolved, serve
-from perfgate.engines.sglang.releases import release, uncovered
-from perfgate.engines.sglang.words import words
+from perfgate.engines.sglang import checks, discovery, installed_options, resolved, serve
+from perfgate.engines.sglang.releases import all_releases, release, uncovered
+from perfgate.engines.sglang.releases.table import SERVE
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
+
+_SETTINGS = ("kv_cache_dtype", "quantization", "attention_backend", "moe_backend")
+
+
+def words() -> Mapping[str, frozenset[str]]:
+    """Setting → what any release takes for it.
+
+    Raises:
+        InputError: a table of releases cannot be read.
+    """
+    tables = all_releases()
+    return {
+        setting: frozenset(word for table in tables for word in table.choices(SERVE, setting))
+        for setting in _SETTINGS
+    }
 
 
 @engine("sglang")
@@ -55,7 +74,7 @@ class SGLang(CheckpointEngine):
 
     def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
         """See `Engine.foreseen`."""
-        return tuple(foreseen.foreseen(scenario, release(build.version)))
+        return tuple(checks.foreseen(scenario, release(build.version)))
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.served_model`: the public name, which a folder's model is given."""

@@ -1,4 +1,8 @@
-"""TensorRT-LLM as perfgate's engine: each question goes to the module that answers it."""
+"""TensorRT-LLM as perfgate's engine: each question goes to the module that answers it.
+
+`words` lists what settings can be called in any release; any other word is a typing error, found
+where a scenario file is read.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,10 +20,51 @@ from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve
-from perfgate.engines.tensorrt_llm.releases import uncovered
-from perfgate.engines.tensorrt_llm.words import words
+from perfgate.engines.tensorrt_llm.releases import all_releases, uncovered
+from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
+
+# Beside those that the tables name. Sources, up to 1.3: for the kernels of the experts
+# `MoeConfig.backend` in `tensorrt_llm/llmapi/llm_args.py`, for those of the attention
+# `get_attention_backend` in `tensorrt_llm/_torch/attention_backend/utils.py`, which takes TRTLLM
+# for any word that it does not know.
+_ANY_RELEASE: Mapping[str, frozenset[str]] = {
+    "backend": frozenset({"tensorrt"}),
+    "moe_backend": frozenset(
+        {
+            "AUTO",
+            "CUTEDSL",
+            "CUTLASS",
+            "DEEPGEMM",
+            "DENSEGEMM",
+            "MARLIN",
+            "MEGAMOE_DEEPGEMM",
+            "TRITON",
+            "TRTLLM",
+            "VANILLA",
+            "WIDEEP",
+        }
+    ),
+    "attention_backend": frozenset(
+        {"FLASHINFER", "FLASHINFER_STAR_ATTENTION", "TRTLLM", "VANILLA"}
+    ),
+}
+
+
+def words() -> Mapping[str, frozenset[str]]:
+    """Setting → what any release takes for it.
+
+    Raises:
+        InputError: a table of releases cannot be read.
+    """
+    found = {setting: set(known) for setting, known in _ANY_RELEASE.items()}
+    for table in all_releases():
+        found["moe_backend"] |= table.moe_backends or frozenset()
+        for setting in found:
+            for program in (THROUGHPUT, SERVE, QUICKSTART):
+                found[setting].update(table.choices(program, setting))
+    return {setting: frozenset(known) for setting, known in found.items()}
 
 
 @engine("tensorrt-llm")

@@ -1,6 +1,7 @@
 """`vllm serve`: the server that the load clients and lm_eval talk to."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -9,10 +10,9 @@ from perfgate.engines.arguments import Argument, of_settings, spelled
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.extra_option_refusal import asked_by
 from perfgate.engines.model_reference import ModelReference, reference
+from perfgate.engines.refusal import refusal
 from perfgate.engines.vllm import compilation, extra_options
-from perfgate.engines.vllm.environment import environment
-from perfgate.engines.vllm.pinning import pinned
-from perfgate.engines.vllm.releases import Release, release
+from perfgate.engines.vllm.releases import Release, release, same_release
 from perfgate.engines.vllm.releases.table import SERVE
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -87,3 +87,58 @@ def _of_endpoint(model: ModelReference, endpoint: Endpoint) -> Iterator[Argument
     yield Argument("served_name", name, "model.name")
     yield Argument("host", endpoint.host, "listen.host")
     yield Argument("port", endpoint.port, "listen.port")
+
+
+_FIELD = "engine.settings.attention_backend"
+_OLD = "VLLM_ATTENTION_BACKEND"  # a release that has an option instead may ignore it
+
+
+def environment(scenario: Scenario, settings: EngineSettings, known: Release) -> dict[str, str]:
+    """Variables to add to those of the caller.
+
+    Raises:
+        InputError: the scenario names the kernels of the attention twice, or by a variable that
+            the release does not read.
+    """
+    said = scenario.environment.get(_OLD)
+    if known.attention_variable is None:
+        if said is not None:
+            expected = "not to be set: the release ignores it, at most with a line in its log"
+            hint = "write engine.settings.attention_backend instead"
+            raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
+        return dict(scenario.environment)
+    asked = settings.attention_backend
+    if asked is None:
+        return dict(scenario.environment)
+    if said not in (None, asked):
+        expected = f"what environment says: {known.attention_variable} is {said} there"
+        raise refusal(scenario, _FIELD, asked, known, expected)
+    return {known.attention_variable: asked, **scenario.environment}
+
+
+_PINNED = ("kv_cache_fraction", "kv_cache_reuse", "chunked_context", "overlap_scheduler", "seed")
+
+
+def pinned(scenario: Scenario, build: EngineBuild) -> EngineSettings:
+    """The scenario's settings, with the document's defaults for what the scenario leaves open.
+
+    A default that moved between releases is written out, so that it cannot pass for a regression.
+    At the document's own release nothing is added. At any other, each of `_PINNED` that the
+    scenario leaves open gets the default of that time. How many requests and tokens vLLM takes at
+    once without being told depends on the GPU, too, and is left to it.
+
+    Args:
+        scenario: the scenario; without the document's release there is nothing to pin to.
+        build: the release under test.
+
+    Raises:
+        InputError: one of the two versions has no release table.
+    """
+    documented, settings = scenario.source.engine_version, scenario.engine.settings
+    if documented is None or same_release(documented, build.version):
+        return settings
+    defaults = release(documented).defaults
+    left_open = {
+        name: getattr(defaults, name) for name in _PINNED if getattr(settings, name) is None
+    }
+    return replace(settings, **left_open)

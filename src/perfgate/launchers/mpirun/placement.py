@@ -1,6 +1,7 @@
 """MpirunPlacement: hosts that Open MPI reaches by ssh as the place of a fresh start."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,18 +13,99 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import MPIRUN
-from perfgate.launchers.base import Job, PlacementRequest
+from perfgate.core.raw_log import end_of
+from perfgate.launchers.base import Exit, Job, PlacementRequest
+from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.orphans import MARK
 from perfgate.launchers.mpirun.argv import by_mpirun, calls_mpirun, started_by
 from perfgate.launchers.mpirun.hosts import HostLock, clear_host
-from perfgate.launchers.mpirun.job import MpirunJob
-from perfgate.launchers.mpirun.rank_hosts import RankHosts
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
+from perfgate.launchers.nodes.hang_dump import NODE
 from perfgate.launchers.nodes.listening import ServerAddress
+from perfgate.launchers.nodes.node_query import LOOK_S, NodeQuery, dump_argv, gather_parts
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
+from perfgate.launchers.nodes.remote_job import SIGNAL_BASE, RemoteJob
 from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.scenario import Scenario
+
+_OF_ITS_OWN = {132, 135}  # no such program, no such folder: neither SIGILL nor SIGBUS
+_SAID = re.compile(r"process rank \d+ .{0,300}?exited on signal (\d+)", re.DOTALL)
+_TAIL = 8192
+
+
+class MpirunJob(RemoteJob):
+    """Started ranks, or one process: as a step of a Slurm job, but that mpirun tells its end.
+
+    Args:
+        mpirun: the mpirun call, under its wardens.
+        nodes: asks the hosts of the ranks.
+        mark: what the ranks are known by; mpirun itself has another mark.
+    """
+
+    def __init__(self, mpirun: LocalJob, nodes: NodeQuery, mark: str) -> None:
+        super().__init__(mpirun, nodes)
+        self.mark = mark
+
+    def _status_of_task(self, ended: Exit) -> int | None:
+        """As the rank that ended first has it."""
+        return of_rank(ended.status, end_of(self.stderr, _TAIL))
+
+
+def of_rank(status: int | None, said: str) -> int | None:
+    """The end of mpirun as that of the rank that ended first: -N when signal N ended it.
+
+    Args:
+        status: mpirun's: that of the rank, 128 + N after a signal, or one of its own.
+        said: what it said last.
+    """
+    if status is None or not SIGNAL_BASE < status < SIGNAL_BASE + 65:
+        return status
+    told = _SAID.search(said)
+    if told is not None and int(told[1]) == status - SIGNAL_BASE:
+        return -int(told[1])
+    return status if status in _OF_ITS_OWN else SIGNAL_BASE - status
+
+
+class RankHosts:
+    """The hosts, as a `NodeQuery`."""
+
+    def __init__(self, reach: HostQuery, hosts: Sequence[Host]) -> None:
+        self._reach = reach
+        self._hosts = hosts
+
+    def look(self, *words: str, seconds: float = LOOK_S) -> str:
+        """As in `NodeQuery`.
+
+        Raises:
+            RunError: class ``mpi``: a host could not be asked.
+        """
+
+        def ask(host: Host) -> str:
+            try:
+                return self._reach.look(host, *words, seconds=seconds)
+            except (Unreachable, HostUnfit) as error:
+                raise RunError("mpi", f"{host.name} could not be queried: {error}") from error
+
+        return "\n".join(self._all(ask))
+
+    def evidence(self, mark: str, file: Path, seconds: float) -> None:
+        """As in `NodeQuery`; the program takes the node's name from a variable of Slurm."""
+
+        def ask(host: Host) -> str:
+            call = ("env", f"{NODE}={host.name}", *dump_argv(mark, file))
+            try:
+                self._reach.ask(host, call, seconds)
+            except (Unreachable, HostUnfit) as error:
+                return f"on {host.name}: nothing is known: {error}\n"
+            return ""
+
+        failed = self._all(ask)
+        gather_parts(file, [host.name for host in self._hosts], "".join(failed))
+
+    def _all(self, ask: Callable[[Host], str]) -> list[str]:
+        with ThreadPoolExecutor(len(self._hosts)) as pool:
+            return list(pool.map(ask, self._hosts))
 
 
 class MpirunPlacement(NodesPlacement):

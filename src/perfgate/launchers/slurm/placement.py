@@ -4,7 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,15 +16,51 @@ from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.listening import ServerAddress
+from perfgate.launchers.nodes.node_query import LOOK_S, dump_argv, gather_parts, look_argv
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement
 from perfgate.launchers.nodes.preflight import SAME_PATH, with_plugin
 from perfgate.launchers.nodes.remote_job import RemoteJob
 from perfgate.launchers.site import SlurmSite
-from perfgate.launchers.slurm.calls import is_unreached, job_facts, node_address
+from perfgate.launchers.slurm.calls import call, is_unreached, job_facts, node_address
 from perfgate.launchers.slurm.facts import JobFacts, cause_of, node_not_reached
 from perfgate.launchers.slurm.script import BEAT, JobSteps, as_ranks, calls_srun, gres_of
-from perfgate.launchers.slurm.step_nodes import StepNodes
 from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class StepNodes:
+    """Nodes of a job, as a `NodeQuery`.
+
+    Attributes:
+        steps: how a program becomes a step of the job.
+        nodes: their names.
+        folder: working folder of what is asked.
+    """
+
+    steps: JobSteps
+    nodes: tuple[str, ...]
+    folder: Path
+
+    def look(self, *words: str, seconds: float = LOOK_S) -> str:
+        """As in `NodeQuery`.
+
+        Raises:
+            RunError: class ``slurm_unreachable``: a node could not be asked.
+        """
+        before = self.steps.srun(self.nodes, "look", self.folder)
+        # Who may not take long is not to wait for a controller either.
+        return call((*before, *look_argv(*words)), seconds, patient=seconds >= LOOK_S).strip()
+
+    def evidence(self, mark: str, file: Path, seconds: float) -> None:
+        """As in `NodeQuery`."""
+        before = self.steps.srun(self.nodes, "evidence", self.folder)
+        failed = ""
+        try:
+            call((*before, *dump_argv(mark, file)), seconds, patient=False)
+        except RunError as error:
+            failed = f"no more from the nodes: {error}\n"
+        gather_parts(file, self.nodes, failed)
+
 
 SETTLE_S = 3.0  # slurmctld may learn of a step's end a little after srun here
 CHANGE_S = 30.0
