@@ -31,7 +31,6 @@ COMMANDS = {
     "report": "reports and one exit status of one run or several, merged",
     "release": "hold runs against a release policy; pack, sign and verify the evidence",
     "matrix": "the jobs that measure a selection, as JSON for CI systems",
-    "notify": "tell a chat, by a webhook, what a run changed",
     "decision": "what a pipeline does with a run's exit status: pass, warn or block",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",

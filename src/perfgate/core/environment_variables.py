@@ -89,10 +89,6 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "a token that may write notes, for `perfgate gitlab note`; unset: no note",
     ),
     EnvironmentVariable(
-        "PERFGATE_WEBHOOK",
-        "the address that `perfgate notify` posts to, a secret; unset: nothing is told",
-    ),
-    EnvironmentVariable(
         "PERFGATE_FAKE_GPUS", "how many GPUs are simulated, for tests and demonstrations of leases"
     ),
     EnvironmentVariable(
