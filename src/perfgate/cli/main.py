@@ -34,7 +34,7 @@ COMMANDS = {
     "decision": "what a pipeline does with a run's exit status: pass, warn or block",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
-    "gitlab": "the child pipeline of a matrix, and the note of a merge request, for GitLab",
+    "gitlab": "the child pipeline of a matrix, for GitLab",
 }
 
 WRONG_USAGE = 2
