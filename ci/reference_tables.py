@@ -32,8 +32,6 @@ _MORE = {
     "PERFGATE_HOSTS": "[mpirun](../how-to/mpirun.md)",
     "PERFGATE_CONTAINER_IMAGE": "[commands](commands.md#in-a-container)",
     "PERFGATE_LEASES": "[leases](../how-to/leases.md#the-folder-of-the-locks)",
-    "PERFGATE_GITLAB_TOKEN": "[GitLab](../how-to/gitlab.md#the-note)",
-    "PERFGATE_WEBHOOK": "[notify](../how-to/notify.md)",
     "PERFGATE_FAKE_GPUS": "[leases](../how-to/leases.md#simulated-gpus)",
     "PERFGATE_PYTHON": "[GitHub](../how-to/github.md)",
 }

@@ -129,7 +129,7 @@ HOSTILE = (
     "\x1b]0;owned\x07\x1b[31m\x00\x0b\u202egnp.\u2066",
     "::error title=x::owned\n::set-output name=a::b\r\n::stop-commands::x\n##[error]owned",
     "${{ secrets.TOKEN }} $(touch /tmp/owned) `id`",
-    "`code` ``two`` ```\n```\n# heading\n| a | b |\n|---|---|\n</details></table>",
+    "`code` ``two`` ```\n```\n# heading\n| a | b |\n|---|---|\n/merge\n</details></table>",
     '@octocat #123 !45 GH-26 owner/repo#1 ~"label" %"milestone" &1 $1 ^alert#1 :tada:',
     "[link](https://evil.example) ![image](https://evil.example/a.png) <https://evil.example>",
     "https://evil.example www.evil.example a@evil.example javascript:alert(1)",

@@ -6,7 +6,6 @@ from pathlib import Path
 from perfgate.campaign import injection, server_answers
 from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
-from perfgate.engines.tensorrt_llm.source import names, tree
 from perfgate.evaluators import lm_eval_results
 from perfgate.release import (
     dsse,
@@ -37,10 +36,6 @@ LIMITS = {
     "levels of brackets in JSON": json_text.DEEPEST,
     "digits of a whole number in JSON": json_text.LONGEST_WHOLE_NUMBER,
     "a line of the standard input of `perfgate judge`": number_lines.LARGEST_LINE,
-    "a file of a release's sources": tree._LARGEST,
-    "lines of a file of a release's sources": tree._LINES,
-    "files of a release's sources that are read": tree._MOST,
-    "steps of looking a name up": names._MOST_STEPS,
     "a log": report_log.LARGEST_LOG,
     "bytes of a log's line": raw_log.LONGEST_LINE,
     "part of a log that is searched": raw_log.MOST_SEARCHED,

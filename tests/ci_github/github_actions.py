@@ -20,12 +20,12 @@ class ActionFailed(Exception):
 
 @dataclass
 class Service:
-    """What GitHub keeps beside the runners: the repository, artifacts, caches.
+    """What GitHub keeps beside the runners: the repository and artifacts.
 
     Attributes:
         repository: a git repository.
         commit: what the event is about.
-        store: a folder for artifacts and caches.
+        store: a folder for artifacts.
         retention: artifact → days.
     """
 
@@ -101,24 +101,6 @@ def _download(given: Mapping[str, str], workspace: Path, service: Service) -> Ou
     return {}
 
 
-def _cache(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
-    """Restores the newest cache of that key or prefix; it is kept when the job is done."""
-    _known(given, "path", "key", "restore-keys")
-    kept = service.store / "caches"
-    found = sorted(kept.glob(f"{given['restore-keys'].strip()}*")) if kept.is_dir() else []
-    if found:
-        newest = max(found, key=lambda one: one.stat().st_mtime_ns)
-        shutil.copytree(newest, workspace / given["path"], dirs_exist_ok=True)
-    return {}
-
-
-def keep_cache(given: Mapping[str, str], workspace: Path, service: Service) -> None:
-    """What actions/cache does after the job, if it went well."""
-    source = workspace / given["path"]
-    if source.is_dir():
-        shutil.copytree(source, service.store / "caches" / given["key"], dirs_exist_ok=True)
-
-
 def _known(given: Mapping[str, str], *names: str) -> None:
     unknown = given.keys() - set(names)
     assert not unknown, f"inputs that the stand-in does not know: {unknown}"
@@ -129,5 +111,4 @@ ACTIONS: dict[str, Callable[[Mapping[str, str], Path, Service], Outputs]] = {
     "actions/setup-python": _setup_python,
     "actions/upload-artifact": _upload,
     "actions/download-artifact": _download,
-    "actions/cache": _cache,
 }

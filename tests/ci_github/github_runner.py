@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from github_actions import ACTIONS, ActionFailed, Service, keep_cache
+from github_actions import ACTIONS, ActionFailed, Service
 from github_expressions import Expressions
 
 Plain = dict[str, Any]
@@ -61,7 +61,7 @@ class Runner:
     """One workflow run.
 
     Args:
-        service: repository, artifacts and caches.
+        service: repository and artifacts.
         folder: for workspaces.
         expressions: the evaluator.
         event: the contexts `github.event_name` and `github.event`.
@@ -243,14 +243,11 @@ class _Steps:
         self.workspace, self.temp, self.title = workspace, temp, title
         self.path: list[str] = []
         self.exported: dict[str, str] = {}
-        self.after: list[Callable[[], None]] = []
         self.cancelled = False
 
     def run(self, steps: list[Plain]) -> None:
-        """All steps of a job, and what actions do after them."""
+        """All steps of a job."""
         self._each(steps, self.contexts, {})
-        for one in self.after if self.job.result == "success" else ():
-            one()
 
     def _each(self, steps: list[Plain], contexts: Plain, above: Mapping[str, str]) -> None:
         for step in steps:
@@ -289,8 +286,6 @@ class _Steps:
         except ActionFailed as failed:
             self.job.annotations.append(("error", str(failed)))
             return "failure", {}
-        if name == "actions/cache":
-            self.after.append(lambda: keep_cache(given, self.workspace, self.runner.service))
         return "success", outputs
 
     def _composite(

@@ -59,7 +59,6 @@ def test_every_verb_gives_json_too() -> None:
     for words in HELPS:
         arguments = {"show": ["x"], "record": ["x"], "promote": ["x", "--by", "a", "--reason", "b"]}
         arguments |= {"calibrate": ["x"], "compare": ["x", "y"], "init": ["x"]}
-        arguments |= {"conformance": ["--source", "x"], "notify": ["x", "--state", "y"]}
         arguments |= {"decision": ["--event", "nightly", "0"]}
         if words and words not in (["scenarios"], ["baseline"], ["parse"], *OWN_FORMATS):
             more = arguments.get(words[-1], [])

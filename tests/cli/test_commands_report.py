@@ -163,7 +163,7 @@ def test_what_cannot_be_written_leaves_the_reports_before_it(
     before = {path.name: path.read_text() for path in out.iterdir()}
 
     def fails(*_: object) -> str:
-        raise OSError(28, "No space left on device", "metrics.txt")
+        raise OSError(28, "No space left on device", "report.md")
 
     last = sorted(report_format)[-1]
     monkeypatch.setattr(report_format[last], "render", fails)

@@ -1,18 +1,13 @@
-"""`perfgate gitlab`: the child pipeline of a matrix, and the note of a merge request.
+"""`perfgate gitlab child`: the child pipeline of a matrix, for ci/gitlab/perfgate.gitlab-ci.yml.
 
-Both are called by ci/gitlab/perfgate.gitlab-ci.yml. docs/how-to/gitlab.md
-
-exit status: 0 done; 1 GitLab did not take the note; 2 wrong usage or unusable input
+exit status: 0 done; 2 wrong usage or unusable input. docs/how-to/gitlab.md
 """
 
 import argparse
 import json
-import os
 import shlex
-import sys
 from pathlib import Path
 
-from perfgate.cli.gitlab_note import MergeRequest, NoteFailed, body_of, put_note
 from perfgate.cli.output import described
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
@@ -34,9 +29,6 @@ _CHILD = {
     "--options": "further words for pytest, quoted as in a shell, e.g. '--launcher slurm'",
     "--expire-in": "how long artifacts are kept (default: 30 days)",
 }
-_NOTE = {
-    "--status": "exit status of perfgate report",
-}
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -55,13 +47,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--options", default="", metavar="WORDS")
     add("--expire-in", default="30 days", metavar="TIME")
     child.set_defaults(execute=_child)
-    note = verbs.add_parser(
-        "note", help="write a report into the merge request, or update the note that is there"
-    )
-    add = described(note, _NOTE)
-    note.add_argument("report", type=Path, metavar="REPORT.md", help="the report in Markdown")
-    add("--status", type=int, required=True, metavar="STATUS")
-    note.set_defaults(execute=_note)
 
 
 def tolerated(event: Event) -> tuple[int, ...]:
@@ -102,19 +87,3 @@ def _words(tags: str) -> str:
         return " ".join(str(tag) for tag in json.loads(tags))
     except ValueError as error:
         raise InputError("--report-tags: neither words nor a list in JSON", found=tags) from error
-
-
-def _note(arguments: argparse.Namespace) -> int:
-    request = MergeRequest.of(os.environ)
-    if isinstance(request, str):
-        print(f"no note: {request}")
-        return 0
-    text = None
-    if arguments.report.exists():
-        text = read_input(arguments.report, _LARGEST, "report").decode("utf-8", "replace")
-    try:
-        print(put_note(request, body_of(text, arguments.status, os.environ)))
-    except NoteFailed as error:
-        print(f"perfgate: no note: {error}", file=sys.stderr)
-        return 1
-    return 0

@@ -31,12 +31,10 @@ COMMANDS = {
     "report": "reports and one exit status of one run or several, merged",
     "release": "hold runs against a release policy; pack, sign and verify the evidence",
     "matrix": "the jobs that measure a selection, as JSON for CI systems",
-    "notify": "tell a chat, by a webhook, what a run changed",
     "decision": "what a pipeline does with a run's exit status: pass, warn or block",
     "doctor": "what this machine can run, and whether it is fit for it",
-    "conformance": "whether a release of TensorRT-LLM takes what scenarios start, by its sources",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
-    "gitlab": "the child pipeline of a matrix, and the note of a merge request, for GitLab",
+    "gitlab": "the child pipeline of a matrix, for GitLab",
 }
 
 WRONG_USAGE = 2
@@ -49,10 +47,9 @@ the suite itself is run with pytest:
   pytest --gate -m h200              for a release: no verdict is a failure
 
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
-parse: a file holds no usable result; conformance: something does not fit; judge, compare: a
-regression; calibrate: no usable starts); 2 wrong usage or unusable input; 15 perfgate itself
-failed: a bug, nothing is claimed; 16 standard output, or a file, could not be written: closed,
-full, read-only …; 130 interrupted. judge and
+parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
+2 wrong usage or unusable input; 15 perfgate itself failed: a bug, nothing is claimed; 16 standard
+output, or a file, could not be written: closed, full, read-only …; 130 interrupted. judge and
 compare also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and
 plan 12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
 

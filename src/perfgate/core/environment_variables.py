@@ -85,14 +85,6 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "the machine's folder of locks, the same for all of its users; unset: /tmp/perfgate-leases",
     ),
     EnvironmentVariable(
-        "PERFGATE_GITLAB_TOKEN",
-        "a token that may write notes, for `perfgate gitlab note`; unset: no note",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_WEBHOOK",
-        "the address that `perfgate notify` posts to, a secret; unset: nothing is told",
-    ),
-    EnvironmentVariable(
         "PERFGATE_FAKE_GPUS", "how many GPUs are simulated, for tests and demonstrations of leases"
     ),
     EnvironmentVariable(

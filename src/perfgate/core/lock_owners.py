@@ -19,7 +19,6 @@ def lock_within(
     *,
     file: Path,
     undone: str,
-    field: str | None = None,
 ) -> None:
     """Lock an open file for this process alone, waiting for who has it.
 
@@ -29,7 +28,6 @@ def lock_within(
         problem: what it means that another has it.
         file: what the lock stands for.
         undone: what was not done for lack of it, as ``nothing was changed``.
-        field: the option that named it.
 
     Raises:
         InputError: another process kept it all that time; it says which.
@@ -45,7 +43,6 @@ def lock_within(
                 raise InputError(
                     problem,
                     file=file,
-                    field=field,
                     found=who_locks(descriptor),
                     expected=f"that it is done in {wait_s:.0f} s",
                     hint=f"try again when it is done, or end it; {undone}",

@@ -1,8 +1,8 @@
 """Definitions: what the programs of one build of an engine accept, whoever told it.
 
-An option page that was recorded, an installed program that was asked and a source tree that was
-read all end as the same value, so that one check serves them all. What perfgate's own release
-tables say is not among them: those are what is checked.
+A recorded option page and an installed program that was asked end as the same value, so that one
+check serves both. What perfgate's own release tables say is not among them: those are what is
+checked.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,6 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
         required: the program ends without it.
         many: it takes several words, up to the next option.
         repeated: it may be given several times.
-        place: file and line that declare it; empty: not told.
     """
 
     options: tuple[str, ...]
@@ -42,7 +41,6 @@ class OptionDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_def
     required: bool = False
     many: bool = False
     repeated: bool = False
-    place: str = ""
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -62,7 +60,6 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         models: class name → the keys below, for each mapping that it takes; empty: none, or not
             told what is below.
         unknown: what becomes of a key below that no model has; UNSET: as at the top.
-        place: file and line that declare it; empty: not told.
     """
 
     types: tuple[str, ...] = ()
@@ -71,7 +68,6 @@ class KeyDefinition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     alias: str | None = None
     models: Mapping[str, Mapping[str, "KeyDefinition"]] = {}
     unknown: Literal["refused", "ignored"] | UnsetType = UNSET
-    place: str = ""
 
 
 Options = Mapping[str, OptionDefinition]
@@ -85,17 +81,15 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         engine: name of the engine.
         version: the release.
         source: who told it, for people: a file of the engine's repository, an installed program.
-        whole: every option of each program listed is there; False: one that is missing was not
-            seen, which is weaker than absent.
+        whole: every option of each program listed is there; False: an option that is missing may
+            exist all the same.
         programs: program, with its subcommands → its options by name, e.g.
             ``trtllm-bench throughput``.
         keys: keys of the LLM-API YAML file; None: not told.
         unknown_keys: what becomes of a key that `keys` lacks; None: not told.
         exact_types: the keys' types tell lists (``list``) and mappings (``dict``) from single
             values.
-        partial: programs, and ``LLM-API YAML``, of which some declarations could not be read: what
-            is missing there was not seen, which is weaker than absent.
-        notes: what could not be asked or read, and why, for people.
+        notes: what could not be asked, and why, for people.
         abbreviates: the programs take an option by any beginning of it that no other one has, as
             argparse does.
         dashes_alike: they take ``_`` for ``-`` in an option's name.
@@ -109,7 +103,6 @@ class Definitions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     keys: Keys | None = None
     unknown_keys: Literal["refused", "ignored"] | None = None
     exact_types: bool = False
-    partial: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     abbreviates: bool = False
     dashes_alike: bool = False

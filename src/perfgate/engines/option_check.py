@@ -1,7 +1,7 @@
 """Does one call of a program fit what a build of the engine accepts? Options, kinds, choices. Pure.
 
-The definitions can come from a recorded page, an installed program or a source tree. What they do
-not tell is not judged, so that whatever is told is sure, or says that it is not.
+The definitions come from a recorded page or an installed program. What they do not tell is not
+judged.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,8 +41,6 @@ class Mismatch(NamedTuple):
         problem: what is wrong, for people.
         found: what the command gives.
         expected: what the build knows there.
-        known_at: file and line that declare the option or key, or the nearest; empty: not told.
-        is_sure: False: the definitions are not whole there, so that it may only have been unseen.
     """
 
     program: str
@@ -50,8 +48,6 @@ class Mismatch(NamedTuple):
     problem: str
     found: str
     expected: str
-    known_at: str = ""
-    is_sure: bool = True
 
 
 def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
@@ -62,7 +58,6 @@ def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
         definitions: of the build.
     """
     options = definitions.programs[call.page]
-    is_sure = definitions.whole and call.page not in definitions.partial
     given: set[str] = set()
     positional = 0
     left = list(call.arguments)
@@ -74,7 +69,7 @@ def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
         name, equals, value = word.partition("=")
         option = definitions.option(call.page, name)
         if option is None:
-            yield _unknown_option(call, name, options, is_sure=is_sure)
+            yield _unknown_option(call, name, options)
             if left and not left[0].startswith("-"):
                 left.pop(0)  # its value, as far as can be told
             continue
@@ -92,20 +87,16 @@ def of_call(call: Call, definitions: Definitions) -> Iterator[Mismatch]:
         yield from _missing(call, options.values(), given, positional)
 
 
-def _unknown_option(
-    call: Call, name: str, options: Mapping[str, OptionDefinition], *, is_sure: bool
-) -> Mismatch:
-    known = {spelling: option for option in options.values() for spelling in option.spellings}
+def _unknown_option(call: Call, name: str, options: Mapping[str, OptionDefinition]) -> Mismatch:
+    known = [spelling for option in options.values() for spelling in option.spellings]
     near = nearest(name, [spelling for spelling in known if spelling.startswith("-")])
     expected = f"{near}?" if near else f"one of its {len(known)} options"
-    problem = "no such option" if is_sure else "not among the options that were read"
-    place = known[near].place if near else ""
-    return Mismatch(call.page, name, problem, name, expected, place, is_sure)
+    return Mismatch(call.page, name, "no such option", name, expected)
 
 
 def _wrong(call: Call, name: str, option: OptionDefinition, problem: str, found: str) -> Mismatch:
     expected = ", ".join(option.choices) or option.kind
-    return Mismatch(call.page, name, problem, found, expected, option.place)
+    return Mismatch(call.page, name, problem, found, expected)
 
 
 def _taken(option: OptionDefinition, left: list[str]) -> list[str]:

@@ -211,8 +211,6 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
     gate = () if settings.event == "rehearsal" else ("--gate",)
     words = (*("-m", row.expression, "--shard", row.shard), *gate, *settings.options)
     script = (
-        # It is for the job that reports; engines and scenarios need not see it.
-        "unset PERFGATE_GITLAB_TOKEN\n"
         f"{_ROOT}rm -rf {RUNS} && mkdir {RUNS}\n"
         f'{_program(settings, "pytest")} {shlex.join(words)} --run-dir "{folder}"\n'
     )
@@ -252,8 +250,6 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
         "status=0\n"
         f"{perfgate} report {RUNS}/* {gate}--matrix perfgate-matrix.json --to {REPORT}"
         " || status=$?\n"
-        f'{perfgate} gitlab note {REPORT}/report.md --status "$status" || '
-        'echo "the note was not written; the status stays $status"\n'
         "blocks=0\n"
         f'decision=$({perfgate} decision --event {event} "$status") || blocks=$?\n'
         'echo "$decision"\n'
@@ -276,7 +272,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
             "name": "perfgate-report-$CI_PIPELINE_ID",
             "expose_as": "perfgate report",
             "paths": [f"{REPORT}/"],
-            "reports": {"junit": f"{REPORT}/junit.xml", "metrics": f"{REPORT}/metrics.txt"},
+            "reports": {"junit": f"{REPORT}/junit.xml"},
             "expire_in": settings.expire_in,
         },
     }

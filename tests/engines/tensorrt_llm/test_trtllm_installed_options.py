@@ -16,13 +16,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines import program_output
-from perfgate.engines.definitions import Keys
 from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.installed_options import (
-    installed_definitions,
-    verify,
-)
+from perfgate.engines.tensorrt_llm.installed_options import verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases.table import (
@@ -34,7 +30,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     SERVE,
     THROUGHPUT,
 )
-from perfgate.engines.tensorrt_llm.source.reading import read_source
 
 CLICK = """\
 [TensorRT-LLM] TensorRT-LLM version: 1.1.0
@@ -246,15 +241,12 @@ class Installed:
         monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # a drift may have the same size and age
         python = sys.executable
         monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", python)
-        for name, module in (("BENCH", "bench"), ("SERVE", "serve")):
-            words = f"{python} -m tensorrt_llm.commands.{module}"
-            monkeypatch.setenv(f"PERFGATE_PROGRAM_TRTLLM_{name}", words)
+        words = f"{python} -m tensorrt_llm.commands.bench"
+        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", words)
 
     def drifted(self, **changes: tuple[str, str]) -> None:
         files = {"bench": BENCH_FILE, "model": MODEL_FILE, "dataset": DATASET_FILE}
-        made_release.write(
-            self.folder, "1.3.0rc3", {files[name]: change for name, change in changes.items()}
-        )
+        made_release.write(self.folder, {files[name]: change for name, change in changes.items()})
 
     def verify(self, argv: tuple[str, ...], **keys: object) -> tuple[str, ...]:
         files = {FILE: yaml.safe_dump(keys)} if keys else {}
@@ -403,26 +395,6 @@ class TestInstalledBuild:
         installed.drifted(model=("from enum import Enum", leak))
         (told,) = installed.verify(THROUGHPUT_CALL, anything=1)
         assert "hf_abcdef" not in told
-
-    def test_the_source_read_as_data_says_the_same(self, installed: Installed) -> None:
-        """Two ways to the same definitions: asked, and read without running anything."""
-        installed.drifted()
-        found = (*Locations().find(TRTLLM_BENCH), *THROUGHPUT_CALL[1:])
-        commands = [Command(found, files={FILE: "stream_interval: 1\n"})]
-        asked = installed_definitions(build("1.3.0rc3"), commands, Locations()).keys
-        read = read_source(installed.folder).definitions.keys
-        assert asked is not None
-        assert read is not None
-        assert _compared(asked) == _compared(read)
-
-
-def _compared(keys: Keys, at: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, key in keys.items():
-        found[at + name] = (sorted(key.types), sorted(key.choices))
-        for model, below in key.models.items():
-            found.update(_compared(below, f"{at}{name}.{model}."))
-    return found
 
 
 def test_a_script_of_the_sources_is_the_images_where_no_checkout_is_named() -> None:

@@ -177,7 +177,6 @@ class TestDefaultsThatMoved:
             ("cuda_graphs", THROUGHPUT, ["on", "padded", "padded", "padded", "padded"]),
             ("chunked_context", THROUGHPUT, [False, False, False, True, True]),
             ("pdl", THROUGHPUT, [False, False, False, False, True]),
-            ("sampler", SERVE, ["torch"] * 5),
             ("moe_backend", SERVE, ["CUTLASS"] * 5),
         ],
     )

@@ -1,7 +1,7 @@
 """Does a rendered command fit what a build of TensorRT-LLM accepts? Options, choices, YAML keys.
 
-Pure: the definitions can come from a recorded page, an installed program or a source tree. What the
-definitions do not tell is not judged, so that whatever is told is sure, or says that it is not.
+Pure: the definitions come from a recorded page or an installed program. What they do not tell is
+not judged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,7 @@ def _of_keys(
         here = (*place, str(name))
         key = _key(keys, str(name))
         if key is None:
-            yield _unknown_key(here, value, keys, definitions, unknown)
+            yield _unknown_key(here, value, keys, unknown)
         elif isinstance(value, Mapping) and key.models:
             below = definitions.unknown_keys if key.unknown is UNSET else key.unknown
             yield from _of_models(value, key, definitions, here, below)
@@ -78,17 +78,14 @@ def _unknown_key(
     place: Sequence[str],
     value: object,
     keys: Keys,
-    definitions: Definitions,
     unknown: str | None,
 ) -> Mismatch:
     near = nearest(place[-1], list(keys))
-    is_sure = YAML not in definitions.partial
-    problem = "no such key" if is_sure else "not among the keys that were read"
+    problem = "no such key"
     if unknown == "ignored":
         problem += ": it would be ignored without a word"
     expected = f"{near}?" if near else ", ".join(list(keys)[:_FEW]) or "no keys"
-    known_at = keys[near].place if near else ""
-    return Mismatch(YAML, ".".join(place), problem, repr(value), expected, known_at, is_sure)
+    return Mismatch(YAML, ".".join(place), problem, repr(value), expected)
 
 
 _FEW = 12  # keys that are named where none is near
@@ -108,7 +105,7 @@ def _of_key_value(
         problem = _problem_of(value, kinds, key)
     if problem:
         told = ", ".join((*key.choices, *key.types))
-        yield Mismatch(YAML, dotted, problem, repr(value), told, key.place)
+        yield Mismatch(YAML, dotted, problem, repr(value), told)
 
 
 def _problem_of_text(value: str, kinds: frozenset[str], key: KeyDefinition) -> str:
@@ -149,9 +146,7 @@ def _of_models(
         if not meant:
             known = sorted(_tag_values(tag, key.models))
             dotted = ".".join((*place, tag))
-            yield Mismatch(
-                YAML, dotted, "no such choice", repr(value[tag]), ", ".join(known), key.place
-            )
+            yield Mismatch(YAML, dotted, "no such choice", repr(value[tag]), ", ".join(known))
             return
     tried = []
     for name, model in meant.items():

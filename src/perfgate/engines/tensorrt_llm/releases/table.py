@@ -105,7 +105,6 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
         pdl: programmatic dependent launch of kernels.
         moe_backend: kernels of the experts.
         kv_cache_reuse: whether blocks of the KV cache are reused.
-        sampler: ``torch`` or ``trtllm``; no scenario sets it.
     """
 
     backend: str
@@ -115,7 +114,6 @@ class Defaults(Struct, frozen=True, forbid_unknown_fields=True):
     pdl: bool
     moe_backend: str = "CUTLASS"
     kv_cache_reuse: bool = True
-    sampler: Literal["torch", "trtllm"] = "torch"
 
 
 class DatasetTool(Struct, frozen=True, forbid_unknown_fields=True):
