@@ -281,7 +281,7 @@ def test_every_check_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
     rules = [rule.name for rule in GPU_RULES]
     others = [*HOST, *SOFTWARE, "gpus", "driver", "shared memory", "locked memory", "model cache"]
-    others += ["dataset", "options", "container", "slurm", "hosts", "vboost"]
+    others += ["dataset", "options", "container", "slurm", "hosts"]
     for name in (*rules, *others):
         assert f"| {name} |" in page, name
 
