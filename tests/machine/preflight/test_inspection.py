@@ -102,7 +102,6 @@ def test_gpus_that_are_well(install) -> None:
     assert {outcomes(report.checks)[name] for name in of_gpus} == {"ok"}
     assert report.observed["driver"] == "580.65.06"
     assert report.observed["cuda of the driver"] == "13.0"
-    assert report.gpus == ("0", "1")
 
 
 def test_weights_that_do_not_fit_into_the_gpus(install) -> None:
