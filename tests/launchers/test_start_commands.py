@@ -84,7 +84,8 @@ def test_without_commands_nothing_is_started(noted: Notes) -> None:
 def test_a_failed_command_ends_the_start_and_after_runs_all_the_same(noted: Notes) -> None:
     fails = noted.argv("b", "print('Insufficient Permissions'); raise SystemExit(4)")
     fails = (*fails, "--api-key", "hunter2hunter2")
-    site = noted.site([noted.argv("a"), fails, noted.argv("c")], [noted.argv("after")])
+    after = (*noted.argv("after"), "--token", "hunter2hunter2")
+    site = noted.site([noted.argv("a"), fails, noted.argv("c")], [after])
     with pytest.raises(RunError) as caught, commands_around(site, noted.folder):
         pytest.fail("the engine is not started")
     error = caught.value
