@@ -7,6 +7,7 @@ from building import SUMS, baseline, entry, of_commit
 from perfgate.baselines import (
     NOBODY,
     BaselineRun,
+    Entry,
     Retired,
     Store,
     as_run,
@@ -131,10 +132,29 @@ class TestEntry:
     def test_differences_name_both_sides(self) -> None:
         assert entry(1.0).differences({"content": "0123456789abcdef", "cpu": "Grace"}) == ()
         assert entry(1.0).differences({"cpu": "Xeon", "driver": "570.1"}) == (
-            "content: measured unknown, baseline 0123456789abcdef",
+            "content: measured none, baseline 0123456789abcdef",
             "cpu: measured Xeon, baseline Grace",
-            "driver: measured 570.1, baseline unknown",
+            "driver: measured 570.1, baseline none",
         )
+
+    @pytest.mark.parametrize(
+        ("stored", "measured", "differing"),
+        [
+            ({}, {"boost_slider": "0 vboost 4 0"}, ()),
+            ({"boost_slider": "0 vboost 4 0"}, {}, ()),
+            (
+                {"boost_slider": "0 vboost 4 0"},
+                {"boost_slider": "0 vboost 4 4"},
+                ("boost_slider: measured 0 vboost 4 4, baseline 0 vboost 4 0",),
+            ),
+            ({}, {"before": "set it"}, ("before: measured set it, baseline none",)),
+            ({"after": "unset it"}, {}, ("after: measured none, baseline unset it",)),
+        ],
+    )
+    def test_baselines_without_commands_are_of_runs_without(
+        self, stored: dict[str, str], measured: dict[str, str], differing: tuple[str, ...]
+    ) -> None:
+        assert Entry(stored, ()).differences(measured) == differing
 
     def test_a_measurement_becomes_a_run(self) -> None:
         measured = Measurement({SUMS: 0.5}, {"requests": 2}, {SUMS: {"q1": True, "q2": False}})

@@ -96,7 +96,7 @@ def test_the_probe_with_fewest_counts(nights: Sessions) -> None:
     ("changes", "fact"),
     [
         ({"fingerprint": {"cpu": "Xeon"}}, "cpu: measured Xeon, candidate Grace"),
-        ({"fingerprint": {"cpu": "Grace", "content": "b"}}, "content: measured b, candidate unkno"),
+        ({"fingerprint": {"cpu": "Grace", "content": "b"}}, "content: measured b, candidate none"),
         ({"probe": "c8", "fingerprint": {"cpu": "Xeon"}}, "cpu: Grace (c4), Xeon (c8)"),
         ({"engine": {"name": "llama.cpp", "version": "1.4", "commit": "abc123"}}, "engine: "),
     ],

@@ -390,7 +390,7 @@ class TestSeveralRuns:
             record_candidates([run.path, second.path])
         assert "small-serve-c4, run two" in caught.value.problem
         assert caught.value.found == (
-            "cpu: measured Xeon, baseline Grace; driver: measured 570.1, baseline unknown"
+            "cpu: measured Xeon, baseline Grace; driver: measured 570.1, baseline none"
         )
 
     def test_probes_of_unlike_machines_are_refused(self, run: RunFolder, second: RunFolder) -> None:

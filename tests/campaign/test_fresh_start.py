@@ -21,6 +21,7 @@ from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.local.placement import LocalPlacement
+from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Limits, LoadPoint, Scenario
@@ -190,3 +191,16 @@ def test_a_place_that_will_not_do_gets_nothing_started(tmp_path: Path) -> None:
     ):
         pytest.fail("it was started")
     assert list((tmp_path / "start").iterdir()) == []
+
+
+def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path: Path) -> None:
+    after = tmp_path / "after"
+    site = Site(before=(("false",),), after=(("touch", str(after)),), file=Path("site.yaml"))
+    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
+    place = StartSetup(Offering(), tmp_path / "start", tmp_path, check=pytest.fail, site=site)
+    with (
+        pytest.raises(RunError, match=r"site.yaml: before\[0\]: `false`: ended with status 1"),
+        fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)),
+    ):
+        pytest.fail("it was started")
+    assert after.exists()

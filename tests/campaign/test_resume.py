@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
     "launcher": "local",
     "injected": [],
     "control": ["auto"],
+    "site_commands": {"before": "set it"},
     "fingerprint": {"cpu": "Grace", "cores": "72"},
 }
 C1, C4 = (probe.label for probe in load_probes(SCENARIO))
@@ -237,6 +238,7 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
         ({"control": ["/opt/old"]}, "found: /opt/old", "expected: auto"),
         ({"synthetic": True}, "found: True", "expected: False"),
         ({"launcher": "slurm"}, "found: slurm", "expected: local"),
+        ({"site_commands": {}}, "found: nothing", "expected: before set it"),
         ({"fingerprint": {"cpu": "Xeon"}}, "found: cpu Xeon", "expected: cpu Grace, cores 72"),
     ],
 )

@@ -191,8 +191,8 @@ class TestHarmless:
 
 class TestMentions:
     def test_a_command_in_the_text_may_break_over_lines(self) -> None:
-        text = "Say `pytest -m b200\n--vboost 4`, not `nothing` or\n\n    perfgate plan\n"
-        assert mentions(text, "a.md") == [Line("a.md:1", "pytest -m b200 --vboost 4")]
+        text = "Say `pytest -m b200\n--budget 4h`, not `nothing` or\n\n    perfgate plan\n"
+        assert mentions(text, "a.md") == [Line("a.md:1", "pytest -m b200 --budget 4h")]
 
 
 class TestFaults:

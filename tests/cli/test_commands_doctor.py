@@ -8,7 +8,6 @@ from building import MACHINE, machine
 
 from perfgate.cli.main import main
 from perfgate.core.environment_variables import variables_set
-from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.paths import PACKAGED, scenario_folders
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
 from perfgate.machine.preflight.software import judge_software
@@ -23,7 +22,6 @@ REPORT = PreflightReport(
         Check("hosts", "unknown", "checked only with --reach"),
     ),
     {"driver": "580.65.06"},
-    ("0", "1"),
 )
 SICK = Check("gpu errors", "failed", "GPU 0: 1 uncorrected", "none", "reset the GPU")
 
@@ -299,7 +297,6 @@ def test_only_scenarios_to_explore_with_have_other_shapes(found, capsys: Capture
     [
         ["--reach"],
         ["--run-dir", "x"],
-        ["--try-vboost", "0"],
         ["--shape", "1/2"],
         ["--on-node"],
         ["--contained"],
@@ -316,69 +313,3 @@ def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["gpus"]["outcome"] == "failed"
     assert checks["date"]["outcome"] == "ok"
-
-
-class Boosted:
-    """Stands for `boosted`: keeps what it was asked, and fails if it is to."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-        self.asked: list[object] = []
-
-    def __call__(self, level: int, gpus: object) -> "Boosted":
-        self.asked.append((level, gpus))
-        return self
-
-    def __enter__(self) -> dict[str, int]:
-        if self.error is not None:
-            raise self.error
-        return {"0": 0, "1": 2}
-
-    def __exit__(self, *_: object) -> None:
-        self.asked.append("put back")
-
-
-def vboost(found, monkeypatch, capsys: Capture, boosted: Boosted) -> tuple[int, dict[str, str]]:
-    found(REPORT)
-    monkeypatch.setattr("perfgate.cli.doctor.boosted", boosted)
-    words = ["--scenario", "h200-serve", "--try-vboost", "4", "--format", "json"]
-    status = main(["doctor", *words])
-    return status, json.loads(capsys.readouterr().out)["checks"][-1]
-
-
-def test_vboost_is_tried_on_request(found, monkeypatch, capsys: Capture) -> None:
-    boosted = Boosted()
-    status, check = vboost(found, monkeypatch, capsys, boosted)
-    assert (status, check["outcome"]) == (0, "ok")
-    assert check["found"] == "was set to 4, seen, and put back to 0, 2"
-    assert boosted.asked == [(4, ("0", "1")), "put back"]
-
-
-@pytest.mark.parametrize(
-    ("error", "told", "hint"),
-    [
-        (
-            RunError(
-                "unfit_machine", "not permitted", evidence=("Insufficient",), hint="run as root"
-            ),
-            "not permitted; Insufficient",
-            "run as root",
-        ),
-        (MissingProgram("nvidia-smi is not installed"), "nvidia-smi is not installed", ""),
-    ],
-)
-def test_vboost_without_the_right(found, monkeypatch, capsys, error, told: str, hint: str) -> None:
-    status, check = vboost(found, monkeypatch, capsys, Boosted(error))
-    assert (status, check["outcome"], check["found"], check["hint"]) == (1, "failed", told, hint)
-
-
-def test_vboost_that_no_gpu_has(found, monkeypatch, capsys: Capture) -> None:
-    found(REPORT)
-    monkeypatch.setattr("perfgate.cli.doctor.boosted", Boosted(InputError("no such level")))
-    assert main(["doctor", "--scenario", "h200-serve", "--try-vboost", "9"]) == 2
-
-
-def test_vboost_without_gpus(found, capsys: Capture) -> None:
-    found(PreflightReport(()))
-    assert main(["doctor", "--scenario", "h200-serve", "--try-vboost", "4"]) == 2
-    assert "--try-vboost" in capsys.readouterr().err

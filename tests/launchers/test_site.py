@@ -108,6 +108,34 @@ def test_a_part_may_say_that_something_is_left_to_docker(tmp_path: Path) -> None
     assert (docker.user, docker.cache, docker.ipc) == (None, None, None)
 
 
+def test_commands_of_a_start_are_lists_of_words(tmp_path: Path) -> None:
+    lines = "before: [[sudo, -n, nvidia-smi, -pm, '1'], ['true']]\ncommand_timeout_s: 5"
+    file = written(tmp_path, f"schema_version: 1\n{lines}\n")
+    site = load_site(file)
+    assert site == Site(
+        before=(("sudo", "-n", "nvidia-smi", "-pm", "1"), ("true",)), command_timeout_s=5.0
+    )
+    assert site.file == file
+    assert Site().after == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("before: [nvidia-smi -pm 1]", "before[0]: wrong type"),
+        ("before: nvidia-smi", "before: wrong type"),
+        ("after: [[]]", "after[0]"),
+        ("after: [[nvidia-smi, -pm, 1]]", "after[0][2]"),
+        ("command_timeout_s: 0", "command_timeout_s: out of range"),
+    ],
+)
+def test_a_shell_string_is_no_command(tmp_path: Path, lines: str, words: str) -> None:
+    with pytest.raises(SeveralInputErrors) as caught:
+        load_site(written(tmp_path, f"schema_version: 1\n{lines}\n"))
+    (error,) = caught.value.errors
+    assert words in str(error)
+
+
 def test_an_empty_file_is_told_what_to_hold(tmp_path: Path) -> None:
     with pytest.raises(SeveralInputErrors, match=r"site\.example\.yaml"):
         load_site(written(tmp_path, ""))

@@ -126,6 +126,27 @@ class TestDetect:
         nvidia_smi.write_text(f"#!/bin/sh\n{script}\n")
         assert (detect().gpus, detect().gpu_note) == ((), note)
 
+    @pytest.mark.parametrize(
+        ("status", "levels"), [(0, "0 vboost 4 0, 1 vboost 4 2"), (6, ""), (None, "")]
+    )
+    def test_the_boost_sliders_are_a_fact_where_the_driver_names_them(
+        self, nvidia_smi: Path, status: int | None, levels: str
+    ) -> None:
+        nvidia_smi.write_text(
+            "#!/bin/sh\n"
+            f'[ "$*" = "boost-slider -l" ] || {{ echo "NVIDIA B200, 1, 580.1"; exit; }}\n'
+            'echo "+--------------------------------------------------+"\n'
+            'echo "| GPU   Boost Slider     Max Value    Current Value |"\n'
+            'echo "|   0   vboost              4            0          |"\n'
+            'echo "|   1   vboost              4            2          |"\n'
+            f"exit {status}\n"
+            if status is not None
+            else "#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n"
+        )
+        found = detect()
+        assert found.boost_slider == levels
+        assert found.fingerprint().get("boost_slider", "") == levels
+
     def test_a_broken_program(self, nvidia_smi: Path) -> None:
         nvidia_smi.write_text("#!/no/such/interpreter\n")
         assert detect().gpu_note.startswith("nvidia-smi failed: ")

@@ -23,7 +23,7 @@ def test_extra_options_are_a_fact_that_a_difference_names() -> None:
     assert "extra_options" not in plain
     assert extra["extra_options"] == "server --workers 4"
     told = Entry(plain, ()).differences(extra)
-    assert "extra_options: measured server --workers 4, baseline unknown" in told
+    assert "extra_options: measured server --workers 4, baseline none" in told
     assert any(one.startswith("content: ") for one in told)
 
 

@@ -266,12 +266,24 @@ def test_a_bug_that_a_retry_made_up_for_counts_no_more() -> None:
         ({"git": {"commit": "decaf", "dirty": False}}, "different commits of the gate repository"),
         ({"synthetic": True}, "a rehearsal and a real run"),
         ({"injected": ["kv_cache_fraction=0.5"]}, "different --inject"),
+        ({"site_commands": {"before": "set it"}}, "different commands before and after"),
+        ({"fingerprint": {"gpus": "B200", "boost_slider": "0 vboost 4 4"}}, "boost sliders"),
     ],
 )
 def test_runs_of_different_things_are_refused(changes: dict[str, Any], words: str) -> None:
-    one = run("one", "10:00", {"a-c1": PASS}, changes={"injected": []})
-    two = run("two", "11:00", {"b-c1": PASS}, changes={"injected": []} | changes)
+    fingerprint = {"gpus": "B200", "boost_slider": "0 vboost 4 0"}
+    usual = {"injected": [], "site_commands": {}, "fingerprint": fingerprint}
+    one = run("one", "10:00", {"a-c1": PASS}, changes=usual)
+    two = run("two", "11:00", {"b-c1": PASS}, changes=usual | changes)
     assert words in fails(one, two)
+
+
+@pytest.mark.parametrize("there", [{"gpus": "B200"}, {"gpus": "H200", "boost_slider": "none"}])
+def test_boost_sliders_of_other_gpus_are_not_compared(there: dict[str, str]) -> None:
+    here = {"gpus": "B200", "boost_slider": "0 vboost 4 0"}
+    one = run("one", "10:00", {"a-c1": PASS}, changes={"fingerprint": here})
+    two = run("two", "11:00", {"b-c1": PASS}, changes={"fingerprint": there})
+    assert merge([one, two]).status == 0
 
 
 def test_runs_of_two_builds_of_one_engine_are_refused() -> None:

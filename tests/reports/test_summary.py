@@ -323,3 +323,11 @@ def test_a_slow_machine_is_told_first_and_both_builds_are_named() -> None:
     assert "| PASS, HOST_SHIFT |" in text
     assert "- control: llama.cpp 1.2.0, commit abc123, 2 starts\n" in text
     assert text.index("Marked verdicts") < text.index("## PASS")
+
+
+def test_the_commands_of_the_site() -> None:
+    facts = {**FACTS, "site_commands": {"before": "set it", "after": "unset it"}}
+    told = summary(facts, [], None)
+    assert (
+        "\nCommands before each start: `set it`\n\nCommands after each start: `unset it`\n" in told
+    )

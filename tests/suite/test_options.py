@@ -1,6 +1,5 @@
 """The suite's options: known to pytest before any conftest, in every spelling."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
-from perfgate.suite.options import joined, level_of
+from perfgate.suite.options import joined
 
 ROOT = Path(__file__).parents[2]
 LOCAL = ("-m", "local", "--collect-only", "-q")
@@ -117,14 +116,3 @@ def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None
     assert joined(words) == ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2"]
     assert joined(["--run-dir=/runs/1", "perf_tests"]) == ["--run-dir=/runs/1", "perf_tests"]
     assert joined(["--resume", "/runs/1", "-q"]) == ["--resume=/runs/1", "-q"]
-
-
-@pytest.mark.parametrize("text", ["0", "4"])
-def test_a_level(text: str) -> None:
-    assert level_of(text) == int(text)
-
-
-@pytest.mark.parametrize("text", ["-1", "four", "1.5", "", "²"])
-def test_what_is_no_level(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="a whole number from 0"):
-        level_of(text)

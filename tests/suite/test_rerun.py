@@ -38,7 +38,6 @@ def test_only_what_was_given_is_repeated() -> None:
 def test_all_that_shapes_a_number_is_repeated() -> None:
     found = options(
         launcher="slurm",
-        vboost=0,
         rehearse=True,
         rehearse_fault="slow:8%",
         shape=["1024/2048", "8/8"],
@@ -53,7 +52,6 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
         "--shape=1024/2048",
         "--shape=8/8",
         "--share-cpu",
-        "--vboost=0",
     ]
 
 

@@ -48,7 +48,6 @@ def test_the_time_begins_once() -> None:
     ("options", "told"),
     [
         ({"budget": "soon"}, "--budget"),
-        ({"vboost": 1, "rehearse": True}, "--vboost"),
         ({"ab": ["A=this", "C=this"]}, "--ab"),
         ({"ab": AB, "record": True}, "--record beside it"),
         ({"ab": AB, "inject": ["engine.settings.cpu_threads=1"]}, "--inject beside it"),
@@ -69,7 +68,7 @@ def test_two_builds_are_compared_and_no_loss_is_waived(two_scenarios: Path) -> N
 
 
 def test_what_can_be_had_is_let_through() -> None:
-    asked(budget="1h", vboost=4).require_possible()
+    asked(budget="1h").require_possible()
 
 
 def test_tests_are_known_by_their_ids(two_scenarios: Path) -> None:

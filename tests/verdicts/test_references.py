@@ -125,12 +125,13 @@ def test_documents_are_cited_by_commit_or_version() -> None:
     assert cited(bare) == "guide.md, section Serving"
 
 
-def test_the_level_of_the_slider_is_a_fact_of_speed_alone() -> None:
+def test_the_commands_of_the_site_are_facts_of_speed_alone() -> None:
     tools = SimpleNamespace(fingerprint=lambda probe, machine: {"content": probe.label})
-    boosted = References(cast(Toolchain, tools), building.MACHINE, "auto", vboost=0)
+    commands = {"before": "nvidia-smi boost-slider --vboost 4"}
+    boosted = References(cast(Toolchain, tools), building.MACHINE, "auto", commands=commands)
     plain = References(cast(Toolchain, tools), building.MACHINE, "auto")
     (point,) = load_probes(ONE_POINT)
-    assert boosted.fingerprint(point) == {"content": point.label, "vboost": "0"}
+    assert boosted.fingerprint(point) == {"content": point.label, **commands}
     assert plain.fingerprint(point) == {"content": point.label}
     for task in accuracy_probes(ONE_POINT):
         assert boosted.fingerprint(task) == plain.fingerprint(task)

@@ -22,6 +22,15 @@ NOBODY = "nobody yet"  # who has accepted a candidate
 SELF = "self"  # who has accepted a machine's reference of itself
 
 
+def common_facts(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Names of the facts that two fingerprints must share.
+
+    A boost slider counts only where both have one: older baselines do not know theirs.
+    """
+    known_to_one = (one.keys() ^ other.keys()) & {"boost_slider"}
+    return sorted((one.keys() | other.keys()) - known_to_one)
+
+
 @dataclass(frozen=True)
 class BaselineRun:
     """One fresh start's part in a baseline.
@@ -69,11 +78,10 @@ class Entry:
 
     def differences(self, fingerprint: Mapping[str, str]) -> tuple[str, ...]:
         """The facts in which a measurement differs, as ``name: here X, baseline Y``."""
-        names = sorted({*self.fingerprint, *fingerprint})
         return tuple(
-            f"{name}: measured {fingerprint.get(name, 'unknown')}, "
-            f"baseline {self.fingerprint.get(name, 'unknown')}"
-            for name in names
+            f"{name}: measured {fingerprint.get(name, 'none')}, "
+            f"baseline {self.fingerprint.get(name, 'none')}"
+            for name in common_facts(self.fingerprint, fingerprint)
             if fingerprint.get(name) != self.fingerprint.get(name)
         )
 

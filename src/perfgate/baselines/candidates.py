@@ -16,7 +16,7 @@ from perfgate.baselines.store import Store
 from perfgate.core.errors import InputError
 from perfgate.gate.verdict import Verdict, counted, worst
 
-_MACHINE_FACTS = ("cpu", "cores", "gpus", "driver")  # as in `Machine.fingerprint`
+_MACHINE_FACTS = ("cpu", "cores", "gpus", "driver", "boost_slider")  # as in `Machine.fingerprint`
 
 
 def keep(store: Store, found: Sequence[Baseline], *, anew: bool) -> tuple[list[Path], list[str]]:

@@ -146,7 +146,9 @@ def _start(
     notes = []
     with ExitStack() as stack:
         lease = stack.enter_context(leased(scenario, session, progress.note))
-        setup = StartSetup(session.launcher, folder, session.cache, number, progress.note, lease)
+        setup = StartSetup(
+            session.launcher, folder, session.cache, number, progress.note, lease, site=session.site
+        )
         watch = stack.enter_context(watch_start(scenario, session, lease))
         with progress.step("start", f"start {number}"):
             start = stack.enter_context(fresh_start(scenario, tools, setup, probes))

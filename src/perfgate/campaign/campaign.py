@@ -39,13 +39,13 @@ from perfgate.campaign.session import Session
 from perfgate.campaign.start_allowance import StartAllowance
 from perfgate.campaign.start_reasons import why_another
 from perfgate.campaign.started_build import StartedBuild, measurement_facts, started_build
-from perfgate.campaign.vboost import level_for
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
 from perfgate.gate.verdict import Against
+from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
@@ -80,7 +80,7 @@ class Campaign:
             session.reference,
             synthetic=session.synthetic or scenario.is_synthetic,
             repo=session.repo,
-            vboost=level_for(scenario, session),
+            commands=command_facts(session.site),
         )
         self.controls = ControlBuilds(
             session.control_policy or scenario.gate.control,
@@ -318,6 +318,7 @@ class Campaign:
             partial(self._place.look, build, lease, attempt.folder),
             attempt.role,
             self._place.nodes,
+            self.session.site,
         )
         watch = stack.enter_context(watch_start(build.scenario, build.session, lease))
         with self._progress.step("start", f"start {attempt.number} ({attempt.role})"):

@@ -27,6 +27,8 @@ from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
+from perfgate.launchers.site import Site
+from perfgate.launchers.start_commands import commands_around, require_here
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
@@ -60,6 +62,7 @@ class StartSetup:
         check: looks at the place before anything is started there, and raises if it will not do.
         role: what the start is of, as records tell it.
         nodes: by name those that it must have; empty: any.
+        site: what runs before it and after it.
     """
 
     launcher: Launcher
@@ -71,6 +74,7 @@ class StartSetup:
     check: Callable[[Placement], None] = _unchecked
     role: str = "new"
     nodes: tuple[str, ...] = ()
+    site: Site = field(default_factory=Site)
 
 
 @dataclass(frozen=True)
@@ -248,13 +252,19 @@ def fresh_start(
     """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
     Raises:
-        RunError: it did not become ready, or the place will not do.
+        RunError: it did not become ready, the place will not do, or a command of the site failed.
+        InputError: the site has commands, and the engine starts on other nodes.
     """
+    require_here(setup.site, setup.launcher, [scenario])
     with write_errors_named(setup.folder):
         make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
     request = PlacementRequest(scenario, setup.folder, seconds, setup.tell, setup.nodes)
-    with setup.launcher.placed(request) as placement, ExitStack() as running:
+    with (
+        commands_around(setup.site, setup.folder),
+        setup.launcher.placed(request) as placement,
+        ExitStack() as running,
+    ):
         setup.check(placement)
         start = FreshStart(scenario, tools, setup, placement)
         if not all(tools.is_offline(probe) for probe in probes):

@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 
 from perfgate.campaign.disturbance_guard import Watched, watch_over
 from perfgate.campaign.session import Session
-from perfgate.campaign.vboost import boosted_for
+from perfgate.launchers.start_commands import has_commands
 from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.hardware import is_model
 from perfgate.machine.leases import Lease, LeaseOwner
@@ -17,20 +17,13 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
     """Have what the scenario needs of this machine while the block runs; `tell` says who has it.
 
     Nothing is leased where the engine runs on nodes that Slurm chose, or where stand-ins play it,
-    unless on GPUs that are made up, too. Leased GPUs have the slider at the level of ``--vboost``.
+    unless on GPUs that are made up, too. The site's commands may change all GPUs of the machine, so
+    that a start with commands has the whole of it.
 
     Raises:
-        RunError: class ``gpus_busy``; ``unfit_machine``: the slider cannot be set, or put back.
-        InputError: the folder of the locks cannot be used, or the GPUs have no such slider.
-        MissingProgram: there is no nvidia-smi to set the slider with.
+        RunError: class ``gpus_busy``.
+        InputError: the folder of the locks cannot be used.
     """
-    with _held(scenario, session, tell) as lease, boosted_for(scenario, session, lease, tell):
-        yield lease
-
-
-@contextmanager
-def _held(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> Iterator[Lease]:
-    """The lease alone."""
     pool, hardware = session.pool, scenario.hardware
     count = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
     # Stand-ins disturb nobody; on simulated GPUs they show how a real session would wait.
@@ -41,7 +34,7 @@ def _held(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> 
     all_here = not pool.devices.chosen and count == len(pool.gpus)
     with pool.lease(
         count,
-        whole=count > 0 and (all_here or hardware.nodes > 1),
+        whole=count > 0 and (all_here or hardware.nodes > 1 or has_commands(session.site)),
         owner=LeaseOwner(session.run.id, scenario.id),
         wait_s=_wait_s(session),
         tell=tell,

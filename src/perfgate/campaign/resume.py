@@ -255,7 +255,7 @@ def require_same(facts: Line, now: Line) -> None:
         ("control", "the build of --control"),
         ("ab", "the builds of --ab"),
         ("claim_sides", "--claim-sides"),
-        ("vboost", "the level of vboost"),
+        ("site_commands", "the list of commands before and after each start (site.yaml)"),
         ("shard", "the shard"),
         ("fingerprint", "the machine"),
     ):
@@ -301,7 +301,7 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
 
 def _told(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {one}" for name, one in value.items())
+        return ", ".join(f"{name} {one}" for name, one in value.items()) or "nothing"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "nothing"
     return str(value)

@@ -21,6 +21,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
+from perfgate.launchers.site import Site, load_site
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
@@ -52,7 +53,7 @@ class Session:
         lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
         budget: the time that the session may take; None: as long as it needs.
         kept: what was measured before this session resumed the run.
-        vboost: the level of the GPUs' slider while anything is measured on them; None: as it is.
+        site: what runs before and after each fresh start; nothing in a rehearsal.
         override: what a person says of the build under test.
         control: the build that controls are started of; None: the one that the baseline recorded.
         control_policy: whether controls are made, and needed; None: as each scenario says.
@@ -76,7 +77,7 @@ class Session:
     lease_wait_s: float = LEASE_WAIT_S
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
-    vboost: int | None = None
+    site: Site = field(default_factory=Site)
     override: BuildOverride = field(default_factory=BuildOverride)
     control: BuildSource | None = None
     control_policy: ControlPolicy | None = None
@@ -101,9 +102,10 @@ def open_session(
 
     Raises:
         InputError: no such launcher, or the variables that name GPUs cannot be understood.
+        SeveralInputErrors: the site file is not as it should be.
     """
     pool = GpuPool.of_machine(share_cpu=share_cpu)
-    return Session(run, machine, launcher[launcher_name](), pool=pool)
+    return Session(run, machine, launcher[launcher_name](), pool=pool, site=load_site())
 
 
 def run_path(given: Path | None, root: Path) -> Path:

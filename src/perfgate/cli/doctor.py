@@ -17,7 +17,7 @@ from textwrap import shorten
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.environment_variables import variables_set
-from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
@@ -25,7 +25,6 @@ from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
 from perfgate.machine.preflight.shared_python import HINT, shared_python
 from perfgate.machine.preflight.software import judge_software
-from perfgate.machine.vboost.setting import boosted
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.scenario import Scenario
 
@@ -51,7 +50,6 @@ _HELP = {
     "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
     "--run-dir": "where the run's files would go (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
-    "--try-vboost": "set the GPUs' vboost slider, check that it is set, and restore it",
     "--launcher": "how its programs would be started (default: local)",
     "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
     "scenario",
@@ -67,7 +65,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--shape", metavar="ISL/OSL")
     add("--run-dir", type=Path, metavar="DIR")
     add("--reach", action="store_true")
-    add("--try-vboost", type=int, metavar="LEVEL")
     add("--launcher", choices=["local", "docker", "slurm"], default="local")
     add("--on-node", action="store_true")
     add("--contained", action="store_true")
@@ -134,7 +131,6 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
     for option, default in {
         "--run-dir": None,
         "--reach": False,
-        "--try-vboost": None,
         "--shape": None,
         "--launcher": "local",
         "--on-node": False,
@@ -164,8 +160,6 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     )
     report = look(scenario, tools, machine, where)
     report = replace(report, checks=(*report.checks, *_own_environment()))
-    if arguments.try_vboost is not None:
-        report = replace(report, checks=(*report.checks, _vboost(arguments.try_vboost, report)))
     if arguments.format == "json":
         print_json(
             {
@@ -189,24 +183,6 @@ def _own_environment() -> tuple[Check, ...]:
         return ()
     expected = "an environment of perfgate's own"
     return (Check("own environment", "warning", shared, expected, HINT),)
-
-
-def _vboost(level: int, report: PreflightReport) -> Check:
-    """Whether a run could have the slider at `level`; it is back where it was when this returns."""
-    if not report.gpus:
-        raise InputError(
-            "no GPU of the scenario is seen here", field="--try-vboost", expected="a GPU scenario"
-        )
-    expected = f"a vboost slider that can be set to {level}"
-    try:
-        with boosted(level, report.gpus) as before:
-            was = ", ".join(sorted({str(one) for one in before.values()}))
-    except RunError as error:
-        found = "; ".join([error.message, *error.evidence])
-        return Check("vboost", "failed", found, expected, error.hint)
-    except MissingProgram as error:
-        return Check("vboost", "failed", str(error), expected)
-    return Check("vboost", "ok", f"was set to {level}, seen, and put back to {was}", expected)
 
 
 def _print(report: PreflightReport) -> None:

@@ -85,8 +85,6 @@ def ask_here(
     argv: Sequence[str],
     seconds: float,
     env: Mapping[str, str] | None = None,
-    *,
-    own_session: bool = False,
 ) -> Answer:
     """Run `argv` on this machine, with nothing on its standard input.
 
@@ -94,8 +92,6 @@ def ask_here(
         argv: the program and its arguments.
         seconds: the longest that it may take; then it is killed.
         env: its whole environment; None: this process's.
-        own_session: whether Ctrl-C in a terminal, which goes to a whole group, passes it by: a
-            program that changes something must not be ended half-way.
     """
     try:
         done = subprocess.run(
@@ -107,7 +103,6 @@ def ask_here(
             timeout=seconds,
             check=False,
             env=env,
-            start_new_session=own_session,
         )
     except subprocess.TimeoutExpired:
         why = f"no answer from {argv[0]} within {seconds:g} s"

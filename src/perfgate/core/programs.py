@@ -248,5 +248,4 @@ SGLANG_BENCH = Program(
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")
 SBATCH = Program("sbatch", "sbatch", "Slurm")
-NVIDIA_SMI = Program("nvidia-smi", "nvidia-smi", "NVIDIA's driver")
 DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")

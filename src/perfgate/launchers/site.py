@@ -1,12 +1,13 @@
-"""Site: what is true of a place and not of a scenario: hosts, partition, container, limits.
+"""Site: what is true of a place and not of a scenario: hosts, partition, container, commands.
 
 Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
-defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md.
+defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md;
+those of a start: docs/how-to/preflight.md.
 """
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -129,11 +130,24 @@ class MpirunSite:
 
 @dataclass(frozen=True)
 class Site:
-    """All of the site, one part for each launcher that needs one."""
+    """All of the site, one part for each launcher that needs one.
+
+    Attributes:
+        slurm, docker, mpirun: see there.
+        before: commands that run on this machine before each fresh start, in order.
+        after: those that run after it, however it ended.
+        command_timeout_s: longest time of each. nvidia-smi takes tens of seconds where it must
+            first load the driver of eight GPUs; a command that waits for a password never ends.
+        file: where it was read from.
+    """
 
     slurm: SlurmSite = SlurmSite()
     docker: DockerSite = DockerSite()
     mpirun: MpirunSite = field(default_factory=MpirunSite)
+    before: tuple[tuple[str, ...], ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+    command_timeout_s: float = 60.0
+    file: Path | None = field(default=None, compare=False)
 
 
 def load_site(path: Path | None = None) -> Site:
@@ -163,7 +177,7 @@ def load_site(path: Path | None = None) -> Site:
             return Site()
     document, errors = read_document(
         file,
-        expected="schema_version, and slurm, docker or mpirun",
+        expected="schema_version, and slurm, docker, mpirun, before or after",
         hint="begin with site.example.yaml, or delete the file",
     )
     if document is None:
@@ -173,7 +187,7 @@ def load_site(path: Path | None = None) -> Site:
         errors = [document.error(problem) for problem in schema.problems(document.value)]
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
-    return from_plain(Site, document.value)
+    return replace(from_plain(Site, document.value), file=file)
 
 
 def _from_environment() -> Path | None:

@@ -18,6 +18,7 @@ from perfgate.core.program_query import ask_here
 from perfgate.scenarios.scenario import Hardware, Launch
 
 _QUERY_S = 30.0
+_CELL = re.compile(r"[^\s|+=-]+")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,13 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Machine:
-    """The facts of a machine that a measurement on it depends on."""
+    """The facts of a machine that a measurement on it depends on.
+
+    Attributes:
+        gpu_note: how asking for the GPUs went.
+        boost_slider: number, name, highest and present level of each boost slider of the GPUs;
+            empty: nvidia-smi names none.
+    """
 
     host: str
     os: str
@@ -41,6 +48,7 @@ class Machine:
     memory_bytes: int
     gpus: tuple[Gpu, ...]
     gpu_note: str
+    boost_slider: str = ""
 
     def lacks(self, needed: Hardware, launch: Launch | None = None) -> str | None:
         """Why this machine cannot run what needs `needed`; None if it can.
@@ -70,6 +78,8 @@ class Machine:
         if self.gpus:
             facts["gpus"] = ", ".join(sorted(gpu.name for gpu in self.gpus))
             facts["driver"] = self.gpus[0].driver
+        if self.boost_slider:
+            facts["boost_slider"] = self.boost_slider
         return facts
 
 
@@ -104,6 +114,15 @@ def _gpus() -> tuple[tuple[Gpu, ...], str]:
     return tuple(found), "by nvidia-smi"
 
 
+def _boost_slider() -> str:
+    """The lines of `nvidia-smi boost-slider -l` that have a number, without the table's frame."""
+    answer = ask_here(("nvidia-smi", "boost-slider", "-l"), _QUERY_S)
+    if not answer.is_good:
+        return ""
+    rows = [" ".join(_CELL.findall(line)) for line in answer.stdout.splitlines()]
+    return ", ".join(row for row in rows if any(map(str.isdigit, row)))
+
+
 def usable_cores() -> int:
     """Cores this process may use, which a container or `taskset` can make fewer than exist."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -121,4 +140,5 @@ def detect() -> Machine:
         memory_bytes=psutil.virtual_memory().total,
         gpus=gpus,
         gpu_note=note,
+        boost_slider=_boost_slider() if gpus else "",
     )

@@ -14,6 +14,7 @@ _SAME = {
     "control": "runs with different --control",
     "ab": "runs that compare different builds (--ab)",
     "claim_sides": "runs with different --claim-sides",
+    "site_commands": "runs with different commands before and after each start (site.yaml)",
 }
 
 
@@ -41,6 +42,7 @@ def require_mergeable(runs: Sequence[EndedRun]) -> None:
             one, two = of(first), of(other)
             if one is not None and two is not None and one != two:
                 errors.append(_differ(words, name, first, other, one, two))
+        errors += _sliders(first, other)
     errors += _builds(runs)
     if errors:
         raise SeveralInputErrors(errors)
@@ -56,6 +58,16 @@ def _differ(
         expected="the same in all runs of a report",
         hint="report each by itself",
     )
+
+
+def _sliders(first: EndedRun, other: EndedRun) -> list[InputError]:
+    """That equal GPUs had different boost sliders before the first start."""
+    name = "boost_slider"
+    here, there = (run.facts.get("fingerprint", {}) for run in (first, other))
+    sliders = here.get(name), there.get(name)
+    if here.get("gpus") != there.get("gpus") or None in sliders or len(set(sliders)) == 1:
+        return []
+    return [_differ("runs with different boost sliders", name, first, other, *sliders)]
 
 
 def _perfgate(run: EndedRun) -> object:

@@ -1,7 +1,7 @@
 """``summary.md``: a whole run for people, made from its records alone."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import (
@@ -99,15 +99,21 @@ def _head(
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
         + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
-        + ("" if facts.get("vboost") is None else f" with vboost {facts['vboost']}")
         + f". Started {facts['started']}.",
         "",
+        *_site_commands(facts),
         *(
             [f"Measured values: {MEANING}; {OF_JUDGED}.", ""]
             if any(map(measured_of, verdicts))
             else []
         ),
     ]
+
+
+def _site_commands(facts: Mapping[str, Any]) -> Iterator[str]:
+    for key, calls in facts.get("site_commands", {}).items():
+        yield f"Commands {key} each start: `{calls}`"
+        yield ""
 
 
 def _paragraphs(resumed: Sequence[str], starts: str, suspicion: str) -> list[str]:

@@ -87,17 +87,6 @@ def joined(args: Sequence[str]) -> list[str]:
     return words
 
 
-def level_of(text: str) -> int:
-    """The level as the command line has it; what the GPUs have is known when they are asked.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"not a level: {text!r}; expected a whole number from 0")
-    return int(text)
-
-
 def shard_of(text: str) -> str:
     """The shard as the command line has it, checked.
 
@@ -134,8 +123,6 @@ _HELP = {
     "(default: 8 hours)",
     "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
     "GPUs",
-    "--vboost": "set the vboost slider of the GPUs for each start, and put back what was there; "
-    "requires root, and GPUs of this machine",
     "--launcher": "how programs are started",
     "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
     "the machine's stored one (stored), or measure only where none is comparable (auto)",
@@ -180,7 +167,6 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--baselines", type=Path, metavar="FOLDER")
     add("--lease-wait", type=float, metavar="SECONDS")
     add("--share-cpu", action="store_true")
-    add("--vboost", type=level_of, metavar="LEVEL")
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
     add("--control", default="auto", metavar="auto|none|required|BUILD")

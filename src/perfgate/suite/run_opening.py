@@ -18,6 +18,8 @@ from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import launcher
+from perfgate.launchers.site import load_site
+from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.hardware import Machine
 from perfgate.reports.summary import summary
 from perfgate.runs.records import RunFolder, session_facts
@@ -75,7 +77,7 @@ def _shape(option: Option) -> dict[str, object]:
         "control": mask_arguments([option("--control")]),
         "ab": mask_arguments(option("--ab") or []),
         "claim_sides": option("--claim-sides"),
-        "vboost": option("--vboost"),
+        "site_commands": {} if rehearses(option) else command_facts(load_site()),
         "shard": option("--shard"),
     }
 

@@ -21,14 +21,14 @@ from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.session import LEASE_WAIT_S, open_session
-from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
 from perfgate.launchers.base import launcher
-from perfgate.launchers.site import load_site
+from perfgate.launchers.site import Site, load_site
+from perfgate.launchers.start_commands import require_here
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight.shared_python import shared_python
 from perfgate.plan.registered import registered
@@ -191,20 +191,20 @@ class SessionOptions:
         """
         _ = (self.budget, self.waivers, self.control, self.ab)
         load_site()
-        level_asked(self._option)
 
     def require_here(self, selected: Mapping[str, Selected]) -> None:
-        """Check what can be known of the suite, of the GPUs' slider, and of a control by name.
+        """Check what can be known of the suite, of the site's commands, and of a control by name.
 
         Raises:
-            InputError: the suite gates too much; what must be put back on GPUs cannot be, as a
-                scenario is started on other nodes, too; or the control cannot be started.
+            InputError: the suite gates too much; the site has commands for this machine, and a
+                scenario is started on other nodes; or the control cannot be started.
         """
         require_small_family(self._loaded.scenarios)
         scenarios = [*chain(*needs(selected).values())]
-        require_here(scenarios, self._option, self.machine)
+        started_by = launcher[self._option("--launcher")]()
+        can_run = [one for one in scenarios if not self.machine.lacks(one.hardware, one.launch)]
+        require_here(self._site, started_by, can_run)
         if self.control is not None:
-            started_by = launcher[self._option("--launcher")]()
             require_startable(scenarios, started_by, self.control, synthetic=self.rehearses)
 
     def warnings(self, selected: Mapping[str, Selected]) -> tuple[str, ...]:
@@ -236,8 +236,11 @@ class SessionOptions:
         """
         option = self._option
         repo, wait = option("--engine-repo"), option("--lease-wait")
+        # As before the first start: a worker may begin while another has its commands in effect.
+        slider = run.facts().get("machine", {}).get("boost_slider", "")
+        machine = replace(self.machine, boost_slider=slider)
         session = replace(
-            open_session(run, self.machine, option("--launcher"), share_cpu=option("--share-cpu")),
+            open_session(run, machine, option("--launcher"), share_cpu=option("--share-cpu")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -249,13 +252,18 @@ class SessionOptions:
             budget=self.budget,
             ab=self.ab,
             claim_sides=option("--claim-sides"),
-            vboost=level_asked(option),
+            site=self._site,
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),
             control=self.control,
             control_policy=self.control_policy,
         )
         return Campaigns(session)
+
+    @property
+    def _site(self) -> Site:
+        """What runs before and after each start: nothing where mocks play the engine."""
+        return Site() if self.rehearses else load_site()
 
     @cached_property
     def _loaded(self) -> LoadedSuite:

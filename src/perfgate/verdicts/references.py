@@ -68,7 +68,7 @@ class References:
         synthetic: whether stand-ins make the numbers: then they are compared with what earlier
             rehearsals left in a store of its own, and with nothing that was measured.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
-        vboost: the level that the GPUs' slider is set to for this session; None: it is not.
+        commands: what runs before and after each start, by its field of site.yaml.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class References:
         *,
         synthetic: bool = False,
         repo: EngineRepo | None = None,
-        vboost: int | None = None,
+        commands: Mapping[str, str] | None = None,
     ) -> None:
         self._repo = repo
-        self._vboost = vboost
+        self._commands = commands or {}
         self._synthetic = synthetic
         self._tools = tools
         self._read_documented = read_documented
@@ -120,9 +120,9 @@ class References:
             tools: those of another build, for a control; None: those of the build under test.
         """
         facts = (tools or self._tools).fingerprint(probe, self._machine.fingerprint())
-        if self._vboost is None or isinstance(probe.what, AccuracyTask):
+        if isinstance(probe.what, AccuracyTask):
             return facts  # answers do not depend on clocks
-        return {**facts, "vboost": str(self._vboost)}
+        return {**facts, **self._commands}
 
     def baseline(self, probe: Probe, against: Against) -> Baseline | None:
         """The baseline whose build is a control of `probe`: the nearest, or the anchor."""

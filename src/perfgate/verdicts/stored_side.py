@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
+from perfgate.baselines.baseline import common_facts
 from perfgate.baselines.choice import in_order
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import counted
@@ -83,8 +84,8 @@ class StoredSide:
             for facts in (fingerprint, self.entry.fingerprint)
         )
         return tuple(
-            f"{name}: now {here.get(name, 'unknown')}, baseline {there.get(name, 'unknown')}"
-            for name in sorted({*here, *there})
+            f"{name}: now {here.get(name, 'none')}, baseline {there.get(name, 'none')}"
+            for name in common_facts(here, there)
             if here.get(name) != there.get(name)
         )
 

@@ -6,8 +6,8 @@ warden ends it. This runs under wardens, which send SIGTERM when perfgate ends, 
 perfgate itself kills it, having cleaned up. Should both be killed together, then the next run
 cleans up, or the job that gets no more signs of life ends by itself.
 
-TASK is JSON: ``{"guards": "containers", "hosts" or "job", …}``; what else it has are the arguments
-of that function.
+TASK is JSON: ``{"guards": "containers", "hosts", "job" or "machine", …}``; what else it has are the
+arguments of that function.
 """
 
 import itertools
@@ -34,6 +34,7 @@ def main(task: dict[str, Any]) -> int:
         "containers": guard_containers,
         "hosts": guard_hosts,
         "job": guard_job,
+        "machine": guard_machine,
     }
     return guards[task.pop("guards")](**task)
 
@@ -90,6 +91,21 @@ def guard_job(sbatch: list[str], beat: str, every_s: float) -> int:
     finally:
         called(["scancel", job], CALL_S, ignore_the_signal)
     return 0
+
+
+def guard_machine(calls: list[list[str]], call_s: float) -> int:
+    """Make the calls in order, each whatever became of those before; 0 if all have succeeded."""
+    wait_for_end()
+    failures = 0
+    for argv in calls:
+        try:
+            done = called(argv, call_s, outlast_the_signal)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(error, file=sys.stderr, flush=True)
+            failures += 1
+        else:
+            failures += done.returncode != 0
+    return int(failures > 0)
 
 
 def wait_for_end() -> None:
@@ -164,6 +180,15 @@ def take_the_signal() -> None:
     """
     signal.sigtimedwait(ENDING, ASKED_S)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def outlast_the_signal() -> None:
+    """In a new process: have the wardens' SIGTERM before it starts, and ignore it in its children.
+
+    The wardens send it to each process once, and sudo would hand it on.
+    """
+    take_the_signal()
+    ignore_the_signal()
 
 
 def change(file: str, count: int) -> None:

@@ -38,12 +38,10 @@ class PreflightReport:
     Attributes:
         checks: all questions that apply to the scenario, in a fixed order.
         observed: facts that change numbers and are not judged, by name.
-        gpus: the GPUs that were looked at, by their numbers.
     """
 
     checks: tuple[Check, ...]
     observed: Mapping[str, str] = field(default_factory=dict)
-    gpus: tuple[str, ...] = ()
 
     def of(self, outcome: str) -> tuple[Check, ...]:
         """The checks with this outcome."""
@@ -102,8 +100,7 @@ def look(
         *software,
         *_reach_checks(scenario, tools, need, where),
     )
-    labels = tuple(gpu.label for gpu in gpus.gpus) if isinstance(gpus, GpuLook) else ()
-    return PreflightReport(found, {**_unjudged(gpus, machine), **host.unjudged}, labels)
+    return PreflightReport(found, {**_unjudged(gpus, machine), **host.unjudged})
 
 
 def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from perfgate.baselines.baseline import common_facts
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -74,7 +75,7 @@ def facts_of(a: Measured, b: Measured) -> tuple[Mapping[str, Fact], Mapping[str,
     """What must agree: fingerprints if both have one, else what the results tell of the load."""
     if a.fingerprint is None or b.fingerprint is None:
         return a.facts, b.facts
-    names = a.fingerprint.keys() | b.fingerprint.keys()
+    names = common_facts(a.fingerprint, b.fingerprint)
     return fingerprint_facts(a.fingerprint, names), fingerprint_facts(b.fingerprint, names)
 
 

@@ -1,1 +1,0 @@
-"""vboost: the slider of the GPUs, read, set and put back by a process of its own."""

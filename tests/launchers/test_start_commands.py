@@ -1,0 +1,187 @@
+"""Commands of the site: run before and after each fresh start, in order, and never left behind."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import building
+import psutil
+import pytest
+
+from perfgate.core.errors import InputError, RunError
+from perfgate.launchers import start_commands
+from perfgate.launchers.base import launcher
+from perfgate.launchers.site import Site
+from perfgate.launchers.start_commands import command_facts, commands_around, require_here
+from perfgate.scenarios.scenario import Hardware, Launch
+
+FILE = Path("/gate/site.yaml")
+
+
+@pytest.fixture
+def noted(tmp_path: Path) -> "Notes":
+    return Notes(tmp_path)
+
+
+class Notes:
+    """A file that commands append a word to, and the folder of a start."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.file = tmp_path / "notes"
+        self.folder = tmp_path / "start-1-new"
+        self.folder.mkdir()
+
+    def argv(self, word: str, then: str = "") -> tuple[str, ...]:
+        code = "import pathlib, sys, time\nwith open(sys.argv[1], 'a') as file:"
+        code += f"\n    file.write(sys.argv[2] + ' ')\n{then}"
+        return (sys.executable, "-I", "-S", "-c", code, str(self.file), word)
+
+    def site(
+        self, before: Sequence[tuple[str, ...]], after: Sequence[tuple[str, ...]] = ()
+    ) -> Site:
+        return Site(before=tuple(before), after=tuple(after), file=FILE)
+
+    @property
+    def words(self) -> list[str]:
+        return self.file.read_text().split() if self.file.exists() else []
+
+    def left(self) -> list[psutil.Process]:
+        """Processes of the commands that are still there."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if str(self.file) in process.cmdline():
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+def test_they_run_in_order_around_the_start_and_leave_their_logs(noted: Notes) -> None:
+    site = noted.site(
+        [noted.argv("a", "print('set')"), noted.argv("$HOME;b")], [noted.argv("c"), noted.argv("d")]
+    )
+    with commands_around(site, noted.folder):
+        assert noted.words == ["a", "$HOME;b"]  # no shell reads it
+    assert noted.words == ["a", "$HOME;b", "c", "d"]
+    log = noted.folder / "before-0.out"
+    assert log.read_text() == "set\n"
+    assert log.stat().st_mode & 0o777 == 0o600
+    assert {path.stem for path in noted.folder.glob("*.sh")} == {
+        *("before-0", "before-1", "after-0", "after-1", "after-guard"),
+    }
+    assert noted.left() == []
+
+
+def test_without_commands_nothing_is_started(noted: Notes) -> None:
+    with commands_around(Site(), noted.folder):
+        pass
+    assert list(noted.folder.iterdir()) == []
+
+
+def test_a_failed_command_ends_the_start_and_after_runs_all_the_same(noted: Notes) -> None:
+    fails = noted.argv("b", "print('Insufficient Permissions'); raise SystemExit(4)")
+    fails = (*fails, "--api-key", "hunter2hunter2")
+    after = (*noted.argv("after"), "--token", "hunter2hunter2")
+    site = noted.site([noted.argv("a"), fails, noted.argv("c")], [after])
+    with pytest.raises(RunError) as caught, commands_around(site, noted.folder):
+        pytest.fail("the engine is not started")
+    error = caught.value
+    assert error.failure == "site_command"
+    assert error.message.startswith(f"{FILE}: before[1]: `{sys.executable} ")
+    assert error.message.endswith("--api-key '***'`: ended with status 4")
+    assert error.evidence == ("Insufficient Permissions",)
+    assert "site file" in error.hint
+    assert noted.words == ["a", "b", "after"]
+    texts = [path.read_text() for path in noted.folder.iterdir()]
+    assert not [text for text in texts if "hunter2" in text]
+
+
+def test_a_command_that_hangs_is_ended(noted: Notes) -> None:
+    site = replace(
+        noted.site([noted.argv("a", "time.sleep(600)")], [noted.argv("after")]),
+        command_timeout_s=0.7,
+    )
+    began = time.monotonic()
+    with (
+        pytest.raises(RunError, match=r"did not end within 0.7 s \(command_timeout_s\)"),
+        commands_around(site, noted.folder),
+    ):
+        pytest.fail("the engine is not started")
+    assert time.monotonic() - began < 60
+    assert noted.words == ["a", "after"]
+    assert noted.left() == []
+
+
+def test_a_missing_program_is_named(noted: Notes) -> None:
+    site = noted.site([("no-such-program", "-pm", "1")])
+    with (
+        pytest.raises(
+            RunError, match=r"before\[0\]: `no-such-program -pm 1`: .* not found on PATH"
+        ),
+        commands_around(site, noted.folder),
+    ):
+        pytest.fail("the engine is not started")
+
+
+def test_all_of_after_runs_and_the_first_failure_is_told(noted: Notes) -> None:
+    site = noted.site([], [noted.argv("a", "sys.exit(3)"), noted.argv("b", "sys.exit(4)")])
+    with (
+        pytest.raises(RunError, match=r"(?s)after\[0\]: .* ended with status 3"),
+        commands_around(site, noted.folder),
+    ):
+        pass
+    assert noted.words == ["a", "b"]
+
+
+def test_the_error_of_a_start_stays_its_own(noted: Notes) -> None:
+    site = noted.site([], [noted.argv("a", "sys.exit(3)")])
+    with pytest.raises(RunError, match="out of memory"), commands_around(site, noted.folder):
+        raise RunError("oom", "out of memory")
+    assert noted.words == ["a"]
+
+
+def test_the_guard_finishes_what_an_interruption_leaves(
+    noted: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    site = noted.site([], [noted.argv("a", "time.sleep(1.5); print('put back')"), noted.argv("b")])
+    monkeypatch.setattr(start_commands, "_run", interrupted)
+    with pytest.raises(KeyboardInterrupt), commands_around(site, noted.folder):
+        pass
+    assert noted.words == ["a", "b"]
+    assert "put back" in (noted.folder / "after-guard.out").read_text()  # not ended half-way
+    assert noted.left() == []
+
+
+def test_a_record_has_them_without_secrets() -> None:
+    site = Site(before=(("set", "--token", "hunter2"), ("nvidia-smi", "-pm", "1")))
+    assert command_facts(site) == {"before": "set --token '***'; nvidia-smi -pm 1"}
+    assert command_facts(Site()) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("slurm", {}),
+        ("mpirun", {}),
+        ("local", {"launch": Launch("srun")}),
+        ("local", {"hardware": Hardware("B200", 16, 2), "launch": Launch("mpirun")}),
+    ],
+)
+def test_engines_on_other_nodes_are_refused(name: str, changes: dict) -> None:
+    far = replace(building.SCENARIO, id="far", **changes)
+    site = Site(after=(("true",),), file=FILE)
+    with pytest.raises(InputError, match=r"(?s)/gate/site.yaml: after: .*: far with.*an epilog"):
+        require_here(site, launcher[name](), [far])
+    require_here(Site(), launcher[name](), [far])
+
+
+def test_engines_on_this_machine_are_let_through() -> None:
+    site = Site(before=(("true",),))
+    for name in ("local", "docker"):
+        require_here(site, launcher[name](), [building.SCENARIO])
