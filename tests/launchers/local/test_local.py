@@ -120,8 +120,16 @@ def test_the_program_reads_nothing_and_leads_a_session_and_group_of_its_own(star
     assert job.stdout.read_text() == "True True\n"
 
 
-def test_the_program_hears_all_signals(start: Start):
-    job = start("cat", "/proc/self/status")
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT, signal.SIGQUIT)], ids=["heard", "ignored"])
+def test_the_program_hears_all_signals_whatever_perfgate_ignores(
+    start: Start, ignored: tuple[signal.Signals, ...]
+):
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ignored}
+    try:
+        job = start("cat", "/proc/self/status")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     job.wait()
     masks = dict(line.split(":\t") for line in job.stdout.read_text().splitlines() if "Sig" in line)
     # Signals 1 to 31: those above are the C library's own, or inherited from who runs the tests.
