@@ -18,8 +18,7 @@ import psutil
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
-from perfgate.launchers.hang_dump.dump import write_evidence
-from perfgate.launchers.hang_dump.processes import Ask
+from perfgate.launchers.hang_dump import Ask, write_evidence
 from perfgate.launchers.local import orphans
 from perfgate.launchers.local.shared_memory import SharedMemory
 
@@ -174,8 +173,7 @@ class LocalJob(Job):
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with contextlib.suppress(OSError), disk_errors_named(self.folder):
-            logs = (self.stdout, self.stderr)
-            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask, logs)
+            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
