@@ -118,12 +118,11 @@ def held(path: Path) -> Iterator[ToldFile]:
     """
     with write_errors_named(path.parent):
         make_folder(path.parent)
-    whole = path.parent.resolve() / path.name
-    with write_errors_named(whole):
-        lock = opened_regular(whole.with_name(f".{whole.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    with write_errors_named(path):
+        lock = opened_regular(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock(lock, whole)
-        yield ToldFile(whole)
+        _lock(lock, path)
+        yield ToldFile(path)
     finally:
         os.close(lock)
 
