@@ -1,6 +1,6 @@
 """Failures: what class of failure a log shows, by which lines, and the next step for a person.
 
-The classes are in `perfgate.core.failure_classes`, what their lines look like in
+The classes are in `perfgate.core.errors`, what their lines look like in
 failure_signatures.toml.
 """
 
@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from perfgate.core.failure_classes import FAILURES, Failure
+from perfgate.core.errors import FAILURES, Failure
 from perfgate.core.memory_shortage import BINDING_ADVICE, MemoryShortage
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
