@@ -14,7 +14,7 @@ from typing import Any
 
 from perfgate.cli.main import parser
 from perfgate.core.environment_variables import VARIABLES, Setter
-from perfgate.core.failure_classes import FAILURES
+from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
 from perfgate.release import release_status
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS

@@ -1,5 +1,6 @@
-"""What many tests share: a checkout of their own."""
+"""What many tests share: a checkout of their own, and signals at their defaults."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,12 @@ import yaml
 from hypothesis import settings
 
 ROOT = Path(__file__).parents[1]
+
+# A shell starts jobs in the background with both ignored, and so would every program of a test.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # A busy machine is no reason for a test to fail.
 settings.register_profile("perfgate", deadline=None)

@@ -12,8 +12,7 @@ from perfgate.campaign.disturbance_guard import guarded, measure_guarded, watch_
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.core.measurement import Measurement
 from perfgate.launchers.base import Job, Launcher
-from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import LocalPlacement
+from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
 from perfgate.scenarios.probe import Probe

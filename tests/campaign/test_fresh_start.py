@@ -19,8 +19,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.launchers.base import Placement, PlacementRequest
-from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import LocalPlacement
+from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe, load_probes

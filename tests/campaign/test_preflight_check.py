@@ -19,8 +19,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.gate.performance import Rule
-from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.placement import LocalPlacement
+from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport

@@ -29,8 +29,7 @@ from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.paths import repository
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Job
-from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.ports import free_port
+from perfgate.launchers.local.launcher import LocalLauncher, free_port
 from perfgate.plan.toolchain import Toolchain, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import load_probes

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import perfgate
-from perfgate.core.failure_signatures import SIGNATURES, TELLING_WORDS
 from perfgate.core.failures import (
     FAILURES,
+    SIGNATURES,
+    TELLING_WORDS,
     Failure,
     class_of_status,
     classify,

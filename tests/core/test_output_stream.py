@@ -1,4 +1,4 @@
-"""Output streams that cannot fail: what is dropped is known, and nothing is lost in ASCII."""
+"""Output streams that cannot fail: what is dropped is known, and no character is lost."""
 
 import io
 import os
@@ -8,32 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.core.output_stream import IN_ASCII, OutputStream, standard_streams
-
-
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("plain", b"plain"),
-        ("-40.4 … -39.1 %", b"-40.4 ... -39.1 %"),
-        ("────", b"----"),
-        ("8×B200, ±2, a → b", b"8xB200, +-2, a -> b"),
-        ("≤ α ≥", b"<= alpha >="),
-        ("é 日", rb"\xe9 \u65e5"),
-        ("\udcff", rb"\udcff"),
-    ],
-)
-def test_what_ascii_lacks_is_written_in_ascii(text: str, written: bytes) -> None:
-    assert text.encode("ascii", IN_ASCII) == written
-
-
-def test_utf_8_lacks_nothing_but_what_is_no_text() -> None:
-    assert "× é \udc80".encode("utf-8", IN_ASCII) == "× é ".encode() + rb"\udc80"
-
-
-def test_what_is_read_is_not_mended() -> None:
-    with pytest.raises(UnicodeDecodeError):
-        b"\xff".decode("ascii", IN_ASCII)
+from perfgate.core.output_stream import OutputStream, standard_streams
 
 
 @pytest.fixture
@@ -57,7 +32,7 @@ def test_it_writes_through(tmp_path: Path, number: int) -> None:
     stream = stream_to(tmp_path / "file", number)
     print("8×B200", file=stream)
     stream.restore()
-    assert (tmp_path / "file").read_text() == "8xB200\n"
+    assert (tmp_path / "file").read_text() == "8\\xd7B200\n"
     assert stream.failure is None
     assert stream.encoding == "ascii"
     assert stream.errors == "strict"

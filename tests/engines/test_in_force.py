@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from perfgate.core.errors import RunError
-from perfgate.core.failure_classes import FAILURES
+from perfgate.core.errors import FAILURES, RunError
 from perfgate.core.paths import repository
 from perfgate.engines.in_force import InForce, require_in_force
 from perfgate.scenarios.files import load_scenarios

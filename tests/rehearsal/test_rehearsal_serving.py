@@ -19,7 +19,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.evaluators.lm_eval import LmEval
-from perfgate.launchers.ports import free_port
+from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS
 from perfgate.scenarios.documented import documented_values
 

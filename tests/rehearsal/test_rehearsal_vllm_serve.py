@@ -21,7 +21,7 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.in_force import require_in_force
 from perfgate.engines.program_output import answer
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.launchers.ports import free_port
+from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS
 from perfgate.rehearsal.setup import parse_fault, set_up
 from perfgate.scenarios.scenario import (

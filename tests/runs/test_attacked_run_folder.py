@@ -73,16 +73,6 @@ class TestLinks:
         assert foreign.read_text() == content
         assert link.is_symlink()
 
-    @pytest.mark.parametrize("name", ["small-serve", "other-serve", "rehearsal"])
-    def test_a_folder_that_is_a_link_is_refused_and_what_is_in_it_stays(
-        self, ended: Path, foreign: Path, name: str
-    ) -> None:
-        if (ended / name).exists():
-            (ended / name).rename(ended.parent / "aside")
-        (ended / name).symlink_to(foreign.parent)
-        assert str(ended / name) in refused(ended)
-        assert foreign.read_text() == PRECIOUS
-
     @pytest.mark.parametrize("name", FILES)
     def test_a_link_that_is_put_there_while_the_run_is_held_is_not_written_through(
         self, ended: Path, foreign: Path, name: str
@@ -124,15 +114,6 @@ class TestLinks:
             (prepared / name).symlink_to(foreign)
             with pytest.raises(InputError):
                 RunFolder.create(prepared, {})
-        assert foreign.read_text() == PRECIOUS
-
-    def test_a_second_name_of_a_foreign_file_is_not_appended_to(
-        self, ended: Path, foreign: Path
-    ) -> None:
-        (ended / "progress.jsonl").unlink()
-        os.link(foreign, ended / "progress.jsonl")
-        with pytest.raises(InputError, match="a hard link"):
-            Progress(ended / "progress.jsonl", "small-serve").note("more")
         assert foreign.read_text() == PRECIOUS
 
 
@@ -182,7 +163,7 @@ class TestOwners:
         assert list((tmp_path / "given").iterdir()) == []
 
     @root_only
-    @pytest.mark.parametrize("name", [*FILES, "small-serve"])
+    @pytest.mark.parametrize("name", FILES)
     def test_a_file_of_another_user_in_it_is_refused(self, ended: Path, name: str) -> None:
         os.chown(ended / name, NOBODY, NOBODY)
         told = refused(ended)

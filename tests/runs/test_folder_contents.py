@@ -33,7 +33,7 @@ def test_every_kind_of_record_is_in_the_table() -> None:
 
 
 def test_every_file_of_the_folders_own_is_in_the_table() -> None:
-    assert FILES.keys() >= _OWN_FILES
+    assert FILES.keys() >= {*_OWN_FILES}
 
 
 def test_the_page_of_the_run_has_the_name_that_its_format_gives_it() -> None:

@@ -269,8 +269,7 @@ class TestEnds:
         assert "it wrote nothing for 0.5 s" in here
         assert "srun" in here
         assert "# it hangs here" in there
-        assert "threads" in there
-        assert "GPUs:" in there
+        assert "stacks:" in there
         assert list(start_request.folder.glob("client.evidence.txt.*")) == []
         nothing_is_left(slurm, start_request.folder)
 

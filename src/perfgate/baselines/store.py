@@ -99,9 +99,8 @@ class Store:
                 acceptance, is a rehearsal's, or could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
-        require_own(folder, all_of_it=True)
         paths = sorted(filter(_is_baseline, folder.glob("*.json")), key=lambda path: path.name)
-        found = [_once(_head_once, read_head, path) for path in paths]
+        found = [_once(_head_once, read_head, require_own(path)) for path in paths]
         for one in found:
             self._require_kind(one)
             if one.accepted_by == NOBODY:

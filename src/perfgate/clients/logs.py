@@ -21,7 +21,7 @@ def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line
         name: what its logs are called, e.g. ``benchmark``.
         words: what a report has, see `report_lines`.
     """
-    for path in (folder.resolve() / f"{name}.out", folder.resolve() / f"{name}.err"):
+    for path in (folder / f"{name}.out", folder / f"{name}.err"):
         with suppress(FileNotFoundError), open_regular(path) as log:
             yield report_lines(log, words)
 
@@ -38,7 +38,7 @@ def left(path: Path, evidence: tuple[str, ...] = ()) -> Any:
         UntrustedFile: it is no regular file.
     """
     try:
-        content = read_regular(path.parent.resolve() / path.name, json_text.LARGEST_DOCUMENT)
+        content = read_regular(path, json_text.LARGEST_DOCUMENT)
     except FileTooLarge as error:
         raise RunError("no_metrics", str(error)) from error
     return decoded(content, path.name, evidence)

@@ -222,6 +222,6 @@ def _printed(folder: Path) -> tuple[str, ...]:
 
 def _errors(folder: Path) -> Iterator[str]:
     for name in ("client.out", "client.err"):
-        for _, line in raw_log.lines_with(folder.resolve() / name, _WORDS):
+        for _, line in raw_log.lines_with(folder / name, _WORDS):
             if _ERROR.fullmatch(line.strip()):
                 yield line.strip()

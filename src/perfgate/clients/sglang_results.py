@@ -35,7 +35,7 @@ def read_jsonl(folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        content = read_regular(path.parent.resolve() / path.name, json_text.LARGEST_DOCUMENT)
+        content = read_regular(path, json_text.LARGEST_DOCUMENT)
     except FileTooLarge as error:
         raise RunError("no_metrics", str(error)) from error
     if not content.strip():

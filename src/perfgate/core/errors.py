@@ -1,10 +1,39 @@
-"""The errors perfgate raises on purpose; every message is written for the person who reads it."""
+"""The errors perfgate raises on purpose; every message is written for the person who reads it.
 
+The classes of failure are in failure_classes.toml: what each means, and a person's next step.
+"""
+
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
-from perfgate.core.failure_classes import FAILURES
 from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
 from perfgate.core.secrets import is_secret
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One class of failure.
+
+    Attributes:
+        name: its name.
+        meaning: what it means.
+        next_step: what a person does next.
+        of_machine: whether the machine failed rather than what ran on it, so that another try on
+            other nodes makes sense.
+    """
+
+    name: str
+    meaning: str
+    next_step: str
+    of_machine: bool = False
+
+
+_TABLE_FILE = Path(__file__).with_name("failure_classes.toml")
+_TABLE = tomllib.loads(_TABLE_FILE.read_text(encoding="utf-8"))
+
+# Name of each class → what it means.
+FAILURES: dict[str, Failure] = {name: Failure(name, **one) for name, one in _TABLE.items()}
 
 
 class PerfgateError(Exception):
@@ -96,7 +125,7 @@ class RunError(PerfgateError):
     Message and evidence go into records and reports, and to the terminal: both are redacted here.
 
     Args:
-        failure: the class of the failure, one of `perfgate.core.failure_classes.FAILURES`.
+        failure: the class of the failure, one of `FAILURES`.
         message: what happened, in one sentence.
         evidence: lines of the program's own output that show it, at most a few.
         hint: the next step for the person; that of the class if not given.

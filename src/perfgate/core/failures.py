@@ -1,20 +1,20 @@
 """Failures: what class of failure a log shows, by which lines, and the next step for a person.
 
-The classes are in `perfgate.core.failure_classes`, what their lines look like in
-`perfgate.core.failure_signatures`.
+The classes are in `perfgate.core.errors`, what their lines look like in
+failure_signatures.toml.
 """
 
 import re
 import signal
+import tomllib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from perfgate.core.failure_classes import FAILURES, Failure
-from perfgate.core.failure_signatures import HEALTHY, SIGNATURES, TELLING_WORDS, Rank
+from perfgate.core.errors import FAILURES, Failure
 from perfgate.core.memory_shortage import BINDING_ADVICE, MemoryShortage
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
@@ -34,6 +34,41 @@ __all__ = [
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
+
+Rank = Literal["cause", "symptom", "banner"]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A pattern that shows a class of failure.
+
+    Attributes:
+        failure: the class; "unknown": something went wrong, and the line does not say what.
+        pattern: searched in a line without colours and log prefixes.
+        rank: a "symptom" tells that something ended badly and perhaps how, a "banner" only that it
+            did; a symptom counts where no cause is, a banner where nothing else is.
+    """
+
+    failure: str
+    pattern: re.Pattern[str]
+    rank: Rank = "cause"
+
+
+_TABLE_FILE = Path(__file__).with_name("failure_signatures.toml")
+_TABLE = tomllib.loads(_TABLE_FILE.read_text(encoding="utf-8"))
+
+# In the file's order: on one line the first signature wins.
+SIGNATURES: tuple[Signature, ...] = tuple(
+    Signature(group["failure"], re.compile(pattern, re.IGNORECASE), group["rank"])
+    for group in _TABLE["signature"]
+    for pattern in group["patterns"]
+)
+
+# Lines that are no sign of failure whatever words they hold.
+HEALTHY = re.compile("|".join(_TABLE["healthy"]), re.IGNORECASE)
+
+# Words without which no line is a signature, in lower case.
+TELLING_WORDS: tuple[str, ...] = tuple(_TABLE["telling_words"])
 
 # In lower case: the words of the lines that tell anything.
 TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mpi local size")

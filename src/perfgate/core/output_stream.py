@@ -2,10 +2,9 @@
 
 A reader that has seen enough (`| head`), a full disk and a closed stream raise an error wherever
 something happens to be printed. Here they raise none: what cannot be written is dropped, and the
-stream knows why. Characters that its encoding lacks are written in ASCII.
+stream knows why. A character that its encoding lacks is written as Python's escape, ``\\xe9``.
 """
 
-import codecs
 import errno
 import os
 import sys
@@ -13,47 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO, TextIOWrapper
 from typing import Any, TextIO, cast
-
-IN_ASCII = "perfgate.in_ascii"  # the name of the error handler of encodings
-
-# What perfgate's own texts have beyond ASCII; any other character becomes an escape (\\xe9).
-_ASCII = {
-    "…": "...",
-    "─": "-",
-    "×": "x",
-    "→": "->",
-    "←": "<-",
-    "⇄": "<->",
-    "↑": "^",
-    "±": "+-",
-    "≤": "<=",
-    "≥": ">=",
-    "≈": "~",
-    "–": "-",
-    "—": "-",
-    "·": "*",
-    "°": " deg ",
-    "²": "^2",
-    "√": "sqrt",
-    "α": "alpha",
-    "β": "beta",
-    "δ": "delta",
-    "ν": "nu",
-    "σ": "sigma",
-    "µ": "u",
-}
-
-
-def _in_ascii(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    lacking = error.object[error.start : error.end]
-    # Escapes are Python's, as files have them: a byte of a file name that is no text is \udcff.
-    found = (_ASCII.get(one) or one.encode("ascii", "backslashreplace").decode() for one in lacking)
-    return "".join(found), error.end
-
-
-codecs.register_error(IN_ASCII, _in_ascii)
 
 
 class OutputStream:
@@ -73,7 +31,7 @@ class OutputStream:
         self._is_closed = stream is None
         self._stream = stream or TextIOWrapper(FileIO(number, "w", closefd=False))
         self._errors = self._stream.errors
-        self._reconfigure(IN_ASCII)
+        self._reconfigure("backslashreplace")
 
     def write(self, text: str) -> int:
         """Write `text`, or drop it."""

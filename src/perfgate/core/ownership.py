@@ -6,7 +6,6 @@ What perfgate believes may start programs as the user. Access control lists are 
 import os
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = 0
@@ -44,13 +43,6 @@ def keeps_its_entries(folder: Path) -> bool:
     except OSError:
         return False
     return seen.st_uid in _trusted() and bool(seen.st_mode & stat.S_ISVTX)
-
-
-def all_below(path: Path) -> Iterator[Path]:
-    """A file or folder, and all that is in it; links are not followed."""
-    yield path
-    for folder, folders, files in os.walk(path):
-        yield from (Path(folder, name) for name in (*folders, *files))
 
 
 def user_name(uid: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.core.ownership import all_below, doubt, keeps_its_entries
+from perfgate.core.ownership import doubt, keeps_its_entries
 
 ROOT = "PERFGATE_ROOT"
 HOME = "PERFGATE_HOME"
@@ -80,13 +80,12 @@ def found_in_repository(name: str) -> Path:
     return require_own(repository() / name)
 
 
-def require_own(path: Path, *, all_of_it: bool = False) -> Path:
+def require_own(path: Path) -> Path:
     """`path` again, unless it is in a gate repository that was found, not named, and could be
     another user's: scenarios and tasks run programs as the user, baselines and waivers decide.
 
     Args:
-        path: a file or folder, which need not be there.
-        all_of_it: look at everything below it, too.
+        path: a file or folder, which need not be there. What is in a folder is not looked at.
 
     Raises:
         InputError: it could; with why, and what to do about it.
@@ -98,7 +97,7 @@ def require_own(path: Path, *, all_of_it: bool = False) -> Path:
     if root == packaged() or not path.is_relative_to(root):
         return path
     above = [one for one in reversed(path.parents) if one != root and one.is_relative_to(root)]
-    _require(root, (*above, *(all_below(path) if all_of_it else [path])))
+    _require(root, (*above, path))
     return path
 
 
@@ -173,7 +172,7 @@ def scenario_folders(named: Iterable[str] | None = None) -> tuple[Path, ...]:
     found = _folders(names or ["scenarios" if (root / "scenarios").is_dir() else PACKAGED], root)
     if not setting:
         for one in found:
-            require_own(one, all_of_it=True)
+            require_own(one)
     return tuple(one for one in found if not _is_empty(one)) or found
 
 

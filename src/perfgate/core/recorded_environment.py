@@ -7,9 +7,9 @@ address of a hub or a program's call may have a password in it.
 
 from collections.abc import Mapping
 
-from perfgate.core.engine_variables import FAMILIES
 from perfgate.core.environment_variables import PREFIX
 from perfgate.core.redaction import mask_environment
+from perfgate.core.script_variables import FAMILIES
 from perfgate.core.secrets import is_secret
 
 _SHAPE_NUMBERS = """

@@ -8,10 +8,16 @@ set; any other has to be in the environment of whoever runs it.
 import re
 import shlex
 
-from perfgate.core.engine_variables import FAMILIES
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import holds_secret
 
+# Families that say nothing but how an engine, or a library below it, works. They shape numbers and
+# identify nobody; a secret among them (VLLM_API_KEY) is known by its own name.
+FAMILIES = (
+    *("CUBLAS_", "CUDA_", "CUDNN_", "DG_", "GGML_", "GLOO_", "KMP_", "LLAMA_", "MALLOC_", "MKL_"),
+    *("NCCL_", "NIXL_", "NVIDIA_", "NVSHMEM_", "OMP_", "OPENBLAS_", "PYTORCH_", "SGL_", "SGLANG_"),
+    *("TLLM_", "TORCH_", "TRITON_", "TRTLLM_", "UCX_", "VLLM_"),
+)
 # What perfgate marks its own processes with, and settings of no family.
 _NAMES = {
     *("PERFGATE_SCENARIO", "PERFGATE_PROBE", "PERFGATE_START", "PERFGATE_ROLE"),

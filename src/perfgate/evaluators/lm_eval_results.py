@@ -118,7 +118,7 @@ def _samples(path: Path, metrics: Collection[str], most: int) -> list[dict[str, 
     """What is used of each sample; prompts and answers would fill the memory."""
     used = {"filter", "filtered_resps", "doc_hash", "target_hash", *metrics}
     samples: list[dict[str, Any]] = []
-    with open_regular(path.parent.resolve() / path.name) as file:
+    with open_regular(path) as file:
         while line := file.readline(LARGEST_LINE + 1):
             name = f"{path.name} line {len(samples) + 1}"
             if len(line) <= LARGEST_LINE and not line.endswith(b"\n"):

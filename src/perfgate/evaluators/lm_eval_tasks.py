@@ -20,8 +20,11 @@ def folder_of(task: str) -> Path | None:
     """The folder of tasks that has this one, with its data; None: it is lm_eval's own.
 
     That of the gate repository comes first, then the one that perfgate brings along.
+
+    Raises:
+        InputError: it could be another user's: a task may be a program.
     """
-    return next((folder for folder in _folders() if (folder / task).is_dir()), None)
+    return next((folder for folder in _folders() if require_own(folder / task).is_dir()), None)
 
 
 def known_scores() -> Mapping[str, frozenset[str]]:
@@ -38,7 +41,7 @@ def known_scores() -> Mapping[str, frozenset[str]]:
 
 def _folders() -> tuple[Path, ...]:
     own, brought = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
-    return (require_own(own, all_of_it=True), brought)  # a task may be a program
+    return (require_own(own), brought)
 
 
 def _scores(file: Path) -> frozenset[str]:

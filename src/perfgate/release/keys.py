@@ -73,7 +73,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
         InputError: no such file, or it cannot be read.
     """
     try:
-        with open_regular(path.parent.resolve() / path.name) as file:
+        with open_regular(path) as file:
             _require_private(path, os.fstat(file.fileno()))
             content = file.read(LARGEST_KEY + 1)
     except UntrustedFile as error:

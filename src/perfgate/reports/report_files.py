@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_text
-from perfgate.core.untrusted_files import refuse_links
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.run_report import RunReport
 
@@ -17,20 +16,18 @@ def write_formats(
     """Write some formats of a report into a folder, under the names of their files.
 
     All are made and on disk before the first takes the place of an earlier one: an error, or a
-    full disk, leaves what was there.
+    full disk, leaves what was there. A link of the name of a file is replaced, not followed.
 
     Returns:
         The files, in the order of `names`.
 
     Raises:
-        InputError: no such format, or a link is where a file would be.
+        InputError: no such format.
         RunError: the folder cannot be written (class ``disk_full`` or ``unwritable``).
     """
     formats = [report_format[name]() for name in names]
     texts = {one.file: one.render(report, context) for one in formats}
     make_folder(folder)
-    for name in texts:
-        refuse_links(folder / name)
     with (
         write_errors_named(folder),
         tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as aside,

@@ -8,12 +8,12 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.core.errors import InputError
 from perfgate.core.ownership import doubt, user_name
-from perfgate.core.untrusted_files import refuse_links
+from perfgate.core.untrusted_files import refuse_special
 
 
 def require_own_folder(folder: Path, option: str) -> None:
@@ -44,32 +44,33 @@ def require_own_folder(folder: Path, option: str) -> None:
         )
 
 
-def require_own_content(folder: Path, files: Collection[str]) -> None:
-    """Check what is directly in a run folder: no links, no special files, nothing of others.
+def require_own_files(folder: Path, names: Sequence[str]) -> None:
+    """Check perfgate's own files in a run folder, those that are there: regular, nobody else's.
 
     Args:
         folder: the run folder.
-        files: the names of perfgate's own files, which nobody else may write to.
+        names: of the files.
 
     Raises:
-        InputError: something is not as perfgate leaves it.
+        InputError: one is a link or a special file, another user's, or others may write to it.
     """
     owner = folder.stat().st_uid
-    for entry in sorted(folder.iterdir()):
-        refuse_links(entry)
-        status = entry.stat(follow_symlinks=False)
-        found = None
-        if status.st_uid not in (owner, os.geteuid()):
+    for path in (folder / name for name in names if os.path.lexists(folder / name)):
+        refuse_special(path)
+        status = path.lstat()
+        if status.st_uid == os.geteuid():
+            found = doubt(path)
+        elif status.st_uid == owner:
+            found = _writable(status)
+        else:
             found = f"it belongs to {user_name(status.st_uid)}"
-        elif entry.name in files:
-            found = doubt(entry) if status.st_uid == os.geteuid() else _writable(status)
         if found:
             raise InputError(
                 "others could have changed it",
-                file=entry,
+                file=path,
                 field="--resume",
                 found=found,
-                expected=f"a file or folder of {user_name(owner)}, writable by nobody else",
+                expected=f"a file of {user_name(owner)}, writable by nobody else",
                 hint="find out who did that; then measure anew in a new run folder",
             )
 

@@ -36,11 +36,10 @@ from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,
     opened_regular,
-    refuse_links,
 )
 from perfgate.machine.hardware import Machine
 from perfgate.runs.active_records import standing
-from perfgate.runs.folder_owner import require_own_content, require_own_folder
+from perfgate.runs.folder_owner import require_own_files, require_own_folder
 from perfgate.runs.record_lines import read_records, require_agreement
 
 SCHEMA_VERSION = 3
@@ -49,7 +48,7 @@ _WITH_CHECKSUMS = 3  # the first version whose records have them
 _FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
 _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
 PROGRESS = "progress.jsonl"
-_OWN_FILES = {_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS}
+_OWN_FILES = (_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS)
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
 _GIT_S = 20.0
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
@@ -121,7 +120,7 @@ class RunFolder:
         folder = cls(path)
         folder.facts()
         require_own_folder(folder.path, "--resume")
-        require_own_content(folder.path, _OWN_FILES)
+        require_own_files(folder.path, _OWN_FILES)
         folder.require_checksums("--resume")
         try:
             folder._hold("--resume")
@@ -310,7 +309,6 @@ class RunFolder:
     def write_summary(self, text: str) -> Path:
         """Write ``summary.md``."""
         path = self.path / _SUMMARY
-        refuse_links(path)
         write_text(path, text)
         return path
 

@@ -12,9 +12,8 @@ from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit, Reason
 from perfgate.launchers.docker.calls import call, not_started, remove
-from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.job import LocalJob, OuterJob
 from perfgate.launchers.local.orphans import MARK, alive
-from perfgate.launchers.local.outer_job import OuterJob
 
 SIGNAL_BASE = 128  # docker's status for a program that signal N ended is 128 + N
 HIGHEST_SIGNAL = 64

@@ -22,8 +22,7 @@ from perfgate.launchers.docker.argv import (
 from perfgate.launchers.docker.calls import call, docker, meaning
 from perfgate.launchers.docker.job import DockerJob
 from perfgate.launchers.docker.ownership import labels, new_name
-from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.ports import free_port
+from perfgate.launchers.local.launcher import LocalLauncher, free_port
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a network of the container's own
 _SERVER = "server"

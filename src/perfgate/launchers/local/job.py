@@ -1,4 +1,7 @@
-"""LocalJob: a program running on this machine, as seen through its warden's two pipes."""
+"""LocalJob: a program running on this machine, as seen through its warden's two pipes.
+
+OuterJob: a program elsewhere, seen through the program here that has started it.
+"""
 
 import contextlib
 import io
@@ -18,8 +21,7 @@ import psutil
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
-from perfgate.launchers.hang_dump.dump import write_evidence
-from perfgate.launchers.hang_dump.processes import Ask
+from perfgate.launchers.hang_dump import Ask, write_evidence
 from perfgate.launchers.local import orphans
 from perfgate.launchers.local.shared_memory import SharedMemory
 
@@ -174,8 +176,7 @@ class LocalJob(Job):
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with contextlib.suppress(OSError), disk_errors_named(self.folder):
-            logs = (self.stdout, self.stderr)
-            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask, logs)
+            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -244,6 +245,30 @@ class LocalJob(Job):
                 *(f"shared memory {name}" for name in swept),
             ),
         )
+
+
+class OuterJob(Job):
+    """A started program whose logs, and whose end, are those of a program of this machine.
+
+    Args:
+        outer: `docker run`, srun or mpirun, under its wardens.
+    """
+
+    def __init__(self, outer: LocalJob) -> None:
+        self._outer = outer
+        self.name = outer.name
+        self.folder = outer.folder
+        self.stdout = outer.stdout
+        self.stderr = outer.stderr
+        self._began = time.monotonic()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the program here; the other's own is of another place."""
+        return self._outer.pid
+
+    def _pause(self, seconds: float) -> None:
+        self._outer.until(seconds)
 
 
 def _names(processes: Iterable[psutil.Process]) -> set[str]:

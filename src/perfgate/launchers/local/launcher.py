@@ -10,11 +10,12 @@ import io
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,12 +23,12 @@ from typing import Any, BinaryIO
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import opened_regular
-from perfgate.launchers.base import Launcher, Placement, PlacementRequest, launcher
+from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launch_files import stdout_of, write_files
 from perfgate.launchers.local.orphans import MARK
-from perfgate.launchers.local.placement import LocalPlacement
 from perfgate.machine.leases import kept_open
 
 WARDEN = Path(__file__).with_name("warden.py")
@@ -42,6 +43,32 @@ NOT_EXECUTABLE = {
     errno.ELOOP,
     errno.EISDIR,
 }
+
+
+class LocalPlacement(Placement):
+    """This machine; its server is reached over the loopback device alone."""
+
+    host = "127.0.0.1"
+    facts: Mapping[str, Json] = {}
+
+    def __init__(self, start: Callable[[Command, Path, str], Job]) -> None:
+        self._start = start
+
+    def start(self, command: Command, folder: Path, name: str) -> Job:
+        return self._start(command, folder, name)
+
+    def start_client(
+        self,
+        command: Command,
+        folder: Path,
+        name: str,
+        *,
+        of_engine: bool = False,  # noqa: ARG002 - everything is here
+    ) -> Job:
+        return self._start(command, folder, name)
+
+    def free_port(self) -> int:
+        return free_port(self.host)
 
 
 @launcher("local")
@@ -132,6 +159,14 @@ class LocalLauncher(Launcher):
             job.stdout = stdout
             ours.pop_all()
         return job
+
+
+def free_port(host: str) -> int:
+    """A TCP port of `host` that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _appended(log: Path) -> BinaryIO:

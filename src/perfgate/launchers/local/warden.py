@@ -380,7 +380,8 @@ def main() -> NoReturn:
     control, status, parent = (int(word) for word in sys.argv[1:4])
     grace_s = float(sys.argv[4])
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    for number in (signal.SIGINT, signal.SIGHUP):  # not SIG_IGN, which the program would inherit
+    # Handlers, not SIG_IGN: exec gives the program the default, whatever perfgate's caller ignores.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     memory = shared_memory()

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from perfgate.core.program_query import ask_here
-from perfgate.launchers.hang_dump.dump import write_evidence
+from perfgate.launchers.hang_dump import write_evidence
 from perfgate.launchers.local import orphans
 
 NODE = "SLURMD_NODENAME"

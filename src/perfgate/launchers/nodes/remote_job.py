@@ -15,8 +15,7 @@ from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.untrusted_files import open_regular
 from perfgate.launchers.base import Exit, Reason
-from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.outer_job import OuterJob
+from perfgate.launchers.local.job import LocalJob, OuterJob
 from perfgate.launchers.nodes.node_query import NodeQuery
 
 SIGNAL_BASE = 128  # srun's status for a task that signal N ended is 128 + N

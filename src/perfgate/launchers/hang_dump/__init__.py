@@ -1,1 +1,0 @@
-"""Hang dump: what a program, its machine and its processes were doing when it hung."""
