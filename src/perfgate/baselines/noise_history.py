@@ -161,7 +161,7 @@ def read(path: Path) -> NoiseRun:
         path,
         what="noise history",
         schema="noise_history.schema.json",
-        versions=[SCHEMA_VERSION],
+        version=SCHEMA_VERSION,
         hint=_HINT,
     )
     check_place(
