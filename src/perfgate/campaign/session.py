@@ -1,4 +1,4 @@
-"""Session: what all campaigns of one process share, be it pytest's or `perfgate calibrate`'s.
+"""Session: what all campaigns of one process share.
 
 `open_session` is the one place that puts it together for a machine.
 """
