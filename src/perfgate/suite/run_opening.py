@@ -74,7 +74,6 @@ def _shape(option: Option) -> dict[str, object]:
         "injected": mask_arguments(option("--inject")),
         "control": mask_arguments([option("--control")]),
         "ab": mask_arguments(option("--ab") or []),
-        "claim_sides": option("--claim-sides"),
         "vboost": option("--vboost"),
         "shard": option("--shard"),
     }

@@ -248,7 +248,6 @@ class SessionOptions:
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             ab=self.ab,
-            claim_sides=option("--claim-sides"),
             vboost=level_asked(option),
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),
