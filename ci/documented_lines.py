@@ -93,7 +93,7 @@ class Line:
         program, *rest = self.words
         if program == "pytest":
             return self.rehearses or not {"--collect-only", "--help"}.isdisjoint(rest)
-        return program == "perfgate" and rest[:1] != ["calibrate"]
+        return program == "perfgate"
 
     @property
     def tried(self) -> str | None:

@@ -124,13 +124,28 @@ class TestOneFile:
         finally:
             path.unlink()
 
-    @pytest.mark.parametrize("version", [0, 4, "1", "3", None, 2.5])
+    @pytest.mark.parametrize(
+        ("version", "writer"), [(1, "older"), (2, "older"), (4, "newer"), (99, "newer")]
+    )
+    def test_one_of_another_perfgate_is_refused(
+        self, store: Store, version: int, writer: str
+    ) -> None:
+        path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
+        for reads in (lambda: read(path), lambda: store.heads("cpu", "small-serve")):
+            with pytest.raises(
+                InputError, match=f"baseline written by an? {writer} perfgate"
+            ) as caught:
+                reads()
+            assert caught.value.found == version
+            assert str(caught.value.expected).startswith("3, ")
+            assert (caught.value.hint == "update perfgate") == (writer == "newer")
+
+    @pytest.mark.parametrize("version", [0, -1, "1", "3", None, 2.5])
     def test_an_unknown_schema_version_is_refused(self, store: Store, version: object) -> None:
         path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
         with pytest.raises(InputError, match="baseline of an unknown schema version") as caught:
             read(path)
         assert caught.value.found == version
-        assert (caught.value.hint == "update perfgate") == (version == 4)
 
     @pytest.mark.parametrize("content", ["[]", "null", "7", "{}"])
     def test_something_else_is_refused(self, store: Store, content: str) -> None:
@@ -283,19 +298,6 @@ class TestEditedByHand:
         assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
 
 
-def test_a_baseline_without_a_hash_is_dropped_whatever_its_numbers(store: Store) -> None:
-    """Schema version 1 had none: any number in it could be anybody's."""
-    path = store.save(baseline())
-    plain = json.loads(path.read_text())
-    del plain["hash"], plain["verdicts"], plain["accepted"]["change"]
-    path.write_text(json.dumps({**plain, "schema_version": 1}))
-    for reads in (lambda: read(path), lambda: store.of_scenario("cpu", "small-serve")):
-        with pytest.raises(InputError, match="a schema version that is not read any more") as told:
-            reads()
-        assert (told.value.file, told.value.field, told.value.found) == (path, "schema_version", 1)
-        assert "perfgate baseline record RUN" in str(told.value.hint)
-
-
 @pytest.mark.parametrize("first", ['"accepted": {"by": "Grace"}', '"hash": "", "entries": {}'])
 def test_a_field_twice_is_refused_though_the_hash_is_right(store: Store, first: str) -> None:
     """Readers of a diff see the one, a parser takes the other."""
@@ -311,3 +313,27 @@ def test_the_committed_baselines_are_sound() -> None:
     found = [read(path) for path in store.list()]
     assert found
     assert all(one.change == "first" for one in found if one.scenario == "local-smollm2-serve")
+
+
+def test_the_local_baseline_has_the_numbers_that_were_measured() -> None:
+    """Its file took a shorter form once; these numbers are of before."""
+    store = Store(Path(__file__).parents[2] / "baselines")
+    (found,) = store.of_scenario("cpu", "local-smollm2-serve")
+    assert (found.accepted_by, found.accepted_at, found.change, found.reason) == (
+        "perfgate maintainers",
+        "2026-11-21T10:02:14+00:00",
+        "first",
+        "first accuracy of SmolLM2-135M-Instruct Q4_1 on the arithmetic task, pinned versions",
+    )
+    (run,) = found.entries["perfgate_arithmetic"].runs
+    task = "accuracy:perfgate_arithmetic:exact_match"
+    metrics = (f"{task}:flexible-extract", f"{task}:strict-match")
+    assert run.metrics == dict.fromkeys(metrics, 0.695)
+    assert set(run.answers) == set(metrics)
+    for of_metric in run.answers.values():
+        answers = {question: int(right) for question, right in of_metric.items()}
+        text = json.dumps(answers, sort_keys=True, separators=(",", ":"))
+        assert (len(answers), sum(answers.values())) == (200, 139)
+        assert hashlib.sha256(text.encode()).hexdigest() == (
+            "2c441f010f9a9d58736bf03f1e9255f554e819c8dd7466777ca9d3e2a2662279"
+        )

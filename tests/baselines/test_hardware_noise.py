@@ -53,10 +53,10 @@ def accept(
     (store or suite_store()).save(replace(made, engine=engine), merge=False)
 
 
-def keep(run: str, *values: float, kind: Any = "run", own: bool = False, **changes: Any) -> None:
+def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
     series = NoiseSeries("small-serve", "c1", "a", "abc", {METRIC: values}, own=own)
     at = "2026-11-20T08:00:00+00:00"
-    save(NoiseRun("8xH200", run, at, kind, (replace(series, **changes),)), own=own)
+    save(NoiseRun("8xH200", run, at, (replace(series, **changes),)), own=own)
 
 
 def components(**options: Any) -> NoiseComponents:
@@ -133,13 +133,6 @@ def test_of_a_run_only_differences_within_its_session_count() -> None:
     keep("b", 120.0, 121.0, 122.0)
     assert counts() == (3, 0)
     assert components().session == pytest.approx((0.3 * SIGMA**2) ** 0.5)
-
-
-def test_sessions_of_one_calibrated_build_are_compared() -> None:
-    keep("a", 100.0, 101.0, kind="calibration")
-    keep("b", 102.0, 103.0, kind="calibration")
-    keep("c", 90.0, 91.0, kind="calibration", build="other")
-    assert counts() == (3, 1)
 
 
 def test_what_a_baseline_holds_is_not_counted_again() -> None:
@@ -274,5 +267,5 @@ class TestNodes:
             for n in range(9)
         ]
         at = "2026-11-20T08:00:00+00:00"
-        save(NoiseRun("8xH200", "a", at, "run", tuple(series)), own=False)
+        save(NoiseRun("8xH200", "a", at, tuple(series)), own=False)
         assert known().far_nodes() == {}

@@ -33,7 +33,7 @@ SERIES = NoiseSeries(
     node="n7",
     offsets={METRIC: 0.004},
 )
-RUN = NoiseRun("8xH200", "run-1", "2026-11-20T08:00:00+00:00", "run", (SERIES,))
+RUN = NoiseRun("8xH200", "run-1", "2026-11-20T08:00:00+00:00", (SERIES,))
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +57,7 @@ def test_each_hardware_and_each_store_has_its_own() -> None:
 
 def test_the_same_run_counts_once() -> None:
     save(RUN, own=False)
-    changed = replace(RUN, kind="calibration")
+    changed = replace(RUN, at="2026-11-21T08:00:00+00:00")
     save(changed, own=False)
     assert read_all("8xH200", own=False) == ([changed], [])
 
@@ -115,13 +115,12 @@ def of_series(plain: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (lambda plain: plain.update(schema_version=2), "schema_version"),
+        (lambda plain: plain.update(schema_version=1), "schema_version"),
         (lambda plain: plain.pop("series"), "series"),
-        (lambda plain: plain.update(kind="level"), "kind"),
         (lambda plain: plain.update(hardware="8xB200"), "hardware"),
         (lambda plain: plain.update(run="run-2"), "run"),
         (lambda plain: plain.update(synthetic=True), "synthetic"),
-        (lambda plain: of_series(plain).update(repeat=0), "series[0].repeat"),
+        (lambda plain: of_series(plain).update(node=0), "series[0].node"),
         (lambda plain: of_series(plain)["values"].update({METRIC: []}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: [-1.0]}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: ["1"]}), None),

@@ -1,4 +1,4 @@
-"""Questions once, answers as bits; what is missing or altered is told, and old files are read."""
+"""Questions once, answers as bits; what is missing or altered is told."""
 
 import hashlib
 import json
@@ -11,14 +11,13 @@ from building import SUMS, baseline, of_commit, with_answers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.baselines import Baseline, BaselineRun, Entry, Store, read, suite_store
+from perfgate.baselines import BaselineRun, Entry, Store, read, suite_store
 from perfgate.baselines.answers import Answers, packed, unpacked
 from perfgate.baselines.promotion import promote
 from perfgate.baselines.questions import Questions, questions_of
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 
-OLD_STORE = Path(__file__).parents[1] / "data" / "baselines_2"  # as a release before wrote it
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
 
 
@@ -175,47 +174,3 @@ class TestMissingOrAltered:
         question_file(store).write_text("{")
         with pytest.raises(InputError, match="list of questions"):
             read(path)
-
-
-class TestOlderFiles:
-    """Schema version 2 named every question in every run."""
-
-    OLD = OLD_STORE / "cpu" / "local-smollm2-serve" / "2026.10.11549.json"
-
-    def test_a_real_one_is_read_and_chosen(self) -> None:
-        assert json.loads(self.OLD.read_text())["schema_version"] == 2
-        store = Store(OLD_STORE)
-        (found,) = store.of_scenario("cpu", "local-smollm2-serve")
-        (entry,) = found.entries.values()
-        answers = entry.runs[0].answers
-        assert all(len(told) > 50 for told in answers.values())
-        for metric, told in answers.items():
-            share = sum(told.values()) / len(told)
-            assert entry.runs[0].metrics[metric] == pytest.approx(share)
-        chosen = store.choose("cpu", "local-smollm2-serve", found.engine)
-        assert chosen is not None
-        assert chosen.entry("perfgate_arithmetic") == entry
-
-    def test_it_is_rewritten_only_when_promoted_anew(self, store: Store) -> None:
-        old = store.folder / self.OLD.relative_to(OLD_STORE)
-        old.parent.mkdir(parents=True)
-        old.write_bytes(self.OLD.read_bytes())
-        before = read(old)
-        assert store.choose("cpu", "local-smollm2-serve", before.engine) is not None
-        assert old.read_bytes() == self.OLD.read_bytes()
-        candidate = Store(store.folder.parent / "candidates").save(
-            Baseline(**{**vars(before), "accepted_by": "nobody yet"})
-        )
-        done = promote(candidate, by="Ada", reason="the same numbers")
-        assert done.file == old
-        assert json.loads(old.read_text())["schema_version"] == 3
-        assert read(old).entries == before.entries
-        assert old.stat().st_size * 5 < self.OLD.stat().st_size
-
-    def test_one_that_was_edited_is_refused(self, store: Store) -> None:
-        old = store.folder / self.OLD.relative_to(OLD_STORE)
-        old.parent.mkdir(parents=True)
-        old.write_text(self.OLD.read_text().replace(": 1,", ": 0,", 1))
-        for reads in (lambda: read(old), lambda: store.heads("cpu", "local-smollm2-serve")):
-            with pytest.raises(InputError, match="edited by hand"):
-                reads()

@@ -104,7 +104,7 @@ class TestRecord:
                 offsets={"output_throughput": 0.05},
             )
             at = "2026-11-20T08:00:00+00:00"
-            save_noise(NoiseRun("cpu", f"before-{number}", at, "run", (series,)), own=False)
+            save_noise(NoiseRun("cpu", f"before-{number}", at, (series,)), own=False)
         facts = {"slurm": {"nodes": ["n7"]}}
         measure(run, value=95.0, facts=facts)
         judge(run)

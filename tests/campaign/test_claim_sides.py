@@ -273,7 +273,6 @@ def test_which_scenarios_are_measured() -> None:
     assert measured_scenarios([the()]) == {"one", "two"}
     assert measured_scenarios([the(), probe(ONE)]) == {"one"}
     assert measured_scenarios([the(), probe(TWO)]) == {"two"}
-    assert measured_scenarios([the(), probe(ONE)], both_sides=True) == {"one", "two"}
     floor = replace(CLAIM, id="floor", versus=None, value=9.0)
     assert measured_scenarios([the(), the(floor)]) == {"one", "two"}
 
@@ -307,13 +306,13 @@ def test_without_a_baseline_the_claim_says_which_side_is_missing(make: Make) -> 
     campaigns, played = make(the(), probe(ONE))
     assert campaigns.why_not(the()) == (
         "two-c4 is not measured in this session (no test of it is selected), and no accepted "
-        "baseline serves; select its tests, too, or measure both sides with --claim-sides both"
+        "baseline serves; select the tests of two, too"
     )
     assert played.starts == []
 
 
-def test_both_sides_are_measured_where_that_is_asked_for(make: Make) -> None:
-    campaigns, played = make(the(), probe(ONE), claim_sides="both")
+def test_both_sides_are_measured_where_tests_of_both_are_selected(make: Make) -> None:
+    campaigns, played = make(the(), probe(ONE), probe(TWO))
     assert campaigns.why_not(the()) is None
     assert campaigns.outcome(the()).verdict == Verdict.PASS
     assert {name for name, _ in played.starts} == {"one", "two"}

@@ -59,33 +59,32 @@ pairs = st.lists(
 seconds = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in NAMES})
 
 
-@given(names, pairs, seconds, st.integers(1, 15), st.booleans(), st.randoms())
+@given(names, pairs, seconds, st.integers(1, 15), st.randoms())
 def test_every_test_is_on_exactly_one_shard_and_linked_scenarios_on_one(
     chosen: list[str],
     linked: list[tuple[str, str]],
     lasts: dict[str, float],
     of: int,
-    both: bool,
     chance: random.Random,
 ) -> None:
     tests = selection(chosen, linked)
-    division = divide(tests, lasts, of, both_sides=both)
+    division = divide(tests, lasts, of)
     assert len(division.parts) == of
     every = [name for part in division.parts for name in part]
     assert sorted(every) == sorted(set(every))
     assert set(chosen) <= set(every)
 
-    shards = [division.tests_of(number, tests, both_sides=both) for number in range(1, of + 1)]
+    shards = [division.tests_of(number, tests) for number in range(1, of + 1)]
     assert sorted(test for shard in shards for test in shard) == sorted(tests)
     for one, other in linked:
-        if both or {one, other} <= set(chosen) or not {one, other} & set(chosen):
+        if {one, other} <= set(chosen) or not {one, other} & set(chosen):
             assert division.part_of(one) == division.part_of(other)
     for number, part in enumerate(division.parts, 1):
         assert bool(part) == bool(shards[number - 1])
 
     shuffled = [*tests.items()]
     chance.shuffle(shuffled)
-    assert divide(dict(shuffled), lasts, of, both_sides=both) == division
+    assert divide(dict(shuffled), lasts, of) == division
 
 
 @given(names, seconds, st.integers(1, 6))
@@ -113,27 +112,26 @@ def test_linked_scenarios_count_with_the_sum_of_their_seconds() -> None:
 
 def test_a_claim_of_which_one_side_is_selected_links_nothing() -> None:
     tests = selection(["s00", "s01"], [("s00", "s05")])
-    assert groups_of(tests.values(), both_sides=False) == [("s00",), ("s01",)]
-    assert groups_of(tests.values(), both_sides=True) == [("s00", "s05"), ("s01",)]
+    assert groups_of(tests.values()) == [("s00",), ("s01",)]
 
 
 def test_links_pass_on() -> None:
     tests = selection(["s00", "s01", "s02", "s03"], [("s02", "s01"), ("s00", "s02")])
-    assert groups_of(tests.values(), both_sides=False) == [("s00", "s01", "s02"), ("s03",)]
+    assert groups_of(tests.values()) == [("s00", "s01", "s02"), ("s03",)]
 
 
 def test_another_selection_content_or_division_has_another_fingerprint() -> None:
     tests, lasts = selection(["s00", "s01"], []), dict.fromkeys(NAMES, 1.0)
-    first = divide(tests, lasts, 2, both_sides=False)
+    first = divide(tests, lasts, 2)
     less = dict([*tests.items()][:-1])
     changed = {
         test: load_probes(replace(building.SCENARIO, id=one.scenario.id, environment={"A": "1"}))[0]
         for test, one in tests.items()
     }
     others = [
-        divide(less, lasts, 2, both_sides=False),
-        divide(changed, lasts, 2, both_sides=False),
-        divide(tests, lasts, 1, both_sides=False),
+        divide(less, lasts, 2),
+        divide(changed, lasts, 2),
+        divide(tests, lasts, 1),
     ]
     assert len({first.fingerprint, *(one.fingerprint for one in others)}) == 4
 
@@ -152,7 +150,7 @@ def test_a_shard_is_read() -> None:
 
 def test_an_empty_shard_is_told_with_how_many_there_can_be() -> None:
     tests = selection(["s00", "s01"], [])
-    division = divide(tests, dict.fromkeys(NAMES, 1.0), 3, both_sides=False)
+    division = divide(tests, dict.fromkeys(NAMES, 1.0), 3)
     require_not_empty(division, ShardNumber(2, 3))
     with pytest.raises(InputError, match="empty") as told:
         require_not_empty(division, ShardNumber(3, 3))

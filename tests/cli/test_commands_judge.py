@@ -77,17 +77,15 @@ class TestOptions:
         assert found["verdict"] == verdict
 
     def test_every_option_reaches_the_rule(self, capsys: Capture) -> None:
-        words = ["--band", "0.05", "--sigma", "0.02", "--alpha", "0.1", "--beta", "0.2"]
+        words = ["--band", "0.05", "--sigma", "0.02"]
         new = "97,97,97,97"
-        assert main(options("--new", new, *words, "--max-runs", "2", "--format", "json")) == 0
+        assert main(options("--new", new, *words, "--max-runs", "2", "--format", "json")) == 10
         found = json.loads(capsys.readouterr().out)
-        asked = NumberTest(
-            "output_throughput", tuple(BASE), (97.0,) * 4, 0.05, 0.02, 0.1, 0.2, max_runs=2
-        )
+        asked = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, 0.05, 0.02, max_runs=2)
         assert found == json.loads(json.dumps(answer(judge_question(asked))))
         assert found["runs_used"] == 2
         plain = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4)
-        for name in ("band", "sigma", "alpha", "beta"):
+        for name in ("band", "sigma"):
             changed = {name: getattr(asked, name)}
             with_one = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
             assert judge_question(with_one) != judge_question(plain)
@@ -135,14 +133,12 @@ class TestOptions:
             (["--new", "100", "--band", "2%"], "--band: not a number"),
             (["--new", "100", "--band", "2"], "the band of output_throughput cannot be used"),
             (["--new", "100", "--sigma", "0"], "the prior noise of one run cannot be used"),
-            (["--new", "100", "--alpha", "0.6"], "the gate's rule cannot be used"),
             (["--new", "100", "--max-runs", "0"], "--max-runs: not a count"),
             (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: not a count"),
             (["--new", "100", "--questions", "7"], "does not come from questions"),
             (["--new", "0.1"], "hardly all in tokens/s"),
             (["--new", "96", "--controls", "x"], "--controls: not a number"),
             (["--new", "96", "--controls", "96,0"], "control value 2 of output_throughput"),
-            (["--new", "96", "--controls", "none", "--alpha", "0.1"], "a constant of the rule"),
             (["--new", "96", "--sessions", "99"], "more sessions than baseline values"),
             ([], "--new: the option is missing"),
         ],
@@ -266,7 +262,7 @@ class TestLines:
             (line(band=0), "the band of output_throughput cannot be used"),
             (line(band="2%"), "band: not a number"),
             (line(sigma=-1), "the prior noise"),
-            (line(alpha=0.7), "the gate's rule"),
+            (line(alpha=0.7), "unknown field"),
             (line(max_runs=1.5), "max_runs: not a count"),
             (line(questions=5), "does not come from questions"),
             (line(metric="ttft_p99_ms"), "has no band of its own"),

@@ -259,7 +259,7 @@ def test_noise_of_the_hardwares_history_is_taken_and_told(
     values = (100.0, 101.0, 99.0, 100.5, 99.5, 100.2) * 4
     series = NoiseSeries(h200.id, "c1", "a", "abc", {"output_throughput": values})
     label = h200.hardware.label
-    save(NoiseRun(label, "r", "2026-11-20T08:00:00+00:00", "calibration", (series,)), own=False)
+    save(NoiseRun(label, "r", "2026-11-20T08:00:00+00:00", (series,)), own=False)
     plan = planned(capsys, "h200-serve")
     found = of(plan, "h200-serve", "c1", "output_throughput")
     assert found["noise_from"] == "history"

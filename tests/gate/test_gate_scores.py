@@ -146,18 +146,6 @@ def test_fewer_evaluations_allowed_are_fewer_used() -> None:
     assert open_.reason.endswith("in 1 evaluation; up to 2 more may decide")
 
 
-def test_numbers_from_anywhere_may_have_error_rates_of_their_own() -> None:
-    usual = judge_unpaired(NAME, DOCUMENT, scores(1230), margin=0.02).interval
-    strict = judge_unpaired(NAME, DOCUMENT, scores(1230), margin=0.02, alpha=0.001).interval
-    wide = judge_unpaired(NAME, DOCUMENT, scores(1230), margin=0.02, beta=0.01).interval
-    assert usual is not None
-    assert strict is not None
-    assert wide is not None
-    assert (strict[0], wide[1]) == (usual[0], usual[1])
-    assert strict[1] > usual[1]
-    assert wide[0] < usual[0]
-
-
 def slow(
     document: float, error: float, shares: Sequence[float], n: int, m: float
 ) -> tuple[str, int]:

@@ -1,6 +1,5 @@
 """Attacks on a run folder: links, foreign owners, special files, edited records."""
 
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.core.durable_files import append_line, read_lines
+from perfgate.core.durable_files import append_line
 from perfgate.core.errors import InputError
 from perfgate.runs.progress import Progress
 from perfgate.runs.progress_view import ProgressView
@@ -262,24 +261,3 @@ class TestEditedRecords:
         for name in ("run.json", "records.jsonl"):
             (tmp_path / "copy" / name).write_bytes((ended / name).read_bytes())
         assert RunFolder(tmp_path / "copy").records() == RunFolder(ended).records()
-
-
-class TestEarlierRuns:
-    @pytest.fixture
-    def earlier(self, ended: Path) -> Path:
-        """The run as an earlier release would have left it, without checksums."""
-        lines = read_lines(ended / "records.jsonl", base=ended / "run.json")
-        text = "".join(f"{json.dumps(line)}\n" for line in lines)
-        (ended / "records.jsonl").write_text(text)
-        edit(ended / "run.json", lambda text: text.replace('version": 3', 'version": 2'))
-        return ended
-
-    def test_are_read_and_known_to_be_unchecked(self, earlier: Path) -> None:
-        run = RunFolder(earlier)
-        assert not run.has_checksums
-        assert len(run.records()) == 2
-
-    def test_are_not_gone_on_with(self, earlier: Path) -> None:
-        told = refused(earlier)
-        assert "--resume: the run's records have no checksums" in told
-        assert "found: schema version 2" in told

@@ -194,7 +194,7 @@ class TestNews:
         state.feed(over(9, who="elsewhere"))
         assert state.count() == "[2/3] "
 
-    def test_of_a_calibration_nothing_is_counted(self) -> None:
+    def test_without_a_selection_nothing_is_counted(self) -> None:
         state = fed(begin("start", 0))
         assert (state.count(), state.total(1)) == ("", "")
 

@@ -107,8 +107,8 @@ def test_a_field_that_is_missing_is_told_where_it_is_needed(tmp_path: Path) -> N
 
 
 def test_a_run_reads_its_records_so(tmp_path: Path) -> None:
-    written(tmp_path, {"record": "resumed", "keeps": [], "repeats": "all"})
-    (tmp_path / "run.json").write_text('{"schema_version": 2}')
+    (tmp_path / "run.json").write_text('{"schema_version": 3}')
+    RunFolder(tmp_path).record("resumed", {"keeps": [], "repeats": "all"})
     with pytest.raises(InputError, match=r"records\.jsonl:1: repeats: "):
         RunFolder(tmp_path).records()
 

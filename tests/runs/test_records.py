@@ -192,10 +192,21 @@ class TestRunFolder:
         with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):
             RunFolder(tmp_path).facts()
 
-    @pytest.mark.parametrize("content", ['{"schema_version": 4}', "{}", "[]"])
-    def test_a_run_of_another_schema_version_is_told(self, run: RunFolder, content: str) -> None:
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            ('{"schema_version": 1}', "run written by an older perfgate"),
+            ('{"schema_version": 2}', "run written by an older perfgate"),
+            ('{"schema_version": 4}', "run written by a newer perfgate"),
+            ("{}", "run of an unknown schema version"),
+            ("[]", "run of an unknown schema version"),
+        ],
+    )
+    def test_a_run_of_another_schema_version_is_refused(
+        self, run: RunFolder, content: str, problem: str
+    ) -> None:
         (run.path / "run.json").write_text(content)
-        with pytest.raises(InputError, match="run of an unknown schema version"):
+        with pytest.raises(InputError, match=problem):
             run.facts()
 
 

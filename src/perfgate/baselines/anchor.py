@@ -44,7 +44,7 @@ def read_anchor(folder: Path) -> Anchor | None:
     if not path.exists():
         return None
     plain = read_stored(
-        path, what="anchor", schema="anchor.schema.json", versions=[SCHEMA_VERSION], hint=_HINT
+        path, what="anchor", schema="anchor.schema.json", version=SCHEMA_VERSION, hint=_HINT
     )
     anchor = from_plain(Anchor, plain)
     check_place(path, {"hardware": anchor.hardware, "scenario": anchor.scenario, NAME: NAME})

@@ -34,12 +34,7 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 
 SCHEMA_VERSION = 3
-_WITH_KEYS = 2  # answers were mappings from each question's key
-_SCHEMAS = {SCHEMA_VERSION: "baseline.schema.json", _WITH_KEYS: "baseline-2.schema.json"}
-_WITHOUT_HASH = (
-    "it has no hash, so nobody can tell whether its numbers were measured: record the runs again "
-    "(perfgate baseline record RUN) and promote them; without the runs, delete it and measure again"
-)
+_SCHEMA = "baseline.schema.json"
 _HINT = "restore the file from git, or record the baseline again"
 _PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _PART = msgspec.json.Decoder()
@@ -59,24 +54,14 @@ def read(path: Path) -> Baseline:
     """Read one baseline file.
 
     Raises:
-        InputError: not JSON, of a schema version this perfgate does not know, not as the schema
+        InputError: not JSON, of another schema version than this perfgate reads, not as the schema
             says, with a metric or a value that cannot be, not where its content belongs, edited
             by hand, or with answers to questions whose own file is missing or altered.
     """
-    plain = read_stored(
-        path,
-        what="baseline",
-        schema=_SCHEMAS,
-        versions=sorted(_SCHEMAS),
-        hint=_HINT,
-        dropped={1: _WITHOUT_HASH},
-    )
+    plain = read_stored(path, what="baseline", schema=_SCHEMA, version=SCHEMA_VERSION, hint=_HINT)
     _check_place(path, plain)
     _check_values(path, plain["entries"])
-    has_keys = plain["schema_version"] == _WITH_KEYS
-    check_hash(path, plain if has_keys else _without_entries(plain), "baseline")
-    if has_keys:
-        return replace(_baseline(plain), file=path)
+    check_hash(path, _without_entries(plain), "baseline")
     _check_entries(path, plain)
     answers = {
         label: [run.pop("answers", {}) for run in entry["runs"]]
@@ -99,7 +84,7 @@ def read_head(path: Path) -> Head:
     found = _head(path)
     if found is not None:
         return found
-    # Something is wrong, or the file is an older one: reading it in full tells.
+    # Something is wrong: reading it in full tells.
     return head_of(read(path))
 
 
@@ -122,7 +107,7 @@ _OF_HEAD = (
 
 
 def _head(path: Path) -> Head | None:
-    """The head of a file of the newest form; None: it is another file, or something is wrong."""
+    """The head of a baseline's file; None: something is wrong with it."""
     try:
         content = read_input(path, json_text.LARGEST_OWN)
         parts = _PARTS.decode(content)

@@ -1,7 +1,7 @@
 """Hardware noise: the noise of a start on one hardware, from everything that is stored of it.
 
-Levels of one build in successive sessions come from the baselines that people accepted, and from
-calibrations; differences within a session from any run whose history was kept. Rule: statistics §1.
+Levels of one build in successive sessions come from the baselines that people accepted; differences
+within a session from any run whose history was kept, too. Rule: statistics §1.
 """
 
 from collections import defaultdict
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from perfgate.baselines import anchor
 from perfgate.baselines.baseline import NOBODY, SELF, Baseline, Entry
-from perfgate.baselines.calibrated_noise import read_older
 from perfgate.baselines.choice import in_order
 from perfgate.baselines.file import read as read_baseline
 from perfgate.baselines.noise_history import (
@@ -192,15 +191,13 @@ def known_noise(
         InputError: the history's folder could be another user's.
     """
     runs, unread = read_all(hardware, own=own)
-    older, unread_older = read_older(hardware, own=own)
     stored, damaged = ([], []) if own else _baselines(suite_store(), hardware, first)
-    here = [replace(run, series=_on(run, machine, own=own)) for run in [*older, *runs]]
+    here = [replace(run, series=_on(run, machine, own=own)) for run in runs]
     histories = (
         *_of_baselines(stored, machine),
-        *_of_calibrations(here),
         *_of_runs(here, _held_by(stored)),
     )
-    return HardwareNoise(histories, (*damaged, *unread_older, *unread), _offsets(here))
+    return HardwareNoise(histories, (*damaged, *unread), _offsets(here))
 
 
 def _on(run: NoiseRun, machine: Mapping[str, str] | None, *, own: bool) -> tuple[NoiseSeries, ...]:
@@ -261,23 +258,12 @@ def _sessions(entries: Sequence[Entry]) -> tuple[Observed, ...]:
     return tuple(found)
 
 
-def _of_calibrations(runs: Sequence[NoiseRun]) -> Iterable[ProbeHistory]:
-    """Calibrations of one build, in time: their sessions can be compared."""
-    found: dict[tuple[str, ...], list[Observed]] = defaultdict(list)
-    for run in sorted(runs, key=lambda one: one.at):
-        for one in run.series if run.kind == "calibration" else ():
-            key = (one.scenario, one.probe, one.content, one.build, f"{one.repeat}")
-            found[key].append(Observed(run.run, one.values))
-    for (scenario, probe, *_), sessions in found.items():
-        yield ProbeHistory(f"{scenario}-{probe}", tuple(sessions))
-
-
 def _of_runs(
     runs: Sequence[NoiseRun], held: Collection[tuple[str, str, str, str]]
 ) -> Iterable[ProbeHistory]:
     """What happened within the session of a run; but not what a baseline holds already."""
     for run in runs:
-        for one in run.series if run.kind == "run" else ():
+        for one in run.series:
             if (run.run, one.scenario, one.probe, one.build) not in held:
                 name = f"{one.scenario}-{one.probe}"
                 yield ProbeHistory(name, (Observed(run.run, one.values),))

@@ -1,9 +1,9 @@
 """Noise history: what sessions showed of how far starts of one build differ, one file a run.
 
 ``<store>/noise/<hardware>/history/<run>.json``. A person's `perfgate baseline record` puts a run's
-file beside the committed baselines, `perfgate calibrate` a calibration's; what belongs to one
-machine alone is in that machine's own store. Nothing in it is ever a level that a build is held
-against. How it becomes noise: `perfgate.baselines.hardware_noise`.
+file beside the committed baselines; what belongs to one machine alone is in that machine's own
+store. No build is ever compared with anything in it. How it becomes noise:
+`perfgate.baselines.hardware_noise`.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines.store_lock import alone_in
 from perfgate.baselines.stored_json import check_hash, check_place, read_stored, with_hash
@@ -25,7 +24,7 @@ from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FOLDER, HISTORY = "noise", "history"
 
 MOST_FILES = 200  # of one hardware that are read: the newest by name, which begins with the time
@@ -34,8 +33,6 @@ MOST_STARTS = 64  # of one series
 
 _HINT = "delete the file: the noise is then learnt from the others"
 _NAME = re.compile(r"[\w.+-]{1,200}")
-
-Kind = Literal["run", "calibration"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,6 @@ class NoiseSeries:
         content: short hash of all facts that must be equal for values to be compared.
         build: the engine commit.
         values: metric → one value per start, in the order measured, in the metric's unit.
-        repeat: which measurement on each start it is; those of the gate are the first.
         machine: the machine's processor and number of cores, where they are known.
         node: the node, or nodes, that the engine ran on; empty: not known.
         own: whether the machine is its own reference, so that no other learns from it.
@@ -61,7 +57,6 @@ class NoiseSeries:
     content: str
     build: str
     values: Mapping[str, tuple[float, ...]]
-    repeat: int = 1
     machine: Mapping[str, str] = field(default_factory=dict)
     node: str = ""
     own: bool = False
@@ -76,16 +71,13 @@ class NoiseRun:
         hardware: the hardware's label.
         run: the run's id, also the file's name.
         at: when it was written, ISO 8601, UTC.
-        kind: a calibration measures one unchanged build on purpose, so its sessions can be compared
-            with each other; of a run, only what happened within its session counts.
-        series: what it saw.
+        series: what it saw; only what happened within its session counts.
         file: where it was read from.
     """
 
     hardware: str
     run: str
     at: str
-    kind: Kind
     series: tuple[NoiseSeries, ...]
     file: Path | None = field(default=None, compare=False)
 
@@ -161,7 +153,7 @@ def read(path: Path) -> NoiseRun:
         path,
         what="noise history",
         schema="noise_history.schema.json",
-        versions=[SCHEMA_VERSION],
+        version=SCHEMA_VERSION,
         hint=_HINT,
     )
     check_place(

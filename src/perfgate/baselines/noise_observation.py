@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfgate.baselines.noise_history import (
-    Kind,
     NoiseRun,
     NoiseSeries,
     content_of,
@@ -39,7 +38,6 @@ class _Key(NamedTuple):
     content: str
     build: str
     role: str
-    repeat: int
     node: str
     own: bool
 
@@ -50,25 +48,23 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
     Raises:
         InputError: no run is there, or its records are damaged or cannot be trusted.
     """
-    folder.require_checksums()
     facts = folder.facts()
     if not _is_real(folder, facts):
         return []
-    kind: Kind = "calibration" if facts.get("purpose") == "calibrate" else "run"
     records = folder.records()
-    measured = [one for one in records if one.get("record") in ("measurement", "calibration")]
+    measured = [one for one in records if one.get("record") == "measurement"]
     levels = _levels(one for one in records if one.get("record") == "verdict")
     grouped: dict[_Key, list[Line]] = defaultdict(list)
     for line in measured:
         if not (line.get("disturbed") or line.get("injected") or line.get("synthetic")):
-            grouped[_key(line, kind)].append(line)
+            grouped[_key(line)].append(line)
     of_hardware: dict[str, list[NoiseSeries]] = defaultdict(list)
     for key, lines in grouped.items():
         one = _series(key, lines, levels.get((key.scenario, key.probe, key.role), {}))
         if one.values:
             of_hardware[key.hardware].append(one)
     return [
-        NoiseRun(hardware, str(facts["id"]), now(), kind, tuple(series))
+        NoiseRun(hardware, str(facts["id"]), now(), tuple(series))
         for hardware, series in of_hardware.items()
     ]
 
@@ -106,15 +102,14 @@ def _is_real(folder: RunFolder, facts: Line) -> bool:
     return facts.get("synthetic") is False and not rehearsed
 
 
-def _key(line: Line, kind: Kind) -> _Key:
+def _key(line: Line) -> _Key:
     return _Key(
         line["hardware"],
         line["scenario"],
         line["probe"],
         content_of(line["fingerprint"]),
         line["engine"]["commit"],
-        "new" if kind == "calibration" else line["role"],
-        line.get("repeat", 1),
+        line["role"],
         node_of(line.get("facts", {})),
         bool(line.get("machine_bound")),
     )
@@ -144,7 +139,6 @@ def _series(key: _Key, lines: Sequence[Line], levels: Mapping[str, float]) -> No
         content=key.content,
         build=key.build,
         values=values,
-        repeat=key.repeat,
         machine=machine_of(ordered[0]["fingerprint"]),
         node=key.node,
         own=key.own,

@@ -92,7 +92,7 @@ def read(store: Path, task: str, digest: str) -> Questions:
 def _read_once(path: Path, *_unchanged: int) -> Questions:
     hint = f"git checkout -- {path}"
     plain = read_stored(
-        path, what="list of questions", schema=_SCHEMA, versions=[SCHEMA_VERSION], hint=hint
+        path, what="list of questions", schema=_SCHEMA, version=SCHEMA_VERSION, hint=hint
     )
     found = Questions(plain["task"], tuple(plain["questions"]))
     if found.digest != path.stem or found.task != path.parent.name:

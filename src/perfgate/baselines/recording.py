@@ -231,7 +231,6 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
         found: what was found so far.
         synthetic: whether it is to be a rehearsal's.
     """
-    folder.require_checksums()
     require_real(folder)
     require_one_build(folder)
     measured: dict[str, set[str]] = defaultdict(set)

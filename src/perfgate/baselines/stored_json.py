@@ -7,13 +7,14 @@ against a person who computes it anew: a baseline changes by review, and review 
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
+from perfgate.core.schema_version import require_version
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
 
@@ -24,41 +25,26 @@ def read_stored(
     path: Path,
     *,
     what: str,
-    schema: str | Mapping[int, str],
-    versions: Collection[int],
+    schema: str,
+    version: int,
     hint: str,
-    dropped: Mapping[int, str] | None = None,
 ) -> dict[str, Any]:
     """The plain value of one file.
 
     Args:
         path: the file.
         what: what it is, for messages.
-        schema: name of its schema, a file beside this one; or schema version → that name.
-        versions: the schema versions that can be read.
+        schema: name of its schema, a file beside this one.
+        version: the schema version that it must have.
         hint: how to mend a damaged one.
-        dropped: schema version that is not read any more → what to do with such a file.
 
     Raises:
         InputError: not JSON, with a number that is not finite, of another schema version, or not as
             the schema says; with the field.
     """
     plain = _finite_json(path, what, hint)
-    version = plain.get("schema_version") if isinstance(plain, dict) else None
-    if version is None or version not in versions:
-        number = version if type(version) is int else 0
-        was_read = (dropped or {}).get(number)
-        kind = "a schema version that is not read any more"
-        raise InputError(
-            f"{what} of {kind if was_read else 'an unknown schema version'}",
-            file=path,
-            field="schema_version",
-            found=version,
-            expected=" or ".join(map(str, versions)),
-            hint=was_read or ("update perfgate" if number > max(versions) else hint),
-        )
-    name = schema if isinstance(schema, str) else schema[int(version)]
-    read_schema(Path(__file__).with_name(name)).require(path, plain, hint)
+    require_version(path, plain, what=what, version=version, hint=hint)
+    read_schema(Path(__file__).with_name(schema)).require(path, plain, hint)
     return dict(plain)
 
 

@@ -59,12 +59,11 @@ class Campaigns:
             InputError: an injection names no setting of a selected scenario.
         """
         measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
-        both = self.session.claim_sides == "both"
         self._claims = ClaimSides(
             self.session,
             self,
             [one for one in measured.values() if isinstance(one, ClaimProbe)],
-            measured_scenarios(measured.values(), both_sides=both),
+            measured_scenarios(measured.values()),
         )
         for one in measured.values():
             for probe in self._to_measure(one):

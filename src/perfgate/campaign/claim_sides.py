@@ -244,5 +244,5 @@ def _no_side(probe: Probe, why: str) -> str:
     """Why a claim cannot be judged without a side that is not measured."""
     told = f"{probe.id} is not measured in this session ({why}), and no accepted baseline serves"
     if why == _UNSELECTED:
-        told += "; select its tests, too, or measure both sides with --claim-sides both"
+        told += f"; select the tests of {probe.scenario.id}, too"
     return told

@@ -217,7 +217,7 @@ class Planner:
             claims: all claims of the suite's files; those about the selected ones count as tests.
 
         Raises:
-            InputError: a stored baseline or calibration is unusable.
+            InputError: a stored baseline is unusable.
             SeveralInputErrors: documented values are.
         """
         tests = len(claims_of(scenarios, claims))

@@ -254,7 +254,6 @@ def require_same(facts: Line, now: Line) -> None:
         ("injected", "the list of --inject"),
         ("control", "the build of --control"),
         ("ab", "the builds of --ab"),
-        ("claim_sides", "--claim-sides"),
         ("site_commands", "the list of commands before and after each start (site.yaml)"),
         ("shard", "the shard"),
         ("fingerprint", "the machine"),

@@ -15,15 +15,11 @@ def probes_of(one: Selected) -> tuple[Probe, ...]:
     return (one,) if isinstance(one, Probe) else one.probes
 
 
-def measured_scenarios(selected: Iterable[Selected], *, both_sides: bool = False) -> frozenset[str]:
+def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:
     """Ids of the scenarios that are measured for the selected tests.
 
     Those with a test of their own are. A claim of which neither side has one has both measured; of
     one side alone, the other is not.
-
-    Args:
-        selected: what the tests are about.
-        both_sides: measure both sides of every claim.
     """
     tests = tuple(selected)
     claims = [one for one in tests if isinstance(one, ClaimProbe)]
@@ -35,6 +31,6 @@ def measured_scenarios(selected: Iterable[Selected], *, both_sides: bool = False
     }
     found = set(own)
     for claim in claims:
-        if both_sides or not own.intersection(claim.claim.sides):
+        if not own.intersection(claim.claim.sides):
             found.update(claim.claim.sides)
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""Session: what all campaigns of one process share, be it pytest's or `perfgate calibrate`'s.
+"""Session: what all campaigns of one process share.
 
 `open_session` is the one place that puts it together for a machine.
 """
@@ -8,7 +8,6 @@ import os
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Literal
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
@@ -27,8 +26,6 @@ from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
 from perfgate.verdicts.references import ReferencePolicy
-
-ClaimSidesPolicy = Literal["auto", "both"]
 
 LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
 
@@ -58,8 +55,6 @@ class Session:
         control: the build that controls are started of; None: the one that the baseline recorded.
         control_policy: whether controls are made, and needed; None: as each scenario says.
         ab: the two builds that it compares; None: it compares with baselines.
-        claim_sides: "auto": a side of a claim without a selected test of its own is its baseline,
-            where the other side has one; "both": it is measured.
     """
 
     run: RunFolder
@@ -82,7 +77,6 @@ class Session:
     control: BuildSource | None = None
     control_policy: ControlPolicy | None = None
     ab: AbSources | None = None
-    claim_sides: ClaimSidesPolicy = "auto"
 
 
 def open_session(

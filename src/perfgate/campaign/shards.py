@@ -68,17 +68,14 @@ class Division:
         """The number of the shard that has a scenario, from 1."""
         return next(number for number, part in enumerate(self.parts, 1) if scenario in part)
 
-    def tests_of(
-        self, number: int, selected: Mapping[str, Selected], *, both_sides: bool
-    ) -> frozenset[str]:
+    def tests_of(self, number: int, selected: Mapping[str, Selected]) -> frozenset[str]:
         """The tests of one shard.
 
         Args:
             number: of the shard, from 1.
             selected: the whole selection, test → what it is about.
-            both_sides: as it was divided with.
         """
-        measured = measured_scenarios(selected.values(), both_sides=both_sides)
+        measured = measured_scenarios(selected.values())
         return frozenset(
             test for test, one in selected.items() if self.part_of(_home(one, measured)) == number
         )
@@ -94,15 +91,14 @@ class Division:
         }
 
 
-def groups_of(selected: Iterable[Selected], *, both_sides: bool) -> list[tuple[str, ...]]:
+def groups_of(selected: Iterable[Selected]) -> list[tuple[str, ...]]:
     """The scenarios that a selection measures, those that must stay together in one tuple; sorted.
 
     Args:
         selected: what the tests are about.
-        both_sides: whether both sides of every claim are measured (``--claim-sides both``).
     """
     tests = tuple(selected)
-    measured = measured_scenarios(tests, both_sides=both_sides)
+    measured = measured_scenarios(tests)
     group = {name: {name} for name in measured}
     for one in tests:
         if not isinstance(one, ClaimProbe):
@@ -135,22 +131,15 @@ def divided(
     return tuple(tuple(sorted(part)) for part in parts)
 
 
-def divide(
-    selected: Mapping[str, Selected],
-    seconds: Mapping[str, float],
-    of: int,
-    *,
-    both_sides: bool,
-) -> Division:
+def divide(selected: Mapping[str, Selected], seconds: Mapping[str, float], of: int) -> Division:
     """A selection in `of` parts.
 
     Args:
         selected: test → what it is about.
         seconds: of each scenario, as `divided` takes them.
         of: number of parts.
-        both_sides: as `groups_of` takes it.
     """
-    groups = groups_of(selected.values(), both_sides=both_sides)
+    groups = groups_of(selected.values())
     parts = divided(groups, seconds, of)
     content = {one.scenario.id: one.scenario.content_hash() for one in selected.values()}
     text = json.dumps([sorted(selected), sorted(content.items()), parts])

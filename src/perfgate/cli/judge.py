@@ -1,8 +1,8 @@
 """`perfgate judge`: a verdict for numbers from anywhere, by the rule of the gate.
 
 With --metric one judgement of the values given as options. Without it JSON lines on standard
-input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", "alpha", "beta",
-"max_runs", "questions", "sessions", "controls"; each is answered by one JSON line, at once.
+input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", "max_runs",
+"questions", "sessions", "controls"; each is answered by one JSON line, at once.
 
 Exit status: 0 every verdict is PASS or IMPROVEMENT; 2 something could not be judged; else 1 a
 REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
@@ -43,8 +43,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--new", metavar="X,…", help="new values, one per fresh start, in the order measured")
     add("--band", metavar="B", help="the loss that counts, e.g. 0.02 (default: the metric's own)")
     add("--sigma", metavar="S", help="noise of one run, e.g. 0.005 (default: the metric's own)")
-    add("--alpha", metavar="A", help="error rate of calling a loss real (default: 0.005)")
-    add("--beta", metavar="B", help="error rate of excluding a loss of the band (default: 0.025)")
     add("--max-runs", metavar="N", help="new values that may be used, at most (default: 5)")
     add("--questions", metavar="N", help="of an accuracy: the questions behind each value")
     add(

@@ -1,6 +1,6 @@
 """The `perfgate` command: scenarios, forecasts, baselines, verdicts for numbers from anywhere.
 
-Measuring is pytest's work (`pytest -m local`); of these commands only `calibrate` starts an engine.
+Measuring is pytest's work (`pytest -m local`); none of these commands starts an engine.
 """
 
 import argparse
@@ -25,7 +25,6 @@ COMMANDS = {
     "scenarios": "list, show and validate scenarios; their commands",
     "plan": "what a gate can detect and what it costs, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
-    "calibrate": "measure the noise of a scenario on this machine, for the gate to use",
     "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "report": "reports and one exit status of one run or several, merged",
@@ -47,7 +46,7 @@ the suite itself is run with pytest:
   pytest --gate -m h200              for a release: no verdict is a failure
 
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
-parse: a file holds no usable result; judge, compare: a regression; calibrate: no usable starts);
+parse: a file holds no usable result; judge, compare: a regression);
 2 wrong usage or unusable input; 15 perfgate itself failed: a bug, nothing is claimed; 16 standard
 output, or a file, could not be written: closed, full, read-only …; 130 interrupted. judge and
 compare also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and

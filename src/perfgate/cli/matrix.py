@@ -104,7 +104,7 @@ def _rows(
     most: int,
 ) -> list[dict[str, Any]]:
     """The rows of one kind of GPU."""
-    groups = groups_of(selected, both_sides=False)
+    groups = groups_of(selected)
     if not groups:
         return []
     by_id = {one.id: one for one in scenarios}

@@ -11,7 +11,6 @@ from statistics import fmean
 
 from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import MOST_EVALUATIONS, PASS_Z, Answers, check
-from perfgate.gate.distributions import normal_quantile
 from perfgate.gate.scale import as_number
 from perfgate.gate.verdict import Judgement, Verdict, counted, no_worse, points, with_interval
 
@@ -111,8 +110,6 @@ def judge_unpaired(
     *,
     margin: float,
     max_runs: int = MOST_EVALUATIONS,
-    alpha: float | None = None,
-    beta: float | None = None,
     than: str = "the baseline",
 ) -> Judgement:
     """Judge a score against another, or against a documented one.
@@ -130,8 +127,6 @@ def judge_unpaired(
         new: of each evaluation, in order, from `counted_score`.
         margin: the drop that counts, absolute.
         max_runs: evaluations of the new build, at most; more than three count as three.
-        alpha: error rate of calling a drop real; None: 0.5 %, the constant of the policy.
-        beta: of excluding a drop of the margin; None: 5 %, likewise.
         than: what the reference is, for the reason.
 
     Raises:
@@ -148,12 +143,10 @@ def judge_unpaired(
     wide = least_margin(reference, questions)
     notes = _notes(reference, margin, wide)
     margin = max(margin, wide)
-    loss_z = LOSS_Z if alpha is None else normal_quantile(1 - alpha)
-    pass_z = PASS_Z if beta is None else normal_quantile(1 - beta)
     for runs in range(1, min(len(new), most) + 1):
         drop = reference.value - fmean(one.value for one in new[:runs])
         error = standard_error(reference, questions, runs)
-        low, high = max(drop - loss_z * error, -1.0), min(drop + pass_z * error, 1.0)
+        low, high = max(drop - LOSS_Z * error, -1.0), min(drop + PASS_Z * error, 1.0)
         verdict = Verdict.INCONCLUSIVE
         if high < margin:
             verdict = Verdict.PASS

@@ -13,7 +13,6 @@ _SAME = {
     "injected": "runs with different --inject",
     "control": "runs with different --control",
     "ab": "runs that compare different builds (--ab)",
-    "claim_sides": "runs with different --claim-sides",
     "site_commands": "runs with different commands before and after each start (site.yaml)",
 }
 

@@ -38,7 +38,6 @@ RECORD_KINDS: dict[str, str] = {
     "group": "a scenario whose tests are done: starts made, planned and saved, and the time taken",
     "set_aside": "a folder of starts that was left half done and moved out of the way",
     "resumed": "a session that went on with the run: what it keeps, and what it makes again",
-    "calibration": "a measurement of `perfgate calibrate`",
     "noise_kept": "files of the noise that the run showed",
     "candidate": "a baseline that the run recorded for a person to promote (--record)",
     "not_recorded": "what was measured and became no candidate, and why",

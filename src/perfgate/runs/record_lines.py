@@ -45,7 +45,7 @@ def read_records(file: Path, base: Path | None = None) -> list[RecordLine]:
 
     Args:
         file: ``records.jsonl``.
-        base: the run's ``run.json``, on which the checksums rest; None: they have none.
+        base: the run's ``run.json``, on which the checksums rest; None: they are not checked.
 
     Raises:
         InputError: a line is not JSON, is not as it was written, or a field of it is not of its

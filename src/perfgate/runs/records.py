@@ -32,6 +32,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.program_query import ask_here
 from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
+from perfgate.core.schema_version import require_version
 from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,
@@ -43,8 +44,6 @@ from perfgate.runs.folder_owner import require_own_files, require_own_folder
 from perfgate.runs.record_lines import read_records, require_agreement
 
 SCHEMA_VERSION = 3
-_READABLE = (1, 2, 3)  # version 1 had "told" for "observed" in the record of a preflight
-_WITH_CHECKSUMS = 3  # the first version whose records have them
 _FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
 _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
 PROGRESS = "progress.jsonl"
@@ -114,14 +113,13 @@ class RunFolder:
         Workers of that session that are still ending are waited for.
 
         Raises:
-            InputError: no run is there, one of an unknown schema version or whose records have no
-                checksums, a living session is writing to it, or others could have changed it.
+            InputError: no run is there, one of another schema version, a living session is writing
+                to it, or others could have changed it.
         """
         folder = cls(path)
         folder.facts()
         require_own_folder(folder.path, "--resume")
         require_own_files(folder.path, _OWN_FILES)
-        folder.require_checksums("--resume")
         try:
             folder._hold("--resume")
             folder._wait_for_workers()
@@ -247,9 +245,9 @@ class RunFolder:
         """
         if not os.path.lexists(self.path / _RECORDS):
             return []
-        base = self.path / _FACTS if self.has_checksums else None
-        written = read_records(self.path / _RECORDS, base)
-        require_agreement(self.facts(), written)
+        facts = self.facts()
+        written = read_records(self.path / _RECORDS, self.path / _FACTS)
+        require_agreement(facts, written)
         lines = standing(written)
         return [line for line in lines if kind is None or line.get("record") == kind]
 
@@ -257,46 +255,12 @@ class RunFolder:
         """The content of ``run.json``.
 
         Raises:
-            InputError: it is missing, damaged, or of an unknown schema version.
+            InputError: it is missing, damaged, or of another schema version.
         """
         hint = "name a folder that a perfgate run wrote"
         plain = read_json(self.path / _FACTS, what="run", hint=hint, is_named=False)
-        if not isinstance(plain, dict) or plain.get("schema_version") not in _READABLE:
-            raise InputError(
-                "run of an unknown schema version",
-                file=self.path / _FACTS,
-                found=plain.get("schema_version") if isinstance(plain, dict) else type(plain),
-                expected=" or ".join(map(str, _READABLE)),
-            )
-        return plain
-
-    @property
-    def has_checksums(self) -> bool:
-        """Whether its records show what was changed in them; those of earlier releases do not.
-
-        Raises:
-            InputError: as `facts`.
-        """
-        return int(self.facts()["schema_version"]) >= _WITH_CHECKSUMS
-
-    def require_checksums(self, field: str | None = None) -> None:
-        """Check that what the run says can be held against its checksums.
-
-        Args:
-            field: the option that named the run.
-
-        Raises:
-            InputError: its records are of before they had checksums; or as `facts`.
-        """
-        if not self.has_checksums:
-            raise InputError(
-                "the run's records have no checksums, so a change in them could not be seen",
-                file=self.path / _FACTS,
-                field=field,
-                found=f"schema version {self.facts()['schema_version']}",
-                expected=f"{_WITH_CHECKSUMS} or later",
-                hint="measure anew in a new run folder; `perfgate compare` can still read this one",
-            )
+        require_version(self.path / _FACTS, plain, what="run", version=SCHEMA_VERSION, hint=hint)
+        return dict(plain)
 
     def day(self) -> datetime.date:
         """The day on which the run started, in UTC: one for all its processes.

@@ -130,8 +130,6 @@ _HELP = {
     "image, the folder of an installation, PERFGATE_PROGRAM_<NAME>=CALL, KEY=VALUE, several with "
     "commas between (docs/how-to/two_builds.md); auto: the one that the baseline was measured "
     "with; none, required: as gate.control",
-    "--claim-sides": "a side of a claim of which no test is selected, where one of the other side "
-    "is: its newest accepted baseline serves (auto), or it is measured, too (both)",
     "--inject": "change a setting of the build under test, to see the gate catch it",
     "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an "
     "image, an installation's folder, settings as --inject takes them, or this",
@@ -170,7 +168,6 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
     add("--control", default="auto", metavar="auto|none|required|BUILD")
-    add("--claim-sides", choices=["auto", "both"], default="auto")
     add("--inject", action="append", default=[], metavar="KEY=VALUE")
     add("--ab", nargs=2, metavar=("A=BUILD", "B=BUILD"))
     add("--engine-version", metavar="RELEASE")

@@ -76,7 +76,6 @@ def _shape(option: Option) -> dict[str, object]:
         "injected": mask_arguments(option("--inject")),
         "control": mask_arguments([option("--control")]),
         "ab": mask_arguments(option("--ab") or []),
-        "claim_sides": option("--claim-sides"),
         "site_commands": {} if rehearses(option) else command_facts(load_site()),
         "shard": option("--shard"),
     }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
+from perfgate.campaign.selection import Selected, probes_of
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.scenario import Scenario
@@ -28,12 +28,10 @@ def record_selection(
     if shard is not None and not run.records("shard"):
         run.record("shard", shard)
     known = {line["scenario"] for line in run.records("scenario")}
-    about = {one.scenario.id for one in selected.values()}
-    about |= measured_scenarios(selected.values(), both_sides=True)
     scenarios = {
         probe.scenario.id: probe.scenario for one in selected.values() for probe in probes_of(one)
     }
-    for name in sorted(about - known):
+    for name in sorted(scenarios.keys() - known):
         run.record("scenario", scenario_record(scenarios[name]))
 
 

@@ -251,7 +251,6 @@ class SessionOptions:
             lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             ab=self.ab,
-            claim_sides=option("--claim-sides"),
             site=self._site,
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),

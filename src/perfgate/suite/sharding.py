@@ -105,13 +105,12 @@ class Sharding:
             self._config.hook.pytest_deselected(items=dropped)
 
     def _divide(self, selected: Mapping[str, Selected]) -> tuple[Division, frozenset[str]]:
-        both = self._config.getoption("--claim-sides") == "both"
         scenarios = {probe.scenario.id for one in selected.values() for probe in probes_of(one)}
         # Limits of a rehearsal are shorter, and a division must not depend on that.
         asked = [one for one in self._session.options.whole_scenarios if one.id in scenarios]
         seconds = {name: one.usual for name, one in stored_seconds(asked).items()}
-        division = divide(selected, seconds, self._shard.of, both_sides=both)
-        return division, division.tests_of(self._shard.number, selected, both_sides=both)
+        division = divide(selected, seconds, self._shard.of)
+        return division, division.tests_of(self._shard.number, selected)
 
     def _tell(self) -> None:
         folder = getattr(self._config, "workerinput", {}).get(_FOLDER)

@@ -35,8 +35,8 @@ def run_noises(
 
     Metrics that do not gate share the noise of their family's first one.
 
-    A machine that measures its own noise takes from its history only what a calibration or an
-    earlier session showed, in place of the weak prior; without any it is left out here.
+    A machine that measures its own noise takes from its history what earlier sessions showed, in
+    place of the weak prior; without any it is left out here.
     """
     itself, nodes = scenario.gate.noise == "measured", scenario.hardware.nodes
     found = {}

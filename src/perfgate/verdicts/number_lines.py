@@ -13,7 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.verdicts.numbers import NumberTest
 
 REQUIRED = ("metric", "baseline", "new")
-RATES = ("band", "sigma", "alpha", "beta")
+RATES = ("band", "sigma")
 COUNTS = ("max_runs", "questions", "sessions")
 CONTROLS = "controls"
 LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts

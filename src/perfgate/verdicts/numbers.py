@@ -27,8 +27,6 @@ class NumberTest:
         new: new values, one per fresh start, in the order measured.
         band: the loss that counts, a fraction; of an accuracy absolute (0.02: two points).
         sigma: noise of one run on the log scale (0.005: 0.5 %); an accuracy has none.
-        alpha: error rate of calling a loss real.
-        beta: error rate of excluding a loss of the band.
         max_runs: new values that may be used, at most.
         questions: questions behind each value of an accuracy.
         controls: values of the baseline's build, measured in the session of the new ones, in order;
@@ -41,8 +39,6 @@ class NumberTest:
     new: tuple[float, ...]
     band: float | None = None
     sigma: float | None = None
-    alpha: float | None = None
-    beta: float | None = None
     max_runs: int | None = None
     questions: int | None = None
     controls: tuple[float, ...] | None = None
@@ -72,14 +68,6 @@ def judge_question(question: NumberTest) -> Judgement:
             found=question.questions,
             expected="questions only beside an accuracy",
         )
-    if question.controls is not None:
-        for name, given in _given(question, "alpha", "beta").items():
-            raise InputError(
-                f"{name} is a constant of the rule with controls",
-                field=name,
-                found=given,
-                hint=f"leave {name} out, or the controls",
-            )
     if question.sessions is not None and question.sessions > len(question.baseline):
         raise InputError(
             "more sessions than baseline values",
@@ -95,7 +83,7 @@ def judge_question(question: NumberTest) -> Judgement:
         sigma=question.sigma,
         sessions=question.sessions,
         controls=question.controls,
-        rule=Rule(**_given(question, "alpha", "beta", "max_runs")),
+        rule=Rule(**_given(question, "max_runs")),
     )
 
 
@@ -131,7 +119,7 @@ def _judge_accuracy(question: NumberTest) -> Judgement:
         pooled_score([Score(value, questions) for value in question.baseline]),
         [counted_score(round(value * questions), questions) for value in question.new],
         margin=(lookup(question.metric).family.band or 0.0) if band is None else band,
-        **_given(question, "alpha", "beta", "max_runs"),
+        **_given(question, "max_runs"),
     )
 
 

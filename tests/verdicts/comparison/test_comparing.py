@@ -544,16 +544,6 @@ class TestBadPaths:
         with pytest.raises(InputError, match="not JSON"):
             read_side(path)
 
-    def test_a_run_of_before_records_had_checksums_is_read_and_says_so(
-        self, tmp_path: Path
-    ) -> None:
-        path = throughputs(tmp_path / "a", 100.0, 101.0)
-        facts = path / "run.json"
-        facts.write_text(facts.read_text().replace('version": 3', 'version": 2'))
-        assert read_side(path).warnings == (
-            "the run's records have no checksums, so a change in them could not be seen",
-        )
-
     def test_a_run_that_measured_nothing(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="measured nothing that can be compared"):
             read_side(run(tmp_path / "a", []))

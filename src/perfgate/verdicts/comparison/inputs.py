@@ -18,8 +18,6 @@ from perfgate.verdicts.comparison.sides import Measured, Side
 
 Lines = Sequence[Mapping[str, Any]]
 
-_UNCHECKED = "the run's records have no checksums, so a change in them could not be seen"
-
 
 def read_side(path: Path) -> Side:
     """Read what `path` names.
@@ -82,7 +80,6 @@ def _run(path: Path) -> Side:
     facts, records = folder.facts(), folder.records()
     try:
         failed = [line for line in records if _has_failed(line)]
-        unchecked = () if folder.has_checksums else (_UNCHECKED,)
         new = [line for line in records if line["record"] == "measurement"]
         new = [line for line in new if line["role"] == "new" and line["metrics"]]
         used = [line for line in new if not line.get("disturbed")]
@@ -95,8 +92,7 @@ def _run(path: Path) -> Side:
             probes,
             bool(facts.get("synthetic")) or any(line["synthetic"] for line in used),
             tuple(sorted({str(one) for line in used for one in line["injected"]})),
-            unchecked
-            + tuple(
+            tuple(
                 f"{name_of(line)}: start {line['start']} was disturbed and is not used"
                 for line in new
                 if line.get("disturbed")
