@@ -470,10 +470,10 @@ class TestEditedRuns:
         with pytest.raises(InputError, match="beside the folder rehearsal"):
             record_candidates([run.path])
 
-    def test_a_run_whose_records_have_no_checksums(self, run: RunFolder) -> None:
+    def test_a_run_of_an_older_perfgate(self, run: RunFolder) -> None:
         measure(run)
         judge(run, verdict=Verdict.PASS)
         file = run.path / "run.json"
         file.write_text(file.read_text().replace('version": 3', 'version": 2'))
-        with pytest.raises(InputError, match="the run's records have no checksums"):
+        with pytest.raises(InputError, match="written by an older perfgate"):
             record_candidates([run.path])

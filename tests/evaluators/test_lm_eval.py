@@ -144,7 +144,7 @@ class TestParse:
 
     def test_a_question_keeps_its_key(self, results: Path) -> None:
         first = json.loads(samples_file(results).read_text().splitlines()[0])
-        key = f"{first['doc_hash']}:{first['target_hash']}"
+        key = f"{first['doc_hash'][:16]}:{first['target_hash'][:16]}"
         assert key in LmEval().parse(TASK, results).answers[STRICT]
 
     def test_counts_answers_without_a_number(self, results: Path) -> None:

@@ -16,9 +16,10 @@ from perfgate.core.redaction import redact
 from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
+_HASH_DIGITS = 16  # 64 bits of each of lm_eval's SHA-256; two questions of one key are refused
+_MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
 # What ends an evaluation → (failure class, next step). The log of a dead server can run to a
 # thousand lines and end in "Session is closed", so the first line that matches is the cause.
-_MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
 _CAUSES = (
     (
         re.compile(r"Tasks? not found|No tasks specified", re.IGNORECASE),
@@ -188,6 +189,8 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
 def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
     """Question key → answered right; the key stays the same as long as the question does.
 
+    A key is the first 16 digits of lm_eval's ``doc_hash`` and ``target_hash``, joined by a colon.
+
     Args:
         rows: samples of one filter, as lm_eval logs them.
         metric: what is read of each.
@@ -202,7 +205,8 @@ def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
         value = row.get(metric)
         if value not in (0, 1):
             raise RunError("no_metrics", f"{name}: an answer scored {value}, not 0 or 1")
-        key = f"{row.get('doc_hash')}:{row.get('target_hash')}"
+        hashes = (str(row.get(name))[:_HASH_DIGITS] for name in ("doc_hash", "target_hash"))
+        key = ":".join(hashes)
         if key in found:
             raise RunError("no_metrics", f"{name}: one question appears twice, {key[:12]}…")
         found[key] = value == 1
