@@ -17,7 +17,7 @@ from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, RunError
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.machine.leases import Device, GpuPool, LeaseOwner
+from perfgate.machine.leases import Device, GpuPool
 from perfgate.machine.leases.devices import Devices
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.scenario import Hardware
@@ -61,9 +61,7 @@ def test_the_gpu_is_leased_before_it_is_set_and_until_it_is_put_back(
 
     def try_to_have_it() -> None:
         try:
-            with pool_of(FIRST).lease(
-                1, whole=False, owner=LeaseOwner("b", "b"), wait_s=0, tell=print
-            ):
+            with pool_of(FIRST).lease(1, whole=False, run="b", wait_s=0, tell=print):
                 others.append("has it")
         except RunError as error:
             others.append(error.failure)

@@ -43,7 +43,6 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
         rehearse_fault="slow:8%",
         shape=["1024/2048", "8/8"],
         engine_repo=Path("clones of mine"),
-        share_cpu=True,
     )
     assert sorted(found) == [
         "--engine-repo=clones of mine",
@@ -52,7 +51,6 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
         "--rehearse-fault=slow:8%",
         "--shape=1024/2048",
         "--shape=8/8",
-        "--share-cpu",
         "--vboost=0",
     ]
 
@@ -63,9 +61,7 @@ def test_both_builds_of_an_ab_are_repeated() -> None:
 
 
 def test_what_shapes_no_number_is_left_out() -> None:
-    assert (
-        options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h", lease_wait=9.0) == []
-    )
+    assert options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h") == []
 
 
 @pytest.mark.slow

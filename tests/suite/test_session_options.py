@@ -19,8 +19,6 @@ DEFAULTS = {
     "--inject": [],
     "--control": "auto",
     "--shape": [],
-    "--share-cpu": False,
-    "--lease-wait": 1.0,
 }
 
 

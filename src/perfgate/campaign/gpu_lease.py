@@ -8,7 +8,7 @@ from perfgate.campaign.session import Session
 from perfgate.campaign.vboost import boosted_for
 from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.hardware import is_model
-from perfgate.machine.leases import Lease, LeaseOwner
+from perfgate.machine.leases import Lease
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -42,7 +42,7 @@ def _held(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> 
     with pool.lease(
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1),
-        owner=LeaseOwner(session.run.id, scenario.id),
+        run=session.run.id,
         wait_s=_wait_s(session),
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),

@@ -21,6 +21,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
+from perfgate.launchers.site import Site, load_site
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
@@ -28,8 +29,6 @@ from perfgate.runs.records import RunFolder
 from perfgate.verdicts.references import ReferencePolicy
 
 ClaimSidesPolicy = Literal["auto", "both"]
-
-LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Session:
     today: date = date.min
     repo: EngineRepo | None = None
     pool: GpuPool | None = None
-    lease_wait_s: float = LEASE_WAIT_S
+    lease_wait_s: float = Site.wait_for_gpus_s
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
     vboost: int | None = None
@@ -84,26 +83,22 @@ class Session:
     claim_sides: ClaimSidesPolicy = "auto"
 
 
-def open_session(
-    run: RunFolder,
-    machine: Machine,
-    launcher_name: str,
-    *,
-    share_cpu: bool = False,
-) -> Session:
+def open_session(run: RunFolder, machine: Machine, launcher_name: str) -> Session:
     """A session that leases GPUs of this machine, everything else as it is by default.
 
     Args:
         run: the run folder.
         machine: the machine's facts.
         launcher_name: how programs are started, by its name in the registry.
-        share_cpu: whether scenarios without a GPU do not wait for each other.
 
     Raises:
         InputError: no such launcher, or the variables that name GPUs cannot be understood.
+        SeveralInputErrors: the site file is not as it should be.
     """
-    pool = GpuPool.of_machine(share_cpu=share_cpu)
-    return Session(run, machine, launcher[launcher_name](), pool=pool)
+    site = load_site()
+    pool = GpuPool.of_machine(share_cpu=site.share_cpu)
+    start = launcher[launcher_name]()
+    return Session(run, machine, start, pool=pool, lease_wait_s=site.wait_for_gpus_s)
 
 
 def run_path(given: Path | None, root: Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.core.durable_files import make_folder, read_json, write_errors_named, write_json
 from perfgate.core.errors import InputError
-from perfgate.core.lock_owners import lock_within
+from perfgate.core.flock import lock_within
 from perfgate.core.ownership import doubt
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.untrusted_files import opened_regular

@@ -1,7 +1,8 @@
 """Site: what is true of a place and not of a scenario: hosts, partition, container, limits.
 
 Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
-defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md.
+defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md,
+docs/how-to/leases.md.
 """
 
 import os
@@ -129,11 +130,18 @@ class MpirunSite:
 
 @dataclass(frozen=True)
 class Site:
-    """All of the site, one part for each launcher that needs one."""
+    """All of the site, one part for each launcher that needs one.
+
+    Attributes:
+        share_cpu: whether scenarios without a GPU run beside others; docs/how-to/leases.md.
+        wait_for_gpus_s: how long a start waits for GPUs, or the CPU, that others use.
+    """
 
     slurm: SlurmSite = SlurmSite()
     docker: DockerSite = DockerSite()
     mpirun: MpirunSite = field(default_factory=MpirunSite)
+    share_cpu: bool = False
+    wait_for_gpus_s: float = 8 * 3600.0  # a whole node waits for a night's worth of smaller starts
 
 
 def load_site(path: Path | None = None) -> Site:
@@ -163,7 +171,7 @@ def load_site(path: Path | None = None) -> Site:
             return Site()
     document, errors = read_document(
         file,
-        expected="schema_version, and slurm, docker or mpirun",
+        expected="schema_version, and slurm, docker, mpirun, share_cpu or wait_for_gpus_s",
         hint="begin with site.example.yaml, or delete the file",
     )
     if document is None:

@@ -130,10 +130,6 @@ _HELP = {
     "--scenarios": "folder of scenario files; packaged: those that perfgate brings along; may be "
     "given again (default: docs/reference/settings.md)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
-    "--lease-wait": "how long a start waits for GPUs, or the CPU, that others use "
-    "(default: 8 hours)",
-    "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
-    "GPUs",
     "--vboost": "set the vboost slider of the GPUs for each start, and put back what was there; "
     "requires root, and GPUs of this machine",
     "--launcher": "how programs are started",
@@ -178,8 +174,6 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--budget", metavar="TIME")
     add("--scenarios", action="append", metavar="FOLDER")
     add("--baselines", type=Path, metavar="FOLDER")
-    add("--lease-wait", type=float, metavar="SECONDS")
-    add("--share-cpu", action="store_true")
     add("--vboost", type=level_of, metavar="LEVEL")
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")

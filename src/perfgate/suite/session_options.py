@@ -20,7 +20,7 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected
-from perfgate.campaign.session import LEASE_WAIT_S, open_session
+from perfgate.campaign.session import open_session
 from perfgate.campaign.vboost import level_asked, require_here
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError
@@ -235,9 +235,9 @@ class SessionOptions:
             InputError: an option is wrong.
         """
         option = self._option
-        repo, wait = option("--engine-repo"), option("--lease-wait")
+        repo = option("--engine-repo")
         session = replace(
-            open_session(run, self.machine, option("--launcher"), share_cpu=option("--share-cpu")),
+            open_session(run, self.machine, option("--launcher")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -245,7 +245,6 @@ class SessionOptions:
             waivers=self.waivers,
             today=run.day(),
             repo=None if repo is None else EngineRepo(repo),
-            lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             ab=self.ab,
             claim_sides=option("--claim-sides"),

@@ -17,7 +17,7 @@ import pytest
 from made_smi import Smi, smi
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.machine.leases import GpuPool, LeaseOwner
+from perfgate.machine.leases import GpuPool
 from perfgate.machine.vboost.setting import NotPermitted, boosted
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -241,9 +241,7 @@ def test_the_leases_of_a_killed_process_last_until_it_is_put_back(
         smi.set(levels={"0": 4, "1": 4}, seconds=1.0)
         program.kill()
         program.wait(30)  # not for the end of its streams, which the keeper has, too
-    mine = GpuPool.of_machine().lease(
-        2, whole=True, owner=LeaseOwner("run", "other"), wait_s=60, tell=lambda _: None
-    )
+    mine = GpuPool.of_machine().lease(2, whole=True, run="other", wait_s=60, tell=lambda _: None)
     with mine:
         assert smi.levels == BEFORE
 

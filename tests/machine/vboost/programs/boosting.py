@@ -7,13 +7,12 @@ import sys
 import time
 from contextlib import nullcontext
 
-from perfgate.machine.leases import GpuPool, LeaseOwner
+from perfgate.machine.leases import GpuPool
 from perfgate.machine.vboost.setting import boosted
 
 if sys.argv[3:] == ["leased"]:
     pool = GpuPool.of_machine()
-    owner = LeaseOwner("run", "boosting")
-    lease = pool.lease(len(pool.gpus), whole=True, owner=owner, wait_s=0, tell=print)
+    lease = pool.lease(len(pool.gpus), whole=True, run="run", wait_s=0, tell=print)
 else:
     lease = nullcontext()
 with lease, boosted(int(sys.argv[1])):
