@@ -168,6 +168,19 @@ def test_a_wrong_site_is_told_before_any_work(
         asked().require_possible()
 
 
+def test_the_site_says_how_gpus_and_the_cpu_are_shared(
+    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    (suite_root / "site.yaml").write_text(
+        "schema_version: 1\nshare_cpu: true\nwait_for_gpus_s: 0\n"
+    )
+    with a_run(tmp_path) as run:
+        session = asked().campaigns(run).session
+    assert session.pool is not None
+    assert (session.pool.share_cpu, session.lease_wait_s) == (True, 0)
+
+
 class TestControl:
     def test_is_the_baselines_unless_it_is_named(self) -> None:
         assert asked().control is None
