@@ -86,17 +86,14 @@ class TestTwoAtOnce:
         assert pinned.by == "Grace"
 
 
-def test_one_process_at_a_time_and_the_other_is_told_which(
-    suite_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_process_at_a_time(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_lock, "WAIT_S", 0.1)
     store = suite_store()
     with store.changing():
         path = store.save(baseline())  # who is in it may write
         before = path.read_bytes()
-        with pytest.raises(InputError, match="another process is changing the baselines") as told:
+        with pytest.raises(InputError, match="another process is changing the baselines"):
             promote(candidate("c4", 110.0), by="Ada", reason="x")
-        assert f"pid {os.getpid()} (" in str(told.value.found)
         assert path.read_bytes() == before
     assert promote(candidate("c4", 110.0), by="Ada", reason="x").written
     assert [one.name for one in store.folder.iterdir()] == ["cpu"]  # git tracks this folder

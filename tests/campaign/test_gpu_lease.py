@@ -14,7 +14,7 @@ from perfgate.core.errors import RunError
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.site import Site
-from perfgate.machine.leases import Device, GpuPool, LeaseOwner
+from perfgate.machine.leases import Device, GpuPool
 from perfgate.machine.leases.devices import Devices
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.scenario import Hardware
@@ -44,15 +44,14 @@ def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
         LocalLauncher(),
         Rule(),
         pool=pool,
-        lease_wait_s=0,
-        site=site,
+        site=replace(site, wait_for_gpus_s=0),
     )
     others: list[str] = []
 
     def lease_the_second() -> None:
         alone = replace(pool, devices=replace(pool.devices, gpus=(SECOND,)))
         try:
-            with alone.lease(1, whole=False, owner=LeaseOwner("b", "b"), wait_s=0, tell=print):
+            with alone.lease(1, whole=False, run="b", wait_s=0, tell=print):
                 others.append("has it")
         except RunError as error:
             others.append(error.failure)

@@ -26,6 +26,7 @@ def test_the_example_is_right_and_says_every_field() -> None:
     assert site.docker.mounts == ("/models:/models:ro",)
     assert site.mpirun.hosts == ("node1", "node2")
     assert site.mpirun.mca == {"btl_tcp_if_include": "eth0"}
+    assert (site.share_cpu, site.wait_for_gpus_s) == (True, 3600)
     text = (ROOT / "site.example.yaml").read_text()
     for part, defaults in ((site.slurm, Site().slurm), (site.docker, Site().docker)):
         left_out = {name for name, one in vars(part).items() if one == getattr(defaults, name)}

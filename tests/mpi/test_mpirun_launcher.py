@@ -318,7 +318,8 @@ class TestPlaced:
         assert "Connection refused" in str(caught.value)
         assert "ssh_port" in str(caught.value)
         # Nothing was started there: nobody needs to look for it.
-        assert (locks / f"host-{hosts.nodes['n1']}").read_text() == ""
+        note = json.loads((locks / f"host-{hosts.nodes['n1']}").read_text())
+        assert note["marks"] == []
 
     def test_words_arrive_as_they_are_though_ssh_has_a_shell_on_the_other_side(self) -> None:
         reach = HostQuery(SITE, PORT)
@@ -411,7 +412,7 @@ class TestPlaced:
             assert "n2" in names[0]
             assert first.facts["mpirun"]["hosts"] == ["n1"]  # type: ignore[index,call-overload]
             other.join(60)
-        assert "waits for 1 of 2 hosts: n1 is held by run" in told[0]
+        assert "waiting for 1 of 2 hosts: n1, n2 held by run" in told[0]
         assert "n2" in names[1]
 
     def test_waiting_for_hosts_has_an_end(self, scenario: Scenario, tmp_path: Path) -> None:

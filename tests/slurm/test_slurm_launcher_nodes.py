@@ -18,8 +18,7 @@ from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
-from perfgate.machine.leases import LeaseOwner
-from perfgate.machine.leases.inheritance import kept_open
+from perfgate.machine.leases import kept_open
 from perfgate.scenarios.scenario import Hardware
 
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"}
@@ -37,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def asked(
     count: int, limit_s: float = 30.0, tell: Callable[[str], None] = lambda _: None, run: str = "a"
 ) -> NodeRequest:
-    return NodeRequest("7", NODES, (), count, LeaseOwner(run, "some-scenario"), limit_s, tell)
+    return NodeRequest("7", NODES, (), count, run, limit_s, tell)
 
 
 class Other:
@@ -83,27 +82,9 @@ def test_who_waits_is_told_who_has_them_and_goes_on_when_they_are_free(others: E
     eventually(lambda: first.taken)
     second = started(others, asked(2, tell=told.append))
     eventually(lambda: told)
-    assert "waits for 2 free nodes of job 7: n1 is held by run the first run" in told[0]
-    assert "for some-scenario; n2 is held by" in told[0]
+    assert "waiting for 2 nodes of job 7: n1, n2 held by run the first run (pid " in told[0]
     first.stop()
     eventually(lambda: second.taken)
-
-
-def test_one_that_needs_many_is_not_passed_by_those_that_need_one(others: ExitStack) -> None:
-    told: list[str] = []
-    first = started(others, asked(1))
-    eventually(lambda: first.taken)
-    many = started(others, asked(3, tell=told.append, run="many"))
-    eventually(lambda: told)
-    told.clear()
-    little = started(others, asked(1, tell=told.append))
-    eventually(lambda: told)
-    assert "queued before: run many" in told[0]
-    assert little.taken == ()
-    first.stop()
-    eventually(lambda: many.taken)
-    many.stop()
-    eventually(lambda: little.taken)
 
 
 def test_the_wait_has_a_limit(others: ExitStack) -> None:
@@ -112,7 +93,7 @@ def test_the_wait_has_a_limit(others: ExitStack) -> None:
     with pytest.raises(RunError) as caught, free_nodes(asked(1, limit_s=0.2)):
         pass
     assert caught.value.failure == "pending_too_long"
-    assert "n1 is held by run a" in str(caught.value)
+    assert "n1, n2, n3 held by run a (pid " in str(caught.value)
 
 
 def test_nodes_that_failed_are_not_taken() -> None:
@@ -143,8 +124,7 @@ def test_the_nodes_of_a_dead_owner_are_free(folder: Path) -> None:
     code = (
         "import time\n"
         "from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes\n"
-        "from perfgate.machine.leases import LeaseOwner\n"
-        f"asked = NodeRequest('7', {NODES}, (), 3, LeaseOwner('dead', 'x'), 30.0, print)\n"
+        f"asked = NodeRequest('7', {NODES}, (), 3, 'dead', 30.0, print)\n"
         "with free_nodes(asked):\n"
         "    print('has them', flush=True)\n"
         "    time.sleep(60)\n"

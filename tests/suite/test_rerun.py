@@ -42,7 +42,6 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
         rehearse_fault="slow:8%",
         shape=["1024/2048", "8/8"],
         engine_repo=Path("clones of mine"),
-        share_cpu=True,
     )
     assert sorted(found) == [
         "--engine-repo=clones of mine",
@@ -51,7 +50,6 @@ def test_all_that_shapes_a_number_is_repeated() -> None:
         "--rehearse-fault=slow:8%",
         "--shape=1024/2048",
         "--shape=8/8",
-        "--share-cpu",
     ]
 
 
@@ -61,9 +59,7 @@ def test_both_builds_of_an_ab_are_repeated() -> None:
 
 
 def test_what_shapes_no_number_is_left_out() -> None:
-    assert (
-        options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h", lease_wait=9.0) == []
-    )
+    assert options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h") == []
 
 
 @pytest.mark.slow

@@ -19,8 +19,6 @@ DEFAULTS = {
     "--inject": [],
     "--control": "auto",
     "--shape": [],
-    "--share-cpu": False,
-    "--lease-wait": 1.0,
 }
 
 
@@ -167,6 +165,19 @@ def test_a_wrong_site_is_told_before_any_work(
     (suite_root / "site.yaml").write_text("schema_version: 1\nslurm: {partiton: x}\n")
     with pytest.raises(SeveralInputErrors, match="did you mean partition"):
         asked().require_possible()
+
+
+def test_the_site_says_how_gpus_and_the_cpu_are_shared(
+    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PERFGATE_SITE", raising=False)
+    (suite_root / "site.yaml").write_text(
+        "schema_version: 1\nshare_cpu: true\nwait_for_gpus_s: 0\n"
+    )
+    with a_run(tmp_path) as run:
+        session = asked().campaigns(run).session
+    assert session.pool is not None
+    assert (session.pool.share_cpu, session.site.wait_for_gpus_s) == (True, 0)
 
 
 class TestControl:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perfgate.core.lock_owners import lock_within
+from perfgate.core.flock import lock_within
 from perfgate.core.paths import machine_store
 
 WAIT_S = 60.0  # a promotion takes a second or two
@@ -28,7 +28,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     Where the file system locks no folders, by a file in the machine's store.
 
     Raises:
-        InputError: another process has been in it for a minute; with which.
+        InputError: another process has been in it for a minute.
         OSError: the folder cannot be made, or there is no lock to be had.
     """
     folder.mkdir(parents=True, exist_ok=True)

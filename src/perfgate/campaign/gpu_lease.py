@@ -8,7 +8,7 @@ from perfgate.campaign.session import Session
 from perfgate.launchers.start_commands import has_commands
 from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.hardware import is_model
-from perfgate.machine.leases import Lease, LeaseOwner
+from perfgate.machine.leases import Lease
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -35,7 +35,7 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
     with pool.lease(
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1 or has_commands(session.site)),
-        owner=LeaseOwner(session.run.id, scenario.id),
+        run=session.run.id,
         wait_s=_wait_s(session),
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),
@@ -46,8 +46,8 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
 def _wait_s(session: Session) -> float:
     """How long to wait; never beyond the time that the session has."""
     if session.budget is None:
-        return session.lease_wait_s
-    return min(session.lease_wait_s, max(0.0, session.budget.left_s()))
+        return session.site.wait_for_gpus_s
+    return min(session.site.wait_for_gpus_s, max(0.0, session.budget.left_s()))
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:

@@ -27,8 +27,6 @@ from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
 from perfgate.verdicts.references import ReferencePolicy
 
-LEASE_WAIT_S = 8 * 3600.0  # a start on a whole node waits for a night's worth of smaller ones
-
 
 @dataclass(frozen=True)
 class Session:
@@ -47,10 +45,9 @@ class Session:
         today: the day that waivers are held against.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
         pool: the GPUs that may be leased; None: nothing is leased.
-        lease_wait_s: how long a fresh start waits for its GPUs, in seconds.
         budget: the time that the session may take; None: as long as it needs.
         kept: what was measured before this session resumed the run.
-        site: what runs before and after each fresh start; nothing in a rehearsal.
+        site: what the site says; in a rehearsal, without commands before and after a start.
         override: what a person says of the build under test.
         control: the build that controls are started of; None: the one that the baseline recorded.
         control_policy: whether controls are made, and needed; None: as each scenario says.
@@ -69,7 +66,6 @@ class Session:
     today: date = date.min
     repo: EngineRepo | None = None
     pool: GpuPool | None = None
-    lease_wait_s: float = LEASE_WAIT_S
     budget: Budget | None = None
     kept: KeptResults = field(default_factory=KeptResults)
     site: Site = field(default_factory=Site)
@@ -79,27 +75,21 @@ class Session:
     ab: AbSources | None = None
 
 
-def open_session(
-    run: RunFolder,
-    machine: Machine,
-    launcher_name: str,
-    *,
-    share_cpu: bool = False,
-) -> Session:
+def open_session(run: RunFolder, machine: Machine, launcher_name: str) -> Session:
     """A session that leases GPUs of this machine, everything else as it is by default.
 
     Args:
         run: the run folder.
         machine: the machine's facts.
         launcher_name: how programs are started, by its name in the registry.
-        share_cpu: whether scenarios without a GPU do not wait for each other.
 
     Raises:
         InputError: no such launcher, or the variables that name GPUs cannot be understood.
         SeveralInputErrors: the site file is not as it should be.
     """
-    pool = GpuPool.of_machine(share_cpu=share_cpu)
-    return Session(run, machine, launcher[launcher_name](), pool=pool, site=load_site())
+    site = load_site()
+    pool = GpuPool.of_machine(share_cpu=site.share_cpu)
+    return Session(run, machine, launcher[launcher_name](), pool=pool, site=site)
 
 
 def run_path(given: Path | None, root: Path) -> Path:

@@ -2,7 +2,7 @@
 
 Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
 defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md;
-those of a start: docs/how-to/preflight.md.
+those of a start: docs/how-to/preflight.md; those of locks: docs/how-to/leases.md.
 """
 
 import os
@@ -138,6 +138,8 @@ class Site:
         after: those that run after it, however it ended.
         command_timeout_s: longest time of each. nvidia-smi takes tens of seconds where it must
             first load the driver of eight GPUs; a command that waits for a password never ends.
+        share_cpu: whether scenarios without a GPU run beside others; docs/how-to/leases.md.
+        wait_for_gpus_s: how long a start waits for GPUs, or the CPU, that others use.
         file: where it was read from.
     """
 
@@ -147,6 +149,8 @@ class Site:
     before: tuple[tuple[str, ...], ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
     command_timeout_s: float = 60.0
+    share_cpu: bool = False
+    wait_for_gpus_s: float = 8 * 3600.0  # a whole node waits for a night's worth of smaller starts
     file: Path | None = field(default=None, compare=False)
 
 
@@ -177,7 +181,8 @@ def load_site(path: Path | None = None) -> Site:
             return Site()
     document, errors = read_document(
         file,
-        expected="schema_version, and slurm, docker, mpirun, before or after",
+        expected="schema_version, and any of slurm, docker, mpirun, before, after, "
+        "command_timeout_s, share_cpu, wait_for_gpus_s",
         hint="begin with site.example.yaml, or delete the file",
     )
     if document is None:

@@ -119,10 +119,6 @@ _HELP = {
     "--scenarios": "folder of scenario files; packaged: those that perfgate brings along; may be "
     "given again (default: docs/reference/settings.md)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
-    "--lease-wait": "how long a start waits for GPUs, or the CPU, that others use "
-    "(default: 8 hours)",
-    "--share-cpu": "scenarios without a GPU do not wait for each other, nor for measurements on "
-    "GPUs",
     "--launcher": "how programs are started",
     "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
     "the machine's stored one (stored), or measure only where none is comparable (auto)",
@@ -163,8 +159,6 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--budget", metavar="TIME")
     add("--scenarios", action="append", metavar="FOLDER")
     add("--baselines", type=Path, metavar="FOLDER")
-    add("--lease-wait", type=float, metavar="SECONDS")
-    add("--share-cpu", action="store_true")
     add("--launcher", default="local")
     add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
     add("--control", default="auto", metavar="auto|none|required|BUILD")

@@ -14,7 +14,7 @@ from perfgate.suite.options import add_options
 
 # What says how a run ends, where it is kept and how long it may wait: no number depends on it.
 _SHAPES_NOTHING = frozenset(
-    {"--gate", "--record", "--run-dir", "--resume", "--budget", "--lease-wait", "--shard", "--html"}
+    {"--gate", "--record", "--run-dir", "--resume", "--budget", "--shard", "--html"}
 )
 _OF_PROGRAMS = frozenset(one.name for one in VARIABLES if one.set_by == "perfgate")
 # Variables that an option of the command line speaks for.

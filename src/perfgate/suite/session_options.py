@@ -20,7 +20,7 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.other_build import require_startable
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected
-from perfgate.campaign.session import LEASE_WAIT_S, open_session
+from perfgate.campaign.session import open_session
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
@@ -235,12 +235,12 @@ class SessionOptions:
             InputError: an option is wrong.
         """
         option = self._option
-        repo, wait = option("--engine-repo"), option("--lease-wait")
+        repo = option("--engine-repo")
         # As before the first start: a worker may begin while another has its commands in effect.
         slider = run.facts().get("machine", {}).get("boost_slider", "")
         machine = replace(self.machine, boost_slider=slider)
         session = replace(
-            open_session(run, machine, option("--launcher"), share_cpu=option("--share-cpu")),
+            open_session(run, machine, option("--launcher")),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -248,7 +248,6 @@ class SessionOptions:
             waivers=self.waivers,
             today=run.day(),
             repo=None if repo is None else EngineRepo(repo),
-            lease_wait_s=LEASE_WAIT_S if wait is None else wait,
             budget=self.budget,
             ab=self.ab,
             site=self._site,
@@ -261,8 +260,9 @@ class SessionOptions:
 
     @property
     def _site(self) -> Site:
-        """What runs before and after each start: nothing where mocks play the engine."""
-        return Site() if self.rehearses else load_site()
+        """The site; nothing runs before and after a start where mocks play the engine."""
+        site = load_site()
+        return replace(site, before=(), after=()) if self.rehearses else site
 
     @cached_property
     def _loaded(self) -> LoadedSuite:

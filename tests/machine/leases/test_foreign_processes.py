@@ -7,7 +7,7 @@ from fake_pynvml import FakeGpu
 
 from perfgate.core.errors import RunError
 from perfgate.machine import nvml
-from perfgate.machine.leases import GpuPool, Lease, LeaseOwner
+from perfgate.machine.leases import GpuPool, Lease
 from perfgate.machine.leases import pool as pool_module
 
 US = os.getpid()  # for the driver a stranger like any other, as nothing is ours yet
@@ -22,7 +22,7 @@ def leased(count: int, *, whole=False, wait_s=0.0, told: list[str] | None = None
     with GpuPool.of_machine().lease(
         count,
         whole=whole,
-        owner=LeaseOwner("run", "h200-serve"),
+        run="run",
         wait_s=wait_s,
         tell=(told if told is not None else []).append,
     ) as lease:

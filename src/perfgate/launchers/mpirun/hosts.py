@@ -1,28 +1,32 @@
 """Hosts: choose the hosts of one start, alone on each of them for as long as it lasts.
 
 The locks are files of this machine (`perfgate.machine.leases`), so they part the sessions that run
-here. A lock's text keeps the mark of what was started under it until that is known to be gone: who
+here. A lock's note keeps the mark of what was started under it until that is known to be gone: who
 takes the lock next ends what is left, even if nobody else has lived to do so.
 """
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
-from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import HOSTS
 from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
-from perfgate.launchers.nodes.lock_wait import LockWait
 from perfgate.launchers.site import MpirunSite
-from perfgate.machine.leases import LeaseOwner
-from perfgate.machine.leases.holder import UNNAMED, Holder
-from perfgate.machine.leases.inheritance import holding
-from perfgate.machine.leases.lock_folder import LockFile, LockFolder, open_folder
+from perfgate.machine.leases.file_locks import (
+    FileLock,
+    holding,
+    let_go,
+    lock_folder,
+    note_in,
+    take,
+    wait_until_free,
+)
 
 _NOT_REACHED = "try `ssh -o BatchMode=yes HOST true` in the same shell; ssh_port and rsh_agent of "
 _NOT_REACHED += "mpirun in site.yaml say how the hosts are reached"
@@ -43,23 +47,24 @@ class HostLock:
     """
 
     host: Host
-    file: LockFile
+    file: FileLock
     marks: list[str] = field(default_factory=list)
 
-    def note(self, holder: Holder, mark: str) -> None:
-        """Write down who holds it, and what its processes are known by."""
-        self.marks = [*_marks(self.file.read()), mark]
-        self.file.write(json.dumps({"holder": holder.plain(), "marks": self.marks}))
+    def note(self, mark: str) -> None:
+        """Write down what the start's processes are known by."""
+        self._write([*_marks(self.file), mark])
 
     def forget(self) -> None:
         """Take the last note back: nothing was started under it."""
-        self.marks.pop()
-        self.file.write(json.dumps({"marks": self.marks}) if self.marks else "")
+        self._write(self.marks[:-1])
 
     def clear(self) -> None:
         """Write down that nothing is left there."""
-        self.marks = []
-        self.file.write("")
+        self._write([])
+
+    def _write(self, marks: list[str]) -> None:
+        self.marks = marks
+        self.file.write(marks=marks)
 
 
 @contextmanager
@@ -90,21 +95,24 @@ def chosen_hosts(
     seen = request.folder.absolute() / "mpirun.hosts"
     with os.fdopen(created_regular(seen), "w") as file:
         file.writelines(f"{host.name}\n" for host in hosts)
-    folder = open_folder(os.environ)
+    folder = lock_folder(os.environ)
     left_out: dict[Host, str] = {}
     while True:
         tried = [host for host in hosts if host not in left_out]
         if len(tried) < needed:
             told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
             raise RunError("mpi", f"too few hosts can be reached: {told}", hint=_NOT_REACHED)
-        with ExitStack() as stack, ExitStack() as unused:
-            locks = _taken(folder, tried, request, site, mark, stack)
+        with ExitStack() as unused:
+            locks = _taken(folder, tried, request, site)
+            files = [lock.file for lock in locks]
+            unused.callback(let_go, files)
             for lock in locks:
+                lock.note(mark)
                 unused.callback(lock.forget)
             failed = {lock.host: why for lock in locks if (why := _looked_at(lock, reach, seen))}
             if not failed:
                 unused.pop_all()
-                with holding([lock.file for lock in locks]):
+                with holding(files):
                     yield locks
                 return
         for host, why in failed.items():
@@ -139,53 +147,21 @@ def _looked_at(lock: HostLock, reach: HostQuery, seen: os.PathLike[str]) -> str:
 
 
 def _taken(
-    folder: LockFolder,
-    hosts: Sequence[Host],
-    request: PlacementRequest,
-    site: MpirunSite,
-    mark: str,
-    stack: ExitStack,
+    folder: Path, hosts: Sequence[Host], request: PlacementRequest, site: MpirunSite
 ) -> tuple[HostLock, ...]:
-    """The locks of the first free hosts, as many as needed, all at once; closed by `stack`."""
+    """The locks of the first free hosts, as many as needed, all at once."""
     needed = request.scenario.hardware.nodes
-    holder = Holder.now(
-        LeaseOwner(request.folder.absolute().parent.parent.name, request.scenario.id)
+    by_file = {folder / _file(host): host for host in hosts}
+    labels = {file: host.name for file, host in by_file.items()}
+    run = request.folder.absolute().parent.parent.name
+    locks = wait_until_free(
+        partial(take, labels, needed, run),
+        f"{needed} of {len(hosts)} hosts",
+        site.pending_limit_s,
+        request.tell,
+        hint=_BUSY,
     )
-    taken: list[HostLock] = []
-
-    def take() -> str:
-        with ExitStack() as held:
-            locks = [
-                HostLock(host, file)
-                for host in hosts
-                if (file := held.enter_context(folder.file(_file(host)))).try_lock()
-            ]
-            for lock in locks[needed:] if len(locks) >= needed else locks:
-                lock.file.unlock()
-            if len(locks) >= needed:
-                taken.extend(locks[:needed])
-                for lock in taken:
-                    lock.note(holder, mark)
-                stack.push(held.pop_all())
-                return ""
-        free = {lock.host for lock in locks}
-        return _in_words([host for host in hosts if host not in free], folder)
-
-    nodes = f"{needed} of {len(hosts)} hosts"
-    LockWait(folder, nodes, site.pending_limit_s, "gpus_busy", request.tell, _BUSY).until(take)
-    return tuple(taken)
-
-
-def _in_words(hosts: Sequence[Host], folder: LockFolder) -> str:
-    """Who measures on them: ``n1 is held by run …``."""
-    told = []
-    for host in hosts:
-        held, text = folder.is_held(_file(host))
-        if held:
-            told.append(
-                f"{host.name} is held by {Holder.read(_read(text).get('holder')) or UNNAMED}"
-            )
-    return "; ".join(told) or "others have not released them yet"
+    return tuple(HostLock(by_file[lock.path], lock) for lock in locks)
 
 
 def _file(host: Host) -> str:
@@ -194,19 +170,11 @@ def _file(host: Host) -> str:
     return "host-" + "".join(one if one.isalnum() or one in ".-" else "_" for one in name)
 
 
-def _marks(text: str) -> list[str]:
-    """The marks in a lock's text; none where somebody else has written something else there."""
-    marks = _read(text).get("marks")
+def _marks(lock: FileLock) -> list[str]:
+    """The marks in a lock's note; none where somebody else has written something else there."""
+    marks = note_in(lock.path).get("marks")
     words = marks if isinstance(marks, list) else []
     return [word for word in words if isinstance(word, str) and word.isalnum()]
-
-
-def _read(text: str) -> dict[str, object]:
-    try:
-        plain: dict[str, object] = json_text.parse_object(text)
-    except json_text.JsonError:
-        return {}
-    return plain
 
 
 def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:

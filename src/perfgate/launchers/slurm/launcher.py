@@ -37,7 +37,6 @@ from perfgate.launchers.slurm.script import (
     render_job,
     request_for,
 )
-from perfgate.machine.leases import LeaseOwner
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
@@ -155,10 +154,10 @@ class SlurmLauncher(Launcher):
         same = set(self._same_nodes(request))
         if same and same <= set(nodes):
             avoid |= set(nodes) - same
-        owner = LeaseOwner(str(request.folder), request.scenario.id)
+        run = str(request.folder)
         addresses = {node: address_of(node) for node in nodes}
         asked = NodeRequest(
-            facts.job, addresses, avoid, needed, owner, self.site.pending_limit_s, request.tell
+            facts.job, addresses, avoid, needed, run, self.site.pending_limit_s, request.tell
         )
         with free_nodes(asked) as free:
             yield free

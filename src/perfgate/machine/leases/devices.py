@@ -87,6 +87,36 @@ def nvml_gpu(nvml: Nvml, device: Device) -> NvmlGpu:
     return nvml.gpu(device.uuid or int(device.label))
 
 
+def foreign_processes(gpus: Sequence[Device]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Who is on GPUs on which nothing of ours runs yet: a notebook, or what a killed run left.
+
+    Returns:
+        label of a GPU → processes on it, ``pid 4711 (python)``, without those that have none; and
+        what could not be read, which is no error.
+    """
+    seen = read_nvml(lambda nvml: _foreign_processes(nvml, gpus)) if gpus else ({}, [])
+    if isinstance(seen, Unreadable):
+        return {}, [f"who uses the GPUs is unknown: {seen.why}"]
+    return seen
+
+
+def _foreign_processes(
+    nvml: Nvml, gpus: Sequence[Device]
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    by_gpu: dict[str, tuple[str, ...]] = {}
+    notes: list[str] = []
+    for gpu in gpus:
+        if gpu.uuid.startswith(PART):
+            notes.append(f"{gpu.label}: who uses it is not looked for: part of a GPU (MIG)")
+            continue
+        users = nvml_gpu(nvml, gpu).users
+        if isinstance(users, Unreadable):
+            notes.append(f"GPU {gpu.label}: who uses it is unknown: {users.why}")
+        elif users:
+            by_gpu[gpu.label] = users
+    return by_gpu, notes
+
+
 def environment_of(leased: Sequence[Device], devices: Devices) -> dict[str, str]:
     """What a program must find in its environment to use `leased`, and no other GPU.
 

@@ -1,35 +1,38 @@
 """GpuPool: lease some of this machine's GPUs, or its CPU, for one measurement.
 
-All or nothing, in the order of asking: nobody holds some GPUs while waiting for more, so nobody
-waits in a circle; and who asks for much is not passed by those who ask for little.
+All or nothing: nobody holds some GPUs while waiting for more, so nobody waits in a circle. There is
+one lock for each GPU, and one for the machine: shared by those who use a part of the GPUs, held
+alone by who needs the whole node or the CPU.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
-from perfgate.core.errors import RunError
+from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
-from perfgate.machine.leases.acquire import AcquiredLocks, acquire
-from perfgate.machine.leases.devices import Device, Devices, environment_of, visible_devices
-from perfgate.machine.leases.foreign_processes import ForeignProcesses, look
-from perfgate.machine.leases.holder import Holder, LeaseOwner
-from perfgate.machine.leases.inheritance import holding, refuse_a_second
-from perfgate.machine.leases.lock_folder import LockFolder, open_folder
-from perfgate.machine.leases.queue import Ticket, ahead, draw
-from perfgate.machine.leases.request import LeaseRequest, request_for
+from perfgate.machine.leases.devices import (
+    Device,
+    Devices,
+    environment_of,
+    foreign_processes,
+    visible_devices,
+)
+from perfgate.machine.leases.file_locks import (
+    Busy,
+    FileLock,
+    holding,
+    let_go,
+    lock_folder,
+    take,
+    wait_until_free,
+)
 
-FAILURE = "gpus_busy"
-FOREIGN_S = 300.0  # others' programs on otherwise free GPUs; they know of no queue
-GUARD_S = 3.0  # for the guard of the folder, which is held for a millisecond, before it is told
-TELL_EVERY_S = 60.0
-_PAUSES_S = (0.05, 1.0)  # between two tries: the first, and the longest
-_FAKE_WORLD = "fake-"
-
-Tell = Callable[[str], None]
+FOREIGN_S = 300.0  # others' programs on otherwise free GPUs; they wait for no lock
 
 
 @dataclass(frozen=True)
@@ -101,165 +104,155 @@ class GpuPool:
         count: int,
         *,
         whole: bool,
-        owner: LeaseOwner,
+        run: str,
         wait_s: float,
-        tell: Tell,
+        tell: Callable[[str], None],
         fits: Callable[[str], bool] | None = None,
     ) -> Iterator[Lease]:
-        """Have `count` GPUs, or for 0 the CPU, while the block runs.
+        """Have `count` GPUs, or for 0 the CPU, while the block runs. One lease at a time.
 
         Args:
             count: how many GPUs.
             whole: nobody else may use any GPU of this machine meanwhile, or measure on its CPU.
-            owner: for what; others who wait are told.
+            run: for which run; others who wait read it.
             wait_s: how long to wait, in seconds; 0: not at all.
-            tell: called with a line when waiting begins, when its reason changes, and now and then.
+            tell: called with a line when waiting begins, and now and then.
             fits: whether a GPU of this model, as the driver names it, will do; None: every GPU.
 
         Raises:
             RunError: class ``gpus_busy``: they did not become free in time.
             InputError: there are not as many, or the folder of the locks cannot be used.
-            ValueError: this thread holds a lease already.
         """
         if count == 0 and self.share_cpu:
             yield Lease()
             return
+        candidates = self._candidates(count, fits) if count else ()
         made_up = self.synthetic and count > 0
-        request = request_for(count, whole, self.devices, fits, _FAKE_WORLD if made_up else "")
-        refuse_a_second()
-        watched = () if made_up else self.gpus
-        folder = open_folder(self.environ)
-        waiting = _Waiting(folder, request, watched, owner, wait_s, tell)
-        acquired, notes = waiting.until_granted()
-        try:
-            with holding(acquired.locks):
-                yield Lease(
-                    acquired.gpus,
-                    environment_of(acquired.gpus, self.devices) if acquired.gpus else {},
-                    made_up,
-                    (*notes, *([folder.note] if folder.note else [])),
-                    waiting.waited_s,
-                )
-        finally:
-            acquired.let_go()
+        watched = self.gpus if count and not made_up else ()
+        folder = lock_folder(self.environ)
+        request = _Request(count, candidates, whole or not count, watched, folder, made_up, run)
+        began = time.monotonic()
+        locks, gpus, notes = wait_until_free(
+            request.grant,
+            str(request),
+            wait_s,
+            tell,
+            hint="wait until they are done, or contact their owners; who has the locks open: "
+            f"`fuser -v {folder}/*.lock`, who is on the GPUs: `nvidia-smi`",
+        )
+        with holding(locks):
+            env = environment_of(gpus, self.devices) if gpus else {}
+            yield Lease(gpus, env, made_up, tuple(notes), time.monotonic() - began)
+
+    def _candidates(self, count: int, fits: Callable[[str], bool] | None) -> tuple[Device, ...]:
+        """The GPUs of which `count` may be leased: waiting for more would not help."""
+        candidates = tuple(gpu for gpu in self.gpus if fits is None or fits(gpu.name))
+        if count < 0 or len(candidates) < count:
+            note = self.devices.note or "CUDA_VISIBLE_DEVICES names none"
+            named = ", ".join(f"GPU {gpu.label} ({gpu.name})" for gpu in self.gpus)
+            raise InputError(
+                "more GPUs are requested than perfgate may use here",
+                found=named or f"none ({note})",
+                expected=f"{count}, of the scenario's model",
+                hint="choose scenarios for fewer GPUs, or widen CUDA_VISIBLE_DEVICES",
+            )
+        return candidates
+
+
+_Granted = tuple[tuple[FileLock, ...], tuple[Device, ...], Sequence[str]]
 
 
 @dataclass
-class _Waiting:
-    """One request on its way to be granted."""
+class _Request:
+    """One lease that is waited for.
 
-    folder: LockFolder
-    request: LeaseRequest
-    watched: Sequence[Device]
-    owner: LeaseOwner
-    wait_s: float
-    tell: Tell
-    _ticket: Ticket | None = None
-    _began: float = field(default_factory=time.monotonic)
-    _said: str = ""
-    _said_at: float = 0.0
-    _foreign: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by GPU, when last seen
-    _ever_foreign: set[str] = field(default_factory=set)
+    Attributes:
+        count: how many GPUs; 0: the CPU.
+        candidates: the GPUs of which these may be.
+        alone: nobody else may hold anything meanwhile.
+        watched: all GPUs on which foreign processes are looked for.
+        folder: of the locks.
+        made_up: simulated GPUs have locks of their own.
+        run: who asks.
+    """
+
+    count: int
+    candidates: tuple[Device, ...]
+    alone: bool
+    watched: tuple[Device, ...]
+    folder: Path
+    made_up: bool
+    run: str
     _foreign_since: float | None = None
 
-    @property
-    def waited_s(self) -> float:
-        return time.monotonic() - self._began
+    def __str__(self) -> str:
+        if self.count == 0:
+            return "the CPU"
+        gpus = f"{self.count} GPU{'s' if self.count > 1 else ''}"
+        return f"the whole node ({gpus})" if self.alone else gpus
 
-    def until_granted(self) -> tuple[AcquiredLocks, Sequence[str]]:
-        """The locks, and what could not be made sure of."""
-        pause_s, longest_s = _PAUSES_S
-        try:
-            while True:
-                found = self._try_once()
-                if isinstance(found, AcquiredLocks):
-                    seen = self._look_at(found)
-                    if not seen.by_gpu:
-                        return found, seen.notes
-                    found.let_go()
-                    if self._remember(seen):
-                        continue  # there may be others that are free of them
-                    found = self._foreign_in_words()
-                else:
-                    self._foreign_since = None
-                self._give_up_in_time(found)
-                self._say(found)
-                time.sleep(min(pause_s, max(0.0, self.wait_s - self.waited_s)))
-                pause_s = min(1.5 * pause_s, longest_s)
-        finally:
-            if self._ticket is not None:
-                self._ticket.give_back()
-                self._ticket = None
+    def grant(self) -> _Granted:
+        """The locks, the GPUs, and what could not be made sure of.
 
-    def _try_once(self) -> AcquiredLocks | tuple[str, ...]:
-        """All locks, or who is in the way."""
-        holder = Holder.now(self.owner)
-        try:
-            ends = self._began + max(self.wait_s, 1.0)
-            with self.folder.guarded(min(ends, time.monotonic() + GUARD_S)):
-                earlier = ahead(self.folder, self.request, self._ticket)
-                if earlier:
-                    found: AcquiredLocks | tuple[str, ...] = _in_the_queue(earlier)
-                else:
-                    found = acquire(self.folder, self.request, self._foreign, holder)
-                if (
-                    self._ticket is None
-                    and self.wait_s > 0
-                    and not isinstance(found, AcquiredLocks)
-                ):
-                    self._ticket = draw(self.folder, self.request, holder)
-                return found
-        except TimeoutError as error:
-            return (str(error),)
+        Raises:
+            Busy: others use them.
+        """
+        foreign: dict[str, tuple[str, ...]] = {}
+        locked = ""
+        for group in self._groups():
+            with ExitStack() as stack:
+                try:
+                    locks = self._locks([gpu for gpu in group if gpu.label not in foreign])
+                except Busy as busy:
+                    locked = str(busy)
+                    continue
+                stack.callback(let_go, locks)
+                names = {lock.path.name for lock in locks}
+                gpus = tuple(gpu for gpu in group if self._file(gpu.key).name in names)
+                # On all GPUs, where nobody else may be on any.
+                watched = self.watched if self.alone else gpus
+                seen, notes = foreign_processes(watched) if self.watched else ({}, [])
+                if not seen:
+                    stack.pop_all()
+                    return locks, gpus, notes
+            foreign |= seen
+            locked = ""
+        is_final = self._foreign_too_long(is_foreign=bool(foreign) and not locked)
+        why = [
+            f"GPU {label} is used by {', '.join(who)}, without a lease"
+            for label, who in sorted(foreign.items())
+        ]
+        raise Busy("; ".join([*why, *([locked] if locked else [])]), is_final=is_final)
 
-    def _look_at(self, acquired: AcquiredLocks) -> ForeignProcesses:
-        """Who is on the GPUs that were just locked; on all, where nobody else may be on any."""
+    def _foreign_too_long(self, *, is_foreign: bool) -> bool:
+        """Whether foreign processes alone have been in the way for too long."""
+        if not is_foreign:
+            self._foreign_since = None
+            return False
+        self._foreign_since = self._foreign_since or time.monotonic()
+        return time.monotonic() - self._foreign_since >= FOREIGN_S
+
+    def _groups(self) -> list[tuple[Device, ...]]:
+        """The candidates in blocks of neighbours (0-3, 4-7), then all.
+
+        Neighbours most often share a switch and a socket. All of them again and again, as each time
+        foreign processes may be seen on one more of them.
+        """
+        spare = len(self.candidates) - self.count
+        starts = range(0, spare + 1, self.count) if spare and self.count else ()
+        blocks = [self.candidates[start : start + self.count] for start in starts]
+        return [*blocks, *[self.candidates] * (spare + 1)]
+
+    def _locks(self, gpus: Sequence[Device]) -> tuple[FileLock, ...]:
+        """The locks of as many of the GPUs as are needed, in sorted order, and the machine's."""
+        files = {self._file(gpu.key): f"GPU {gpu.label}" for gpu in gpus}
+        locks = take(dict(sorted(files.items())), self.count, self.run)
+        machine = {self._file("machine"): "the machine"}
         try:
-            mine = self.watched if self.request.alone and self.request.count else acquired.gpus
-            seen = look(mine if self.watched else ())
+            return (*locks, *take(machine, 1, self.run, shared=not self.alone))
         except BaseException:
-            acquired.let_go()
+            let_go(locks)
             raise
-        looked_at = {gpu.key for gpu in mine}
-        self._foreign = {k: who for k, who in self._foreign.items() if k not in looked_at}
-        return seen
 
-    def _remember(self, seen: ForeignProcesses) -> bool:
-        """Avoid the GPUs that others use from now on; whether there are new ones among them."""
-        self._foreign |= seen.by_gpu
-        fresh = not seen.by_gpu.keys() <= self._ever_foreign
-        self._ever_foreign |= seen.by_gpu.keys()
-        return fresh
-
-    def _foreign_in_words(self) -> tuple[str, ...]:
-        if self._foreign_since is None:
-            self._foreign_since = time.monotonic()
-        labels = {gpu.key: gpu.label for gpu in self.watched}
-        return tuple(
-            f"GPU {labels.get(key, key)} is used by {', '.join(who)}, without a lease"
-            for key, who in sorted(self._foreign.items())
-        )
-
-    def _give_up_in_time(self, why: Sequence[str]) -> None:
-        since = self._foreign_since
-        of_foreign = since is not None and time.monotonic() - since >= FOREIGN_S
-        if self.waited_s < self.wait_s and not of_foreign:
-            return
-        raise RunError(
-            FAILURE,
-            f"{self.request} did not become free in {self.waited_s:.0f} s: {'; '.join(why)}",
-            hint="wait until they are done, or contact their owners; who has the locks open: "
-            f"`fuser -v {self.folder.path}/*.lock`, who is on the GPUs: `nvidia-smi`",
-        )
-
-    def _say(self, why: Sequence[str]) -> None:
-        line = f"waiting for {self.request}: {'; '.join(why)}"
-        now = time.monotonic()
-        if line != self._said or now - self._said_at >= TELL_EVERY_S:
-            self._said, self._said_at = line, now
-            self.tell(line)
-
-
-def _in_the_queue(earlier: Sequence[str]) -> tuple[str, ...]:
-    more = f" (and {len(earlier) - 1} more)" if len(earlier) > 1 else ""
-    return (f"queued before: {earlier[0]}{more}",)
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{'fake-' if self.made_up else ''}{name}.lock"

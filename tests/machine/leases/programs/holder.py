@@ -8,7 +8,7 @@ import os
 import sys
 
 from perfgate.core.errors import PerfgateError
-from perfgate.machine.leases import GpuPool, LeaseOwner
+from perfgate.machine.leases import GpuPool
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
         with GpuPool.of_machine().lease(
             count,
             whole=whole,
-            owner=LeaseOwner("20261121-090000-1", "b200-serve"),
+            run="20261121-090000-1",
             wait_s=wait_s,
             tell=lambda line: print(line, flush=True),
         ) as lease:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from perfgate.core.command import Command
 from perfgate.launchers.local import launcher as local
-from perfgate.machine.leases import GpuPool, LeaseOwner, kept_open
+from perfgate.machine.leases import GpuPool, kept_open
 
 
 class KeepingPopen(subprocess.Popen):
@@ -26,9 +26,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     local.subprocess = SimpleNamespace(Popen=KeepingPopen, DEVNULL=subprocess.DEVNULL)
     launcher = local.LocalLauncher(orphan_grace_s=1.0)
-    owner = LeaseOwner("20261121-090000-1", "b200-serve")
     with GpuPool.of_machine().lease(
-        4, whole=False, owner=owner, wait_s=30, tell=lambda _: None
+        4, whole=False, run="20261121-090000-1", wait_s=30, tell=lambda _: None
     ) as lease:
         beating = Path(__file__).with_name("beating.py")
         command = Command((sys.executable, str(beating), str(folder / "beats")), env=lease.env)

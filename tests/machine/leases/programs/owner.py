@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from perfgate.machine.leases import GpuPool, LeaseOwner
+from perfgate.machine.leases import GpuPool
 
 
 def note(log: Path, gpus: str, whole: bool, what: str) -> None:
@@ -23,12 +23,13 @@ def main() -> None:
     log, seed, rounds, wait_s = Path(sys.argv[1]), *sys.argv[2:5]
     draw = random.Random(int(seed))
     pool = GpuPool.of_machine()
-    for number in range(int(rounds)):
+    for _ in range(int(rounds)):
         count = draw.choice((1, 2, 3, 4, 8))
         whole = count == 8 or draw.random() < 0.1
-        owner = LeaseOwner(f"run-{seed}", f"scenario-{number}")
         tell = lambda line: print(line, flush=True)  # noqa: E731
-        with pool.lease(count, whole=whole, owner=owner, wait_s=float(wait_s), tell=tell) as lease:
+        with pool.lease(
+            count, whole=whole, run=f"run-{seed}", wait_s=float(wait_s), tell=tell
+        ) as lease:
             shown = ",".join(gpu.word for gpu in lease.gpus)
             note(log, shown, whole, "took")
             time.sleep(draw.uniform(0.005, 0.05))
