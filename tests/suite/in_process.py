@@ -1,7 +1,7 @@
 """Sessions of pytest, and commands, in this process: what they import is there already.
 
 For what needs no process of its own: nobody kills it, and no worker takes part. Its programs are
-processes all the same; they are not counted for the coverage.
+processes all the same; unless it says so they are not counted for the coverage.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from registered_standins import registered_standins
@@ -29,18 +30,20 @@ def run(suite: Suite, *options: str, fault: str = "") -> Finished:
     shutil.rmtree(run, ignore_errors=True)
     words = [*PLUGINS, "-q", "--run-dir", str(run), *options]
     environment = {**suite.environment, "PERFGATE_STANDIN_FAULT": fault}
-    status, output = session(words, suite.folder, environment)
+    status, output = session(words, suite.folder, untraced(environment))
     return Finished(status, output, run)
 
 
 def session(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
     """`pytest` with these words, in a folder: its exit status, and what it printed."""
-    return _called(pytest.main, [*words, *QUIET], folder, environment)
+    with registered_standins():
+        return _called(pytest.main, [*words, *QUIET], folder, environment)
 
 
 def perfgate(suite: Suite, *words: str) -> tuple[int, str]:
     """`perfgate` with these words, in the checkout: its exit status, and what it printed."""
-    return _called(main, list(words), suite.folder, suite.environment)
+    with registered_standins():
+        return _called(main, list(words), suite.folder, untraced(suite.environment))
 
 
 def _called(
@@ -49,7 +52,7 @@ def _called(
     folder: Path,
     environment: Mapping[str, str],
 ) -> tuple[int, str]:
-    with _place(words, folder, untraced(environment)) as output:
+    with _place(words, folder, environment) as output:
         try:
             status = int(call(words))
         except SystemExit as end:  # a session that began again, a wrong call
@@ -62,25 +65,28 @@ def _place(
     words: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> Iterator[io.StringIO]:
     """A block in the folder, with this environment alone; what it prints is kept."""
-    modules = set(sys.modules)
+    modules = dict(sys.modules)
     output = io.StringIO()
     with (
-        pytest.MonkeyPatch.context() as patch,
-        registered_standins(),
+        mock.patch.dict(os.environ, environment, clear=True),
+        mock.patch.object(sys, "argv", ["pytest", *words]),
+        mock.patch.object(sys, "path", list(sys.path)),
+        contextlib.chdir(folder),
         contextlib.redirect_stdout(output),
         contextlib.redirect_stderr(output),
     ):
-        for name in os.environ.keys() - environment.keys():
-            patch.delenv(name)
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        patch.setattr(sys, "argv", ["pytest", *words])
-        patch.setattr(sys, "path", list(sys.path))
-        patch.chdir(folder)
         try:
             yield output
         finally:
-            for name in set(sys.modules) - modules:
-                file = getattr(sys.modules[name], "__file__", None) or ""
-                if Path(file).is_relative_to(folder):
-                    del sys.modules[name]
+            _forget_tests(folder, modules)
+
+
+def _forget_tests(folder: Path, before: Mapping[str, object]) -> None:
+    """Take test modules of the folder out of those imported: another checkout has their like."""
+    for name, module in list(sys.modules.items()):
+        file = Path(getattr(module, "__file__", None) or "/")
+        if module is before.get(name) or file.parent not in (folder, folder / "perf_tests"):
+            continue
+        del sys.modules[name]
+        if name in before:
+            sys.modules[name] = before[name]  # type: ignore[assignment]

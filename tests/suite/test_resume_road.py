@@ -80,7 +80,7 @@ class Road:
 
     def _here(self, where: str, *options: str) -> Finished:
         words = self._words(f"{where}={self.folder}", *options)
-        done = in_process.session(words, self.checkout.folder, self.checkout.environment)
+        done = in_process.session(words, self.checkout.folder, untraced(self.checkout.environment))
         return Finished(*done, self.folder)
 
     def end(self, session: subprocess.Popen[str]) -> Finished:
@@ -208,7 +208,7 @@ def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
     raw = len((road.folder / "records.jsonl").read_text().splitlines())
     starts = road.starts()
     words = [*PLUGINS, "-q", "--gate", "--resume", "last-night", ACCURACY]
-    folder, environment = road.checkout.folder, road.checkout.environment
+    folder, environment = road.checkout.folder, untraced(road.checkout.environment)
     status, output = in_process.session(words, folder, environment)
     assert status == 12, output
     assert "last-night" in output

@@ -66,7 +66,7 @@ def test_two_runs_in_one_folder_are_refused_and_one_broken_off_at_start_leaves_n
     words = [*PLUGINS, "-q", "--run-dir", run]
     try:
         _wait_for(suite.folder / "run" / "standin-serve" / "start-1-reference" / "server.out")
-        second, told = in_process.session(words, suite.folder, suite.environment)
+        second, told = in_process.session(words, suite.folder, untraced(suite.environment))
     finally:
         first.terminate()
         status = first.wait(60)
@@ -74,7 +74,7 @@ def test_two_runs_in_one_folder_are_refused_and_one_broken_off_at_start_leaves_n
     assert "another run is writing to this folder" in told
     assert (status, suite.wait_until_empty()) == (2, [])
     assert Finished(status, "", suite.folder / "run").records("selected")
-    third, told = in_process.session(words, suite.folder, suite.environment)
+    third, told = in_process.session(words, suite.folder, untraced(suite.environment))
     assert third == 4
     assert "already holds a run" in told
 
@@ -87,7 +87,7 @@ def test_a_small_disk_is_told_before_anything_starts(suite: Suite) -> None:
         pytest.skip("needs the right to mount a small file system")
     try:
         words = [*PLUGINS, "-q", "--run-dir", str(folder), *SERVING]
-        status, told = in_process.session(words, suite.folder, suite.environment)
+        status, told = in_process.session(words, suite.folder, untraced(suite.environment))
         assert status == 11, told
         assert "run folder: 100 MiB free" in told
         assert not list(folder.rglob("server.sh"))
