@@ -40,10 +40,10 @@ def session(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
         return _called(pytest.main, [*words, *QUIET], folder, environment)
 
 
-def perfgate(suite: Suite, *words: str) -> tuple[int, str]:
-    """`perfgate` with these words, in the checkout: its exit status, and what it printed."""
+def perfgate(suite: Suite, *words: str, folder: Path | None = None) -> tuple[int, str]:
+    """`perfgate` with these words, in the checkout or in a folder: its exit status, its output."""
     with registered_standins():
-        return _called(main, list(words), suite.folder, untraced(suite.environment))
+        return _called(main, list(words), folder or suite.folder, untraced(suite.environment))
 
 
 def _called(
@@ -57,27 +57,29 @@ def _called(
             status = int(call(words))
         except SystemExit as end:  # a session that began again, a wrong call
             status = int(end.code or 0)
-    return status, output.getvalue()
+    return status, output.getvalue().decode()
 
 
 @contextlib.contextmanager
 def _place(
     words: Sequence[str], folder: Path, environment: Mapping[str, str]
-) -> Iterator[io.StringIO]:
+) -> Iterator[io.BytesIO]:
     """A block in the folder, with this environment alone; what it prints is kept."""
     modules = dict(sys.modules)
-    output = io.StringIO()
+    output = io.BytesIO()
+    stream = io.TextIOWrapper(output, encoding="utf-8", write_through=True)
     with (
         mock.patch.dict(os.environ, environment, clear=True),
         mock.patch.object(sys, "argv", ["pytest", *words]),
         mock.patch.object(sys, "path", list(sys.path)),
         contextlib.chdir(folder),
-        contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(output),
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
     ):
         try:
             yield output
         finally:
+            stream.detach()
             _forget_tests(folder, modules)
 
 

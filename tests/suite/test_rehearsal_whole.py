@@ -21,7 +21,7 @@ SELECTIONS = sized([("1.3.0", "gb200 or explore", set())], WHOLE)
 def test_every_gpu_scenario_rehearses(
     tmp_path: Path, release: str, gpus: str, refused: set[str]
 ) -> None:
-    options = ("-m", gpus, "-n", "2", "--engine-version", release)
+    options = ("-m", gpus, "--engine-version", release, *sized((), ("-n", "2")))
     done = rehearse(tmp_path, *options, traced=False)
     selected = {test for line in done.records("selected") for test in line["tests"]}
     assert set(done.verdicts.values()) == {"PASS", "NO_BASELINE"}, done.output[-4000:]
