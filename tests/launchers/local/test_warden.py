@@ -55,9 +55,17 @@ class Family:
     def are_all_there(self) -> bool:
         return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
 
-    def is_gone(self) -> bool:
+    def require_gone(self) -> None:
+        """Wait until nobody is left; else say who is."""
+        try:
+            eventually(lambda: not self._left())
+        except AssertionError as error:
+            raise AssertionError(f"left: {self._left()}") from error
+
+    def _left(self) -> dict[str, object]:
         # The driver ends too, and what never carried the mark must have signed the roll.
-        return not everybody(self.mark) and not any(map(living, self.rolls.values()))
+        left = {"marked": everybody(self.mark), **{n: living(r) for n, r in self.rolls.items()}}
+        return {name: found for name, found in left.items() if found}
 
     def wardens(self, which: str) -> list[psutil.Process]:
         """Of each program the outer warden, or the inner one."""
@@ -112,7 +120,7 @@ def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
         all_of_it.hear("started")
         eventually(all_of_it.are_all_there)
         all_of_it.driver.send_signal(number)
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 @pytest.mark.nightly
@@ -126,7 +134,7 @@ def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(
         all_of_it.hear("starting")
         time.sleep(delay_s)
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 def test_nothing_outlives_a_driver_killed_right_after_the_start(tmp_path: Path) -> None:
@@ -134,7 +142,7 @@ def test_nothing_outlives_a_driver_killed_right_after_the_start(tmp_path: Path) 
         all_of_it.hear("starting")
         all_of_it.hear("started")
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: Path) -> None:
@@ -144,14 +152,14 @@ def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: P
         eventually(lambda: "heard SIGTERM" in log.read_text())
         assert len(everybody(all_of_it.mark)) == 5  # driver, wardens, program, child
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 @pytest.mark.parametrize("then", ["fail", "forget", "exit at once"])
 def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path: Path, then: str) -> None:
     with family(tmp_path, "scrubbed", then=then) as all_of_it:
         eventually(lambda: all_of_it.driver.poll() is not None)
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: Path) -> None:
@@ -179,7 +187,7 @@ def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: b
             all_of_it.driver.kill()
         for one in victims:
             one.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path: Path) -> None:
@@ -188,7 +196,7 @@ def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path:
         (outer,) = all_of_it.wardens("outer")
         os.killpg(outer.pid, signal.SIGKILL)
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
@@ -288,5 +296,5 @@ def test_no_real_server_outlives_a_driver_and_a_warden(
         (inner,) = all_of_it.wardens("inner")
         all_of_it.driver.kill()
         inner.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
         assert not listens(free_port)
