@@ -30,7 +30,9 @@ def registered_standins() -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(STANDINS))
-        del sys.modules["standin"]
+        for name, module in list(sys.modules.items()):
+            if Path(getattr(module, "__file__", None) or "/").parent == STANDINS:
+                del sys.modules[name]
         for registry, known in zip(registries, before, strict=True):
             for name in set(registry) - set(known):
                 del registry._classes[name]

@@ -1,7 +1,8 @@
 """A stand-in for a load client and for an evaluator: asks the stand-in server for its speed.
 
 PERFGATE_STANDIN_FAULT puts in a fault: failed-requests, zeros, cut, no-result, client-hangs,
-client-hangs-once (on the first start), client-fails. It hangs, too, for the scenarios that
+client-hangs-once (on the first start), client-fails, as-the-scenario (the one that the scenario is
+named after). It hangs, too, for the scenarios that
 PERFGATE_STANDIN_HANGS names. takes-time is none: the load then lasts long
 enough for shares of the CPU to mean something.
 """
@@ -23,6 +24,8 @@ parser.add_argument("--questions", type=int, default=0)
 parser.add_argument("--temperature", type=float, default=0.0)
 arguments = parser.parse_args()
 fault = os.environ.get("PERFGATE_STANDIN_FAULT", "")
+if fault == "as-the-scenario":
+    fault = os.environ["PERFGATE_SCENARIO"]
 
 try:
     with urllib.request.urlopen(arguments.url + "/speed") as answer:

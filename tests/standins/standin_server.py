@@ -5,7 +5,8 @@ the harness takes it for an engine's.
 
 Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
 PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, die-after-load,
-wrong-model. PERFGATE_STANDIN_SAYS is a file whose content it writes into its log first.
+wrong-model, as-the-scenario (the one that the scenario is named after). PERFGATE_STANDIN_SAYS is a
+file whose content it writes into its log first.
 """
 
 import argparse
@@ -25,6 +26,8 @@ parser.add_argument("--model", required=True)
 parser.add_argument("--threads", type=int, required=True)
 arguments, _ = parser.parse_known_args()
 fault = os.environ.get("PERFGATE_STANDIN_FAULT", "")
+if fault == "as-the-scenario":
+    fault = os.environ["PERFGATE_SCENARIO"]
 
 counter = Path(os.environ["PERFGATE_STANDIN_COUNTER"])
 start = int(counter.read_text()) + 1 if counter.exists() else 1

@@ -1,17 +1,15 @@
 """Faults on the road: who or what fails, and what is left then: nothing but readable records.
 
-The server is a family of processes with shared memory between them, as engines are. Set
-PERFGATE_FAULTS_TABLE to a file to have a line written into it for each fault.
+The server is a family of processes with shared memory between them, as engines are.
 """
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,7 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 from sessions import is_held, untraced
-from test_road import PLUGINS, STANDINS, Finished, Suite, _wait_until, suite  # noqa: F401
+from sizes import sized
+from test_road import Finished, Suite, _wait_until, suite  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -61,13 +60,9 @@ class Checkout(Suite):
             session.kill()
             session.communicate()
 
-    @property
-    def scenario(self) -> Path:
-        return self.folder / "run" / "standin-serve"
-
     def has(self) -> dict[str, list[str]]:
         """What of this checkout is there now, of all that could be left behind."""
-        calls = [path.read_text() for path in self.scenario.glob("start-*/server.sh")]
+        calls = [path.read_text() for path in self.folder.glob("run/*/start-*/server.sh")]
         ports = {int(port) for call in calls for port in re.findall(r"--port\W+(\d+)", call)}
         return {
             "processes": [str(one) for one in self.processes()],
@@ -93,10 +88,10 @@ class Checkout(Suite):
         outer = inner.parent()
         assert outer is not None
         return {
-            "server's parent": [server],
+            "server-parent": [server],
             "server": server.children(),
-            "outer warden": [outer],
-            "inner warden": [inner],
+            "outer-warden": [outer],
+            "inner-warden": [inner],
             "launcher": [outer, inner],
             "client": self.find("standin_client.py"),
         }
@@ -125,96 +120,98 @@ def checkout(suite: Suite) -> Iterator[Checkout]:  # noqa: F811
         path.unlink()
 
 
-@pytest.fixture
-def tell(checkout: Checkout) -> Callable[..., None]:
-    """Adds a line to the table of faults, if somebody wants one."""
-
-    def tell(fault: str, status: int, told: str, left: Mapping[str, list[str]]) -> None:
-        counts = ", ".join(f"{len(found)} {what}" for what, found in left.items())
-        if table := os.environ.get("PERFGATE_FAULTS_TABLE"):
-            with Path(table).open("a") as file:
-                file.write(f"{fault:<28} exit {status:>3}  {told:<22} left: {counts}\n")
-
-    return tell
-
-
-def _under_load(checkout: Checkout, session: "subprocess.Popen[str]") -> None:
+def _under_load(checkout: Checkout, session: "subprocess.Popen[str]", scenario: str) -> None:
     """Wait until the client hangs on the server, and see that there is much to leave behind."""
+    log = checkout.folder / "run" / scenario / "start-1-reference" / "c1" / "client.out"
+    _wait_until(lambda: log.exists() or session.poll() is not None)
     _wait_until(lambda: bool(checkout.find("standin_client.py")) or session.poll() is not None)
     assert all(checkout.has().values())
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "with a worker"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def copies(checkout: Suite, names: Iterable[str]) -> None:
+    """The stand-ins' scenario under each of these names, in their order."""
+    path = checkout.folder / "scenarios" / "standin.yaml"
+    head, _, block = path.read_text().partition("  - id: standin-serve\n")
+    path.write_text(head + "".join(f"  - id: {name}\n{block}" for name in names))
+
+
+ALONE, WITH_A_WORKER = (), ("-n", "1")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    sized(
+        [(signal.SIGINT, ALONE), (signal.SIGTERM, WITH_A_WORKER), (signal.SIGKILL, ALONE)],
+        [
+            (number, workers)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+            for workers in (ALONE, WITH_A_WORKER)
+        ],
+    ),
+)
 def test_a_killed_session_leaves_nothing(
-    checkout: Checkout,
-    tell: Callable[..., None],
-    number: signal.Signals,
-    workers: tuple[str, ...],
+    checkout: Checkout, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:
     with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
-        _under_load(checkout, session)
+        _under_load(checkout, session, "standin-serve")
         session.send_signal(number)
         status = session.wait(60)
-        left = checkout.left()
-    tell(" ".join(("pytest", *workers)) + f": {number.name}", status, "-", left)
-    assert left == LEFT_NOTHING
+        assert checkout.left() == LEFT_NOTHING
     assert status == (-number if number == signal.SIGKILL else 2)
     assert len(Finished(status, "", checkout.folder / "run").records("selected")) == 1
 
 
-@pytest.mark.parametrize(
-    ("victim", "failure"),
-    [
-        ("client", "killed"),
-        ("server", "server_died"),
-        ("server's parent", "killed"),
-        ("inner warden", "killed"),
-        ("outer warden", "killed"),
-        ("launcher", "killed"),
-        ("worker", None),
-    ],
-)
-def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(
-    checkout: Checkout, tell: Callable[..., None], victim: str, failure: str | None
-) -> None:
-    workers = ("-n", "1", "--max-worker-restart", "0") if victim == "worker" else ()
-    with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
-        _under_load(checkout, session)
-        children = psutil.Process(session.pid).children()
-        victims = {**checkout.family(), "worker": children}[victim]
-        for one in victims:
-            one.suspend()  # so that they die at once: none can act in between
-        for one in victims:
-            one.kill()
+# Who is killed, and how the test that needed it ends; the names are those of scenarios, too.
+VICTIMS = {
+    "client": "killed",
+    "server": "server_died",
+    "server-parent": "killed",
+    "inner-warden": "killed",
+    "outer-warden": "killed",
+    "launcher": "killed",
+}
+
+
+def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(checkout: Checkout) -> None:
+    copies(checkout, VICTIMS)
+    with checkout.session(*SERVING, fault="client-hangs") as session:
+        for victim in VICTIMS:
+            _under_load(checkout, session, victim)
+            _kill_at_once(checkout.family()[victim])
         output, _ = session.communicate(timeout=100)
-        left = checkout.left()
-    tell(f"{victim}: SIGKILL", session.returncode, failure or "worker crashed", left)
-    assert left == LEFT_NOTHING
+        assert checkout.left() == LEFT_NOTHING
     assert session.returncode == 11, output
     ended = Finished(session.returncode, output, checkout.folder / "run").records("verdict")
-    classes = [line["error"]["class"] for line in ended]
-    assert classes == ([failure] if failure else []), output
+    assert [(line["scenario"], line["error"]["class"]) for line in ended] == [*VICTIMS.items()]
 
 
-@pytest.mark.parametrize(
-    ("fault", "status", "verdict"),
-    [("port-stolen", 0, "NO_BASELINE"), ("port-stolen-always", 11, "ERROR")],
-)
-def test_a_port_stolen_before_the_server_has_it_costs_one_more_try(
-    checkout: Checkout, tell: Callable[..., None], fault: str, status: int, verdict: str
-) -> None:
-    done = checkout.run("perf_tests/test_accuracy.py", "--record", fault=fault)
-    left = checkout.left()
-    tell(fault, done.status, verdict, left)
-    assert (done.status, done.verdicts) == (status, {"sums": verdict}), done.output
-    if verdict == "ERROR":
-        assert done.records("verdict")[0]["error"]["class"] == "port_in_use"
-    assert left == LEFT_NOTHING
+def test_a_killed_worker_is_an_error_and_nothing_is_left(checkout: Checkout) -> None:
+    workers = ("-n", "1", "--max-worker-restart", "0")
+    with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
+        _under_load(checkout, session, "standin-serve")
+        _kill_at_once(psutil.Process(session.pid).children())
+        output, _ = session.communicate(timeout=100)
+        assert checkout.left() == LEFT_NOTHING
+    assert session.returncode == 11, output
+    assert Finished(session.returncode, output, checkout.folder / "run").records("verdict") == []
+
+
+def _kill_at_once(victims: Sequence[psutil.Process]) -> None:
+    for one in victims:
+        one.suspend()  # so that none can act in between
+    for one in victims:
+        one.kill()
+
+
+def test_a_port_stolen_before_the_server_has_it_costs_one_more_try(checkout: Checkout) -> None:
+    done = checkout.run("perf_tests/test_accuracy.py", "--record", fault="port-stolen")
+    assert (done.status, done.verdicts) == (0, {"sums": "NO_BASELINE"}), done.output
+    assert checkout.left() == LEFT_NOTHING
 
 
 def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
-    checkout: Checkout, tell: Callable[..., None]
+    checkout: Checkout,
 ) -> None:
     if subprocess.run(("unshare", "-m", "true"), check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small file system")
@@ -238,7 +235,6 @@ def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
         timeout=120,
     )
     left = checkout.left()
-    tell("log fills the disk", done.returncode, "disk_full", left)
     assert done.returncode == 11, done.stdout + done.stderr
     assert "disk_full" in done.stdout, done.stdout + done.stderr
     lines = (checkout.folder / "kept" / "records.jsonl").read_text().splitlines()
@@ -246,34 +242,33 @@ def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
     assert left == LEFT_NOTHING
 
 
-def test_a_clock_that_jumps_changes_no_verdict(
-    checkout: Checkout, tell: Callable[..., None]
+def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = checkout.run("-p", "jumping_clock", "-k", "c1", fault="takes-time")
-    left = checkout.left()
-    tell("clock jumps by an hour", done.status, str(done.verdicts["c1"]), left)
-    assert (done.status, done.verdicts) == (0, {"c1": "PASS"}), done.output
+    copies(checkout, ("goes-on", "hangs"))
+    checkout.edit(
+        lambda text: (
+            text.replace("silence_s: 20", "silence_s: 3")
+            .replace("noise: measured", "bands: {output_throughput: 0.25}")
+            .replace("reference_starts: 4", "reference_starts: 1")
+        )
+    )
+    monkeypatch.setenv("PERFGATE_STANDIN_HANGS", "hangs")
+    done = checkout.run("-p", "jumping_clock", *SERVING, fault="takes-time")
+    calm, hung = done.records("verdict")
+    assert done.status == 11, done.output
+    assert calm["verdict"] == "PASS", done.output
     seconds = [line["seconds"] for line in done.records("measurement")]
     assert 0 < min(seconds) <= max(seconds) < 600
-    clock = [datetime.fromisoformat(line["at"]) for line in done.records("measurement")]
+    text = (done.folder / "records.jsonl").read_text()
+    clock = [datetime.fromisoformat(json.loads(line)["at"]) for line in text.splitlines()]
     assert max(clock) - min(clock) > timedelta(minutes=30)  # it did jump
-    assert left == LEFT_NOTHING
+    assert hung["error"]["class"] == "hang"
+    assert [*done.folder.glob("hangs/start-1-*/server.evidence.txt")]
+    assert checkout.left() == LEFT_NOTHING
 
 
-def test_a_hang_is_found_though_the_clock_jumps(
-    checkout: Checkout, tell: Callable[..., None]
-) -> None:
-    checkout.edit(lambda text: text.replace("silence_s: 20", "silence_s: 3"))
-    done = checkout.run("-p", "jumping_clock", *SERVING, fault="client-hangs")
-    left = checkout.left()
-    (ended,) = done.records("verdict")
-    tell("clock jumps in a hang", done.status, ended["error"]["class"], left)
-    assert (done.status, ended["error"]["class"]) == (11, "hang"), done.output
-    assert (checkout.scenario / "start-1-reference" / "server.evidence.txt").exists()
-    assert left == LEFT_NOTHING
-
-
-def test_two_runs_started_at_once_take_turns(checkout: Checkout, tell: Callable[..., None]) -> None:
+def test_two_runs_started_at_once_take_turns(checkout: Checkout) -> None:
     words = ("perf_tests/test_accuracy.py", "--record", "--run-dir")
     with (
         checkout.session(*words, "one", fault="takes-time") as one,
@@ -281,7 +276,6 @@ def test_two_runs_started_at_once_take_turns(checkout: Checkout, tell: Callable[
     ):
         statuses = [session.wait(100) for session in (one, two)]
         left = checkout.left()
-    tell("two runs at once", max(statuses), "NO_BASELINE twice", left)
     assert statuses == [0, 0]
     spans = sorted(_measuring(checkout.folder / name) for name in ("one", "two"))
     assert spans[0][1] < spans[1][0]

@@ -1,4 +1,4 @@
-"""Rehearsals: the real suite with stand-ins for the engine's programs, in processes of its own."""
+"""Rehearsals: the real suite with stand-ins for the engine's programs."""
 
 import json
 import os
@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import in_process
 import pytest
 from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
 from test_road import PLUGINS, Finished
 
+from perfgate.cli.main import main
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -29,18 +31,32 @@ class Rehearsed(Finished):
 
 
 def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
-    """One rehearsal; `traced`: its lines count for the coverage of the tests, which takes time."""
+    """One rehearsal, in this process unless it has workers.
+
+    Args:
+        tmp_path: for its files.
+        options: of pytest.
+        traced: the lines of its programs count for the coverage of the tests, which takes time.
+    """
     folder = tmp_path / "run"
-    argv = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
-    argv += ["--rehearse", "--run-dir", str(folder), *options]
+    words = [*PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
+    words += ["--rehearse", "--run-dir", str(folder), *options]
     environment = inherited("PERFGATE_", *(() if traced else TRACES))
     environment |= {
         "PERFGATE_HOME": str(tmp_path / "home"),
         "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
         **ONLY_NEEDED_PLUGINS,
     }
+    if "-n" not in options:
+        return Rehearsed(*in_process.session(words, ROOT, environment), folder)
     done = subprocess.run(
-        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False
+        [sys.executable, "-m", "pytest", *words],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
     )
     return Rehearsed(done.returncode, done.stdout + done.stderr, folder)
 
@@ -92,26 +108,23 @@ def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(
     assert played["pages"]["tensorrt-llm 1.0.0"]["trtllm-bench throughput"] == "1.0.0rc4"
 
 
-def test_nothing_of_a_rehearsal_becomes_a_baseline(well: tuple[Path, Rehearsed]) -> None:
+def test_nothing_of_a_rehearsal_becomes_a_baseline(
+    well: tuple[Path, Rehearsed], capsys: pytest.CaptureFixture[str]
+) -> None:
     _, done = well
-    recorded = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert recorded.returncode == 2
-    assert "synthetic" in recorded.stderr
+    assert main(["baseline", "record", str(done.folder)]) == 2
+    assert "synthetic" in capsys.readouterr().err
 
 
 def test_the_gate_never_passes_a_rehearsal(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "--gate", "-k", "b200-r1-fp4-fp16kv-max-throughput")
+    done = rehearse(
+        tmp_path, "--gate", "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor", traced=False
+    )
     assert done.status not in (0,)
 
 
 def test_a_slow_build_is_worse_than_the_documented_value(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%")
+    done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%", traced=False)
     (line,) = [one for one in done.records("verdict") if one["probe"].startswith("c")]
     assert line["verdict"] == "REGRESSION", done.output
     assert "misses the document by more than " in done.output
@@ -126,7 +139,9 @@ def test_a_setting_that_the_report_does_not_show_is_told(tmp_path: Path) -> None
         text = file.read_text().replace('engine_version: "1.0.0"', 'engine_version: "1.1.0rc6"')
         (folder / file.name).write_text(text)
     name = "b200-r1-0528-fp4-fp8kv-max-throughput"
-    done = rehearse(tmp_path, "--scenarios", str(folder), "-k", f"{name} and not floor")
+    done = rehearse(
+        tmp_path, "--scenarios", str(folder), "-k", f"{name} and not floor", traced=False
+    )
     assert (done.status, list(done.verdicts.values())) == (13, ["PASS"]), done.output
     summary = (done.folder / "summary.md").read_text()
     assert "the report does not show kv_cache_fraction" in summary

@@ -13,24 +13,21 @@ LINE = (
 )
 
 
-def test_a_documented_result_says_that_dp_attention_was_not_in_force(tmp_path: Path) -> None:
-    name = "h200-r1-0528-lab-sglang-dp-sharegpt"
+def test_dp_attention_is_in_force_with_a_size_and_without_one_every_report_says_that_it_was_not(
+    tmp_path: Path,
+) -> None:
+    lab = "h200-r1-0528-lab-sglang"
+    name, sized = f"{lab}-dp-sharegpt", f"{lab}-dp8-sharegpt"
     xml = tmp_path / "junit.xml"
-    done = rehearse(tmp_path, "-k", name, "--junitxml", str(xml), traced=False)
-    assert done.verdicts == {f"{name}-c1000": "PASS"}, done.output[-3000:]
-    (verdict,) = done.records("verdict")
-    assert verdict["settings"][0].startswith(LINE)
+    done = rehearse(tmp_path, "-k", f"{name} or {sized}", "--junitxml", str(xml), traced=False)
+    expected = {f"{name}-c1000": "PASS", f"{sized}-c1000": "NO_BASELINE"}
+    assert done.verdicts == expected, done.output[-3000:]
+    verdicts = {line["scenario"]: line["settings"] for line in done.records("verdict")}
+    assert verdicts[name][0].startswith(LINE)
     assert f"setting: {name}: {LINE}" in done.output
     assert f"- setting: {LINE}" in (done.folder / "summary.md").read_text()
     assert f'<property name="setting" value="{LINE}' in xml.read_text()
-
-
-def test_with_a_size_it_is_in_force_and_nothing_is_said_of_it(tmp_path: Path) -> None:
-    name = "h200-r1-0528-lab-sglang-dp8-sharegpt"
-    done = rehearse(tmp_path, "-k", name, traced=False)
-    assert done.verdicts == {f"{name}-c1000": "NO_BASELINE"}, done.output[-3000:]
-    (verdict,) = done.records("verdict")
-    assert not [one for one in verdict["settings"] if "attention_dp" in one]
-    assert "attention_dp" not in done.output
-    (measured,) = done.records("measurement")
+    assert not [one for one in verdicts[sized] if "attention_dp" in one]
+    assert done.output.count("attention_dp") == done.output.count(LINE)
+    (measured,) = [one for one in done.records("measurement") if one["scenario"] == sized]
     assert measured["facts"]["settings_in_force"]["attention_dp"] is True

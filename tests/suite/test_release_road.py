@@ -1,9 +1,8 @@
 """`perfgate release check` on a real session of the suite, played by stand-ins of the tests."""
 
 import json
-import subprocess
-import sys
 
+import in_process
 import pytest
 import yaml
 from test_road import Suite, make_suite
@@ -29,38 +28,23 @@ POLICY = {
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """A checkout with a run: speed judged by the machine's own reference, answers by nothing."""
     made = make_suite(tmp_path_factory.mktemp("measured"))
-    done = made.run()
+    done = in_process.run(made)
     assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sums": "NO_BASELINE"}, done.output
     return made
 
 
-def release(suite: Suite, *words: str, **changes: object) -> "subprocess.CompletedProcess[str]":
-    """`perfgate release check` of a run of the checkout."""
+def release(suite: Suite, *words: str, **changes: object) -> tuple[int, str]:
+    """`perfgate release check` of a run of the checkout: its exit status, and what it printed."""
     policy = suite.folder / "release.yaml"
     policy.write_text(yaml.safe_dump({**POLICY, **changes}))
-    command = [
-        "-m",
-        "perfgate.cli.main",
-        "release",
-        "check",
-        str(policy),
-        str(suite.folder / "run"),
-    ]
-    return subprocess.run(
-        [sys.executable, *command, "--scenarios", str(suite.folder / "scenarios"), *words],
-        env=suite.environment,
-        cwd=suite.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    where = (str(policy), str(suite.folder / "run"), "--scenarios", str(suite.folder / "scenarios"))
+    return in_process.perfgate(suite, "release", "check", *where, *words)
 
 
 def test_a_release_of_a_real_session(measured: Suite) -> None:
-    done = release(measured, "--import", "standin", "--strict")
-    assert done.returncode == ReleaseStatus.WARNED, done.stderr
-    lines = done.stdout.splitlines()
+    status, told = release(measured, "--import", "standin", "--strict")
+    assert status == ReleaseStatus.WARNED, told
+    lines = told.splitlines()
     assert lines[1].split()[:2] == ["answers", "standin-serve-sums"]
     assert lines[2].split()[:3] == ["speed", "2", "tests"]
     assert "metrics: 2 checked from numbers" in lines
@@ -68,9 +52,9 @@ def test_a_release_of_a_real_session(measured: Suite) -> None:
 
 
 def test_its_json_is_the_whole_check_and_left_out_effects_are_strict(measured: Suite) -> None:
-    done = release(measured, "--import", "standin", "--format", "json", effects={})
-    assert done.returncode == ReleaseStatus.INCOMPLETE, done.stderr
-    found = json.loads(done.stdout)
+    status, told = release(measured, "--import", "standin", "--format", "json", effects={})
+    assert status == ReleaseStatus.INCOMPLETE, told
+    found = json.loads(told)
     assert [one["finding"] for one in found["tests"]] == ["passed", "passed", "no baseline"]
     assert (found["result"], found["policy"]["release"]) == ("FAILED", "the stand-in")
     assert found["tests"][0]["result"]["build"]["name"] == "stand-in"

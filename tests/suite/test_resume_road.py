@@ -7,9 +7,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import in_process
 import psutil
 import pytest
 from registered_standins import registered_standins
+from sessions import untraced
 from test_road import (
     PLUGINS,
     STANDINS,
@@ -72,18 +74,34 @@ class Road:
     def finish(self, *options: str) -> Finished:
         return self.end(self.resume(*options))
 
+    def begin_here(self, *options: str) -> Finished:
+        """A first session, in this process."""
+        return self._here("--run-dir", *options)
+
+    def finish_here(self, *options: str) -> Finished:
+        """A session that goes on with the run, in this process."""
+        return self._here("--resume", *options)
+
+    def _here(self, where: str, *options: str) -> Finished:
+        words = self._words(f"{where}={self.folder}", *options)
+        done = in_process.session(words, self.checkout.folder, untraced(self.checkout.environment))
+        return Finished(*done, self.folder)
+
     def end(self, session: subprocess.Popen[str]) -> Finished:
         output, _ = session.communicate(timeout=120)
         return Finished(session.returncode, output, self.folder)
 
-    def _session(self, *options: str, hangs: str) -> subprocess.Popen[str]:
+    def _words(self, *options: str) -> list[str]:
         words = options if any("perf_tests" in one for one in options) else (*options, ACCURACY)
         if "--gate" not in options:
             words = ("--record", *words)  # the accuracy tasks have no baseline to be judged by
+        return [*PLUGINS, "-q", *words]
+
+    def _session(self, *options: str, hangs: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "pytest", *PLUGINS, "-q", *words],
+            [sys.executable, "-m", "pytest", *self._words(*options)],
             cwd=self.checkout.folder,
-            env={**self.checkout.environment, "PERFGATE_STANDIN_HANGS": hangs},
+            env={**untraced(self.checkout.environment), "PERFGATE_STANDIN_HANGS": hangs},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -131,7 +149,7 @@ def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> KilledAndRes
     road.kill_in(road.begin(hangs=SECOND), SECOND)
     groups = [str(line["scenario"]) for line in road.records("group")]
     before = road.starts()
-    done = road.finish()
+    done = road.finish_here()
     return KilledAndResumed(road, groups, road.starts() - before, done)
 
 
@@ -139,8 +157,8 @@ def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> KilledAndRes
 def once_finished(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """What `finished_road` copies."""
     road = Road(with_two_scenarios(make_suite(tmp_path_factory.mktemp("finished"))))
-    done = road.end(road.begin())
-    assert done.status == 0, done.output
+    done = road.begin_here("--gate")
+    assert done.status == 12, done.output
     return road.checkout
 
 
@@ -184,23 +202,36 @@ def test_the_verdicts_of_a_run_gone_on_with_are_computed_anew(
     assert [told for one in found for told in one.differences] == []
 
 
-def test_a_finished_run_is_replayed_and_ends_the_same(road: Road) -> None:
-    first = road.end(road.begin("--gate"))
+def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
+    finished_road: Road,
+) -> None:
+    road = finished_road
+    runs = road.checkout.folder / "runs"
+    runs.mkdir()
+    road.folder = road.folder.rename(runs / "last-night")
     raw = len((road.folder / "records.jsonl").read_text().splitlines())
     starts = road.starts()
-    again = road.finish("--gate")
-    assert (first.status, again.status) == (12, 12), again.output
+    words = [*PLUGINS, "-q", "--gate", "--resume", "last-night", ACCURACY]
+    folder, environment = road.checkout.folder, untraced(road.checkout.environment)
+    status, output = in_process.session(words, folder, environment)
+    assert status == 12, output
+    assert "last-night" in output
+    assert "2 skipped" in output
     assert road.starts() == starts
     lines = (road.folder / "records.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"] for line in lines[raw:]] == ["resumed", "ended"]
-    assert "2 skipped" in again.output
     road.require_one_record_a_group(FIRST, SECOND)
 
 
-def test_a_replayed_failure_fails_again_with_its_text(road: Road) -> None:
-    road.checkout.edit(lambda text: text.replace("silence_s: 20", "silence_s: 2"))
+def test_a_failure_is_replayed_with_its_text_and_what_broke_off_twice_is_moved_aside_twice(
+    road: Road,
+) -> None:
+    road.checkout.edit(lambda text: text.replace("silence_s: 20", "silence_s: 3"))
     road.kill_in(road.begin(hangs=f"{FIRST} {SECOND}"), SECOND)
-    done = road.finish()
+    session = road.resume(hangs=SECOND)
+    _wait_for(road.folder / f"{SECOND}.broken-1")
+    road.kill_in(session, SECOND)
+    done = road.finish_here()
     assert done.status == 11, done.output
     assert f"ERROR: {FIRST}-sums" in done.output
     assert "hang: " in done.output
@@ -209,45 +240,29 @@ def test_a_replayed_failure_fails_again_with_its_text(road: Road) -> None:
     assert verdicts == {FIRST: "ERROR", SECOND: "NO_BASELINE"}
     (failed,) = [line for line in road.records("group") if line["scenario"] == FIRST]
     assert failed["ended"] == "failed"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_was_broken_off_says_how_to_go_on_and_does(
-    road: Road, number: signal.Signals
-) -> None:
-    session = road.begin(hangs=FIRST)
-    _wait_for(road.folder / FIRST / "start-1-new" / "sums" / "evaluator.out")
-    session.send_signal(number)
-    assert road.end(session).status == 2
-    summary = (road.folder / "summary.md").read_text()
-    assert f"{ACCURACY} --resume={road.folder}" in summary
-    road.require_one_record_a_group()
-    assert road.finish().status == 0
-    road.require_one_record_a_group(FIRST, SECOND)
-
-
-def test_a_run_killed_twice_in_the_same_group_moves_both_aside(road: Road) -> None:
-    road.kill_in(road.begin(hangs=FIRST), FIRST)
-    session = road.resume(hangs=FIRST)
-    _wait_for(road.folder / f"{FIRST}.broken-1")
-    road.kill_in(session, FIRST)
-    assert road.finish().status == 0
-    assert (road.folder / f"{FIRST}.broken-2").is_dir()
+    assert (road.folder / f"{SECOND}.broken-2").is_dir()
     road.require_one_record_a_group(FIRST, SECOND)
     assert len(road.records("resumed")) == 2
 
 
-def test_a_session_of_workers_is_killed_and_gone_on_with(road: Road) -> None:
-    road.share_cpu()
-    session = road.begin("-n", "2", hangs=SECOND)
-    _wait_until(lambda: len(road.records("group")) == 1)
-    road.kill_in(session, SECOND)
-    before = road.starts()
-    done = road.finish("-n", "2")
-    assert done.status == 0, done.output
-    assert road.starts() == before + 1
+def test_a_living_session_holds_its_run_and_one_that_was_broken_off_says_how_to_go_on(
+    road: Road,
+) -> None:
+    session = road.begin(hangs=FIRST)
+    try:
+        _wait_for(road.folder / FIRST / "start-1-new" / "sums" / "evaluator.out")
+        refused = road.finish_here()
+    finally:
+        session.send_signal(signal.SIGINT)
+        broken_off = road.end(session)
+    assert refused.status == 4, refused.output
+    assert "--resume: another run is writing to this folder" in refused.output
+    assert broken_off.status == 2, broken_off.output
+    summary = (road.folder / "summary.md").read_text()
+    assert f"{ACCURACY} --resume={road.folder}" in summary
+    road.require_one_record_a_group()
+    assert road.finish_here().status == 0
     road.require_one_record_a_group(FIRST, SECOND)
-    assert road.checkout.wait_until_empty() == []
 
 
 def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
@@ -263,8 +278,10 @@ def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
         session.kill()
     assert first.status == 11, first.output
     road.require_one_record_a_group(FIRST)
+    before = road.starts()
     done = road.finish("-n", "2")
     assert done.status == 0, done.output
+    assert road.starts() == before + 1
     road.require_one_record_a_group(FIRST, SECOND)
 
 
@@ -272,15 +289,8 @@ def test_a_resumed_run_becomes_a_baseline_like_any_other(
     killed_and_resumed: KilledAndResumed,
 ) -> None:
     road = killed_and_resumed.road
-    done = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(road.folder)],
-        env=road.checkout.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
+    status, output = in_process.perfgate(road.checkout, "baseline", "record", str(road.folder))
+    assert status == 0, output
     for scenario in BOTH:
         path = road.checkout.folder / f"home/candidates/cpu/{scenario}/1.0.json"
         (entry,) = json.loads(path.read_text())["entries"].values()
@@ -293,21 +303,23 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files}
 
 
-def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> None:
+def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> Finished:
     """Resume the run with other options: wrong usage, which changes nothing of it."""
     before = contents(road.folder)
-    done = road.finish(*options)
+    words = ("--gate", *options)
+    done = road.finish(*words) if "-n" in options else road.finish_here(*words)
     assert done.status == 4, done.output
     for one in told:
         assert one in done.output, done.output
     assert contents(road.folder) == before
+    return done
 
 
 def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
     finished_road: Road,
 ) -> None:
     road = finished_road
-    selection = ("1 missing", "the 2 tests selected then", f"plugin -q --record {ACCURACY}")
+    selection = ("1 missing", "the 2 tests selected then", f"--gate {ACCURACY}")
     require_refused(road, "-k", FIRST, told=selection)
     require_refused(road, "-n", "1", "-k", FIRST, told=selection[:2])
     require_refused(
@@ -337,8 +349,8 @@ def test_a_run_that_was_attacked_is_refused_and_left_as_it_is(finished_road: Roa
     assert forged != whole
     forged = forged.replace('"reason": "', '"reason": "\\u001b]0;owned\\u0007\\u202e')
     records.write_text(forged)
-    require_refused(road, told=("the checksum is not that of this line", "fix: "))
-    assert "\x1b" not in road.finish().output
+    refused = require_refused(road, told=("the checksum is not that of this line", "fix: "))
+    assert "\x1b" not in refused.output
     records.write_text(whole)
     before = facts.read_text()
     facts.write_text(before.replace('"synthetic": false', '"synthetic": true'))
@@ -353,41 +365,18 @@ def test_a_run_that_was_attacked_is_refused_and_left_as_it_is(finished_road: Roa
     road.folder.chmod(0o777)
     require_refused(road, told=("everybody may write to it (mode 0777)",))
     road.folder.chmod(0o755)
-    done = road.finish()
-    assert done.status == 0, done.output
+    done = road.finish_here("--gate")
+    assert done.status == 12, done.output
     assert "resumed from the session before" in done.output
-
-
-def test_a_run_that_a_living_session_holds_is_refused(road: Road) -> None:
-    session = road.begin(hangs=FIRST)
-    try:
-        _wait_for(road.folder / FIRST / "start-1-new" / "sums" / "evaluator.out")
-        done = road.finish()
-    finally:
-        session.terminate()
-        session.communicate()
-    assert done.status == 4, done.output
-    assert "--resume: another run is writing to this folder" in done.output
 
 
 def test_what_was_skipped_for_a_lack_is_asked_again(road: Road) -> None:
     road.checkout.edit(lambda text: text.replace("name: stand-in,", "name: missing,"))
-    assert road.end(road.begin("-rs")).status == 12
+    assert road.begin_here("-rs").status == 12
     assert len(road.records("skipped")) == 2
     road.checkout.edit(lambda text: text.replace("name: missing,", "name: stand-in,"))
-    done = road.finish()
+    done = road.finish_here()
     assert done.status == 0, done.output
     assert road.records("skipped") == []
     assert len(road.records("verdict")) == 2
     road.require_one_record_a_group(FIRST, SECOND)
-
-
-def test_a_run_is_found_by_its_name(finished_road: Road) -> None:
-    road = finished_road
-    runs = road.checkout.folder / "runs"
-    runs.mkdir()
-    road.folder.rename(runs / "last-night")
-    road.folder = runs / "last-night"
-    done = road.end(road._session("--resume", "last-night", hangs=""))
-    assert done.status == 0, done.output
-    assert "last-night" in done.output

@@ -1,7 +1,7 @@
 """Many groups in a row while something of the session is killed again and again: nothing is left,
 and after enough resumed sessions every group has been measured, recorded and judged once.
 
-PERFGATE_SOAK says how many groups (8 on each push, 50 in `make nightly`), PERFGATE_SOAK_SEED which
+PERFGATE_SOAK says how many groups (5 on each push, 50 in `make nightly`), PERFGATE_SOAK_SEED which
 kills.
 """
 
@@ -27,7 +27,7 @@ from test_road import PLUGINS, Suite, make_suite
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
-GROUPS = int(os.environ.get("PERFGATE_SOAK") or sized(8, 50))
+GROUPS = int(os.environ.get("PERFGATE_SOAK") or sized(5, 50))
 SEED = int(os.environ.get("PERFGATE_SOAK_SEED", "1"))
 KILLS = GROUPS * 2 // 3
 SESSIONS = KILLS + 4  # each kill can cost a session; then one that is left in peace, and some luck

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import in_process
 import pytest
 from docker_host import IMAGE, DockerHost, docker_host
 from test_gate_road import promote
@@ -72,36 +73,27 @@ ABBA = [
 ]
 
 
-class TestPrefixes:
-    @pytest.fixture
-    def old(self, checkout: Suite, monkeypatch: pytest.MonkeyPatch) -> Path:
-        """The prefix that the baseline was measured with; the slower one is to be tested."""
-        old = prefix(checkout.folder / "old", engine(OLD, slow=False))
-        monkeypatch.setenv(VARIABLE, str(old / "bin/stand-in-engine"))
-        promote(checkout, checkout.run(SERVING, "-k", "c1"), OLD)
-        new = prefix(checkout.folder / "new", engine(NEW, slow=True))
-        monkeypatch.setenv(VARIABLE, str(new / "bin/stand-in-engine"))
-        return old
-
-    def test_the_recorded_one_is_started_and_the_slower_one_is_a_regression(
-        self, checkout: Suite, old: Path
-    ) -> None:
-        done = checkout.run(SERVING, "-k", "c1")
-        assert builds(done) == ABBA, done.output
-        assert (done.verdicts, done.status) == ({"c1": "REGRESSION"}, 1), done.output
-        sources = [line["source"]["prefix"] for line in done.records("measurement")]
-        new = str(checkout.folder / "new")
-        assert sources == [new, new, str(old), str(old), new]
-        assert checkout.wait_until_empty() == []
-
-    def test_one_that_moved_is_told_and_can_be_named(self, checkout: Suite, old: Path) -> None:
-        moved = old.rename(old.with_name("moved"))
-        gone = checkout.run(SERVING, "-k", "c1")
-        assert {role for role, _ in builds(gone)} == {"new"}
-        assert f"no folder {old}" in gone.output
-        named = checkout.run(SERVING, "-k", "c1", "--control", str(moved))
-        assert builds(named) == ABBA, named.output
-        assert f"--control={moved}" in named.output, "the line to run it again names it"
+def test_the_recorded_prefix_is_started_beside_the_slower_one_also_where_it_has_moved(
+    checkout: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = prefix(checkout.folder / "old", engine(OLD, slow=False))
+    monkeypatch.setenv(VARIABLE, str(old / "bin/stand-in-engine"))
+    promote(checkout, in_process.run(checkout, SERVING, "-k", "c1"), OLD)
+    new = prefix(checkout.folder / "new", engine(NEW, slow=True))
+    monkeypatch.setenv(VARIABLE, str(new / "bin/stand-in-engine"))
+    done = in_process.run(checkout, SERVING, "-k", "c1")
+    assert builds(done) == ABBA, done.output
+    assert (done.verdicts, done.status) == ({"c1": "REGRESSION"}, 1), done.output
+    sources = [line["source"]["prefix"] for line in done.records("measurement")]
+    assert sources == [str(one) for one in (new, new, old, old, new)]
+    assert checkout.wait_until_empty() == []
+    moved = old.rename(old.with_name("moved"))
+    gone = in_process.run(checkout, SERVING, "-k", "c1")
+    assert {role for role, _ in builds(gone)} == {"new"}
+    assert f"no folder {old}" in gone.output
+    named = in_process.run(checkout, SERVING, "-k", "c1", "--control", str(moved))
+    assert builds(named) == ABBA, named.output
+    assert f"--control={moved}" in named.output, "the line to run it again names it"
 
 
 class TestImages:
@@ -120,13 +112,13 @@ class TestImages:
         self, checkout: Suite, host: DockerHost
     ) -> None:
         host.image(MOVED, stand_in_engine=engine(OLD, slow=False))
-        first = checkout.run(SERVING, "-k", "c1", "--launcher", "docker")
+        first = in_process.run(checkout, SERVING, "-k", "c1", "--launcher", "docker")
         promote(checkout, first, OLD)
         (measured,) = first.records("measurement")
         assert measured["source"]["image"] == MOVED
         host.image(MOVED.partition(":")[0] + DIGEST, stand_in_engine=engine(OLD, slow=False))
         host.image(MOVED, stand_in_engine=engine(NEW, slow=True))
-        done = checkout.run(SERVING, "-k", "c1", "--launcher", "docker")
+        done = in_process.run(checkout, SERVING, "-k", "c1", "--launcher", "docker")
         assert builds(done) == ABBA, done.output
         assert done.verdicts == {"c1": "REGRESSION"}
         images = [line["facts"]["docker"]["image"] for line in done.records("measurement")]

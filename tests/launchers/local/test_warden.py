@@ -11,12 +11,14 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import Popen
 
 import psutil
 import pytest
+from sessions import untraced
+from sizes import sized
 from witnesses import eventually, everybody, living, program, roll_in, running, signed, wardens
 
 from perfgate.core.command import Command
@@ -34,24 +36,42 @@ HIDERS = {
     "retitled": ["program", "worker"],
     "scrubbed": ["grandchild", "program"],
 }
+TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Family:
-    """A driver (it stands for pytest), its wardens and programs."""
+    """A driver (it stands for pytest), its wardens and programs, each with a roll to sign."""
 
-    def __init__(self, driver: Popen[str], mark: str, folder: Path) -> None:
+    def __init__(self, driver: Popen[str], mark: str, rolls: dict[str, Path]) -> None:
         self.driver = driver
         self.mark = mark
-        self.folder = folder
+        self.rolls = rolls
 
     def hear(self, word: str) -> None:
         """Wait until the driver says `word`."""
         assert self.driver.stdout is not None
         assert self.driver.stdout.readline().strip() == word
 
-    def is_gone(self) -> bool:
+    def are_all_there(self) -> bool:
+        return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
+
+    def require_gone(self) -> None:
+        """Wait until nobody is left; else say who is."""
+        try:
+            eventually(lambda: not self._left())
+        except AssertionError as error:
+            raise AssertionError(f"left: {self._left()}") from error
+
+    def _left(self) -> dict[str, object]:
         # The driver ends too, and what never carried the mark must have signed the roll.
-        return not everybody(self.mark) and not living(self.folder)
+        left = {"marked": everybody(self.mark), **{n: living(r) for n, r in self.rolls.items()}}
+        return {name: found for name, found in left.items() if found}
+
+    def wardens(self, which: str) -> list[psutil.Process]:
+        """Of each program the outer warden, or the inner one."""
+        found = wardens(self.mark)
+        pids = {one.pid for one in found}
+        return [one for one in found if (one.ppid() in pids) == (which == "inner")]
 
 
 @pytest.fixture
@@ -61,67 +81,94 @@ def roll(tmp_path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def family(roll: Path, *argvs: tuple[str, ...], then: str = "wait", grace_s: float = 0.3):
+def family(
+    folder: Path,
+    *names: str,
+    server: tuple[str, ...] = (),
+    then: str = "wait",
+    grace_s: float = 0.3,
+) -> Iterator[Family]:
+    """A driver of the programs `names`, or of a server."""
     mark = uuid.uuid4().hex
-    jobs = {f"job{number}": argv for number, argv in enumerate(argvs)}
-    folder = str(roll.parent / "run")
-    task = {"folder": folder, "roll": str(roll), "jobs": jobs, "then": then, "grace_s": grace_s}
-    with running(program("driver", json.dumps(task)), mark, dict(os.environ)) as driver:
-        yield Family(driver, mark, roll)
+    with ExitStack() as stack:
+        rolls = {}
+        for name in names:
+            (folder / name).mkdir()
+            rolls[name] = stack.enter_context(roll_in(folder / name))
+        jobs = {name: program(name, roll) for name, roll in rolls.items()}
+        jobs |= {"server": server} if server else {}
+        task = {
+            "folder": str(folder / "run"),
+            "roll": str(next(iter(rolls.values()), "")),
+            "jobs": jobs,
+            "then": then,
+            "grace_s": grace_s,
+        }
+        call = program("driver", json.dumps(task))
+        driver = stack.enter_context(running(call, mark, untraced(os.environ)))
+        yield Family(driver, mark, rolls)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-@pytest.mark.parametrize("name", HIDERS)
-def test_nothing_outlives_a_killed_driver(roll: Path, name: str, number: int):
-    with family(roll, program(name, roll)) as all_of_it:
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "number",
+    sized((signal.SIGKILL, signal.SIGINT), (signal.SIGKILL, *TOLD)),
+)
+def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
+    with family(tmp_path, *HIDERS) as all_of_it:
         all_of_it.hear("starting")
         all_of_it.hear("started")
-        eventually(lambda: living(roll) == HIDERS[name])
+        eventually(all_of_it.are_all_there)
         all_of_it.driver.send_signal(number)
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-@pytest.mark.parametrize("delay_s", [0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1])
-def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(roll: Path, delay_s: float):
-    with family(roll, program("deaf", roll)) as all_of_it:
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "delay_s", sized((0, 0.02, 0.06), (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1))
+)
+def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(
+    tmp_path: Path, delay_s: float
+) -> None:
+    with family(tmp_path, "deaf") as all_of_it:
         all_of_it.hear("starting")
         time.sleep(delay_s)
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-def test_nothing_outlives_a_driver_killed_right_after_the_start(roll: Path):
-    with family(roll, program("deaf", roll)) as all_of_it:
+def test_nothing_outlives_a_driver_killed_right_after_the_start(tmp_path: Path) -> None:
+    with family(tmp_path, "deaf") as all_of_it:
         all_of_it.hear("starting")
         all_of_it.hear("started")
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(roll: Path):
-    with family(roll, program("deaf", roll), then="stop") as all_of_it:
-        eventually(lambda: living(roll) == HIDERS["deaf"])
-        log = roll.parent / "run" / "job0.out"
+def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: Path) -> None:
+    with family(tmp_path, "deaf", then="stop") as all_of_it:
+        eventually(all_of_it.are_all_there)
+        log = tmp_path / "run" / "deaf.out"
         eventually(lambda: "heard SIGTERM" in log.read_text())
         assert len(everybody(all_of_it.mark)) == 5  # driver, wardens, program, child
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
 @pytest.mark.parametrize("then", ["fail", "forget", "exit at once"])
-def test_nothing_outlives_a_driver_that_ends_by_itself(roll: Path, then: str):
-    with family(roll, program("scrubbed", roll), then=then) as all_of_it:
+def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path: Path, then: str) -> None:
+    with family(tmp_path, "scrubbed", then=then) as all_of_it:
         eventually(lambda: all_of_it.driver.poll() is not None)
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(roll: Path):
-    with family(roll, program("deaf", roll), then="fork") as all_of_it:
-        eventually(lambda: living(roll) == HIDERS["deaf"])
+def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: Path) -> None:
+    with family(tmp_path, "deaf", then="fork") as all_of_it:
+        eventually(all_of_it.are_all_there)
         copy = eventually(lambda: _forked_copy(all_of_it))
         all_of_it.driver.kill()
         eventually(lambda: [one.pid for one in everybody(all_of_it.mark)] == [copy.pid])
-        assert living(roll) == []
+        assert living(all_of_it.rolls["deaf"]) == []
 
 
 def _forked_copy(all_of_it: Family) -> psutil.Process | None:
@@ -129,59 +176,38 @@ def _forked_copy(all_of_it: Family) -> psutil.Process | None:
     return next((one for one in children if "driver.py" in " ".join(one.cmdline())), None)
 
 
-def test_two_jobs_end_with_their_driver(roll: Path):
-    other = roll.with_name("other")
-    other.mkdir()
-    argvs = program("deaf", roll), program("scrubbed", other)
-    with family(roll, *argvs) as all_of_it:
-        eventually(lambda: living(roll) == HIDERS["deaf"])
-        eventually(lambda: living(other) == HIDERS["scrubbed"])
-        all_of_it.driver.kill()
-        eventually(lambda: all_of_it.is_gone() and living(other) == [])
-
-
-@pytest.mark.parametrize("which", [(0,), (1,)], ids=["outer", "inner"])
-@pytest.mark.parametrize("name", HIDERS)
-def test_nothing_outlives_a_killed_warden(roll: Path, name: str, which: tuple[int, ...]):
-    with family(roll, program(name, roll)) as all_of_it:
-        eventually(lambda: living(roll) == HIDERS[name])
-        for one in [wardens(all_of_it.mark)[index] for index in which]:
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "with the driver"])
+@pytest.mark.parametrize("which", ["outer", "inner"])
+def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: bool) -> None:
+    with family(tmp_path, *HIDERS) as all_of_it:
+        eventually(all_of_it.are_all_there)
+        victims = all_of_it.wardens(which)
+        assert len(victims) == len(HIDERS)
+        if not is_alone:
+            all_of_it.driver.kill()
+        for one in victims:
             one.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-@pytest.mark.parametrize("which", [(0,), (1,)], ids=["outer", "inner"])
-@pytest.mark.parametrize("name", HIDERS)
-def test_nothing_outlives_a_driver_and_a_warden_killed_at_once(
-    roll: Path, name: str, which: tuple[int, ...]
-):
-    with family(roll, program(name, roll)) as all_of_it:
-        eventually(lambda: living(roll) == HIDERS[name])
-        kept = [wardens(all_of_it.mark)[index] for index in which]
-        all_of_it.driver.kill()
-        for one in kept:
-            one.kill()
-        eventually(all_of_it.is_gone)
-
-
-def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(roll: Path):
-    with family(roll, program("scrubbed", roll)) as all_of_it:
-        eventually(lambda: living(roll) == HIDERS["scrubbed"])
-        outer, _ = wardens(all_of_it.mark)
+def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path: Path) -> None:
+    with family(tmp_path, "scrubbed") as all_of_it:
+        eventually(all_of_it.are_all_there)
+        (outer,) = all_of_it.wardens("outer")
         os.killpg(outer.pid, signal.SIGKILL)
         all_of_it.driver.kill()
-        eventually(all_of_it.is_gone)
+        all_of_it.require_gone()
 
 
-def test_the_program_itself_dies_with_driver_and_both_wardens(roll: Path):
-    with family(roll, program("deaf", roll)) as all_of_it:
-        eventually(lambda: living(roll) == HIDERS["deaf"])
-        both = wardens(all_of_it.mark)
-        for one in (psutil.Process(all_of_it.driver.pid), *both):
+def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
+    with family(tmp_path, "deaf") as all_of_it:
+        eventually(all_of_it.are_all_there)
+        victims = (psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
+        for one in victims:
             one.suspend()  # so that they die together: none can act in between
-        for one in (psutil.Process(all_of_it.driver.pid), *both):
+        for one in victims:
             one.kill()
-        eventually(lambda: signed(roll) is None)
+        eventually(lambda: signed(all_of_it.rolls["deaf"]) is None)
 
 
 @pytest.mark.parametrize("name", ["deaf", "retitled", "scrubbed"])
@@ -262,18 +288,13 @@ def listens(port: int) -> bool:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("killed", ["driver", "driver and inner warden", "outer warden"])
-def test_no_real_server_outlives_a_killed_driver(
-    roll: Path, llama_server: tuple[str, ...], free_port: int, killed: str
-):
-    with family(roll, llama_server, grace_s=2) as all_of_it:
+def test_no_real_server_outlives_a_driver_and_a_warden(
+    tmp_path: Path, llama_server: tuple[str, ...], free_port: int
+) -> None:
+    with family(tmp_path, server=llama_server, grace_s=2) as all_of_it:
         eventually(lambda: answers(free_port))
-        outer, inner = wardens(all_of_it.mark)
-        if "driver" in killed:
-            all_of_it.driver.kill()
-        if "inner" in killed:
-            inner.kill()
-        if "outer" in killed:
-            outer.kill()
-        eventually(all_of_it.is_gone)
+        (inner,) = all_of_it.wardens("inner")
+        all_of_it.driver.kill()
+        inner.kill()
+        all_of_it.require_gone()
         assert not listens(free_port)

@@ -34,4 +34,5 @@ elif task["then"] == "forget":
     sys.exit(0)
 elif task["then"] == "exit at once":
     os._exit(0)
-jobs[0].wait()
+for job in jobs:
+    job.wait()
