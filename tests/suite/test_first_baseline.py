@@ -3,7 +3,6 @@
 import json
 import shlex
 import subprocess
-import sys
 import time
 
 import pytest
@@ -12,18 +11,6 @@ from test_road import Finished, Suite, suite  # noqa: F401
 pytestmark = pytest.mark.slow
 
 ACCURACY = "perf_tests/test_accuracy.py"
-
-
-def perfgate(suite: Suite, *words: str) -> "subprocess.CompletedProcess[str]":  # noqa: F811
-    return subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", *words],
-        env=suite.environment,
-        cwd=suite.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def said(done: Finished) -> str:
@@ -49,7 +36,7 @@ def test_three_sessions_make_a_baseline_and_each_says_what_is_missing(
     # The line is the command, but for who and why.
     words = shlex.split(lines[2].partition("baseline: ")[2])
     words[words.index("NAME")], words[words.index("WHY")] = "Ada", "the first three nights"
-    promoted = perfgate(suite, *words[1:])
+    promoted = suite.perfgate(*words[1:])
     assert promoted.returncode == 0, promoted.stderr
     assert "are asked for" not in promoted.stdout
     (file,) = (suite.folder / "baselines").glob("cpu/*/*.json")
@@ -66,22 +53,13 @@ def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(
 ) -> None:
     done = suite.run(ACCURACY, "--record")
     candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
-    promoted = perfgate(
-        suite, "baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x"
-    )
+    promoted = suite.perfgate("baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x")
     assert promoted.returncode == 0, promoted.stderr
     small = "baseline of 1 session; 3 are asked for"
     assert small in promoted.stdout
     done = suite.run(ACCURACY, "--gate")
     assert (done.status, done.verdicts) == (0, {"sums": "PASS"}), done.output
     assert small in (done.folder / "summary.md").read_text()
-
-
-def test_a_session_without_record_records_nothing(suite: Suite) -> None:  # noqa: F811
-    done = suite.run(ACCURACY)
-    assert done.status == 12
-    assert done.records("candidate") == []
-    assert not (suite.folder / "home" / "candidates").exists()
 
 
 def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:  # noqa: F811

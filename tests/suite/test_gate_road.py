@@ -18,15 +18,7 @@ pytestmark = pytest.mark.slow
 
 def perfgate(checkout: Suite, *words: str) -> str:
     """A command of perfgate in the checkout; it must succeed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", *words],
-        env=checkout.environment,
-        cwd=checkout.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = checkout.perfgate(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
