@@ -4,9 +4,10 @@ import json
 import shlex
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
-from test_road import Finished, Suite, suite  # noqa: F401
+from test_road import Finished, Suite, copied, suite, without_baseline  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -48,16 +49,21 @@ def test_three_sessions_make_a_baseline_and_each_says_what_is_missing(
     assert "are asked for" not in (judged.folder / "summary.md").read_text()
 
 
-def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(
-    suite: Suite,  # noqa: F811
-) -> None:
-    done = suite.run(ACCURACY, "--record")
-    candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
-    promoted = suite.perfgate("baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x")
+@pytest.fixture
+def recorded(without_baseline: tuple[Suite, Finished], tmp_path: Path) -> Suite:  # noqa: F811
+    """A checkout in which one session has recorded."""
+    return copied(without_baseline[0], tmp_path)
+
+
+def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(recorded: Suite) -> None:
+    candidate = recorded.folder / "home/candidates/cpu/standin-serve/1.0.json"
+    promoted = recorded.perfgate(
+        "baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x"
+    )
     assert promoted.returncode == 0, promoted.stderr
     small = "baseline of 1 session; 3 are asked for"
     assert small in promoted.stdout
-    done = suite.run(ACCURACY, "--gate")
+    done = recorded.run(ACCURACY, "--gate")
     assert (done.status, done.verdicts) == (0, {"sums": "PASS"}), done.output
     assert small in (done.folder / "summary.md").read_text()
 
@@ -89,10 +95,9 @@ def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:  # n
     assert {run["run"] for run in entry["runs"]} == {"one", "two"}
 
 
-def test_an_unusable_candidate_is_told_and_nothing_is_green(suite: Suite) -> None:  # noqa: F811
-    suite.run(ACCURACY, "--record")
-    candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
+def test_an_unusable_candidate_is_told_and_nothing_is_green(recorded: Suite) -> None:
+    candidate = recorded.folder / "home/candidates/cpu/standin-serve/1.0.json"
     candidate.write_text(candidate.read_text().replace('"count": ', '"count": 1'))
-    done = suite.run(ACCURACY, "--record")
+    done = recorded.run(ACCURACY, "--record")
     assert done.status == 16, done.output
     assert "delete the candidate and record its runs again" in done.output
