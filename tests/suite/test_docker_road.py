@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from docker_host import IMAGE, DockerHost, docker_host
+from sessions import untraced
 from test_road import STANDINS, Finished, Suite, suite  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def test_a_session_that_is_ended_leaves_no_container(
     with subprocess.Popen(
         suite.command(*OPTIONS, "-k", "c1"),
         cwd=suite.folder,
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "client-hangs"},
+        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "client-hangs"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as session:
