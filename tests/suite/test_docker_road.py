@@ -41,7 +41,13 @@ def boxed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[Suite, DockerHost]]:
     """A checkout whose engine is in an image, and the machine with that image."""
-    suite.edit(lambda text: text.replace("name: stand-in,", "name: stand-in-boxed,"))
+    suite.edit(
+        lambda text: (
+            text.replace("name: stand-in,", "name: stand-in-boxed,")
+            .replace("noise: measured", "bands: {output_throughput: 0.25}")
+            .replace("reference_starts: 4", "reference_starts: 1")
+        )
+    )
     conftest = suite.folder / "conftest.py"
     conftest.write_text(conftest.read_text().replace("'standin'", "'standin', 'boxed_standin'"))
     (suite.folder / "site.yaml").write_text(SITE)
