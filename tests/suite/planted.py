@@ -5,7 +5,6 @@ All are made up here from pieces, so that no scanner of repositories takes one f
 
 import base64
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+import forked
 from sessions import inherited
 
 from perfgate.reports.formats.base import report_format
@@ -170,14 +170,8 @@ def write_reports(run: Path, into: Path) -> dict[str, str]:
     Returns:
         File → its text, with what the command printed as `output.log`.
     """
-    done = subprocess.run(
-        [sys.executable, "-m", "perfgate", "report", str(run), "--to", str(into)],
-        env=inherited(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    call = [sys.executable, "-m", "perfgate", "report", str(run), "--to", str(into)]
+    done = forked.run(call, cwd=run, env=inherited())
     (into / "output.log").write_text(f"{done.stdout}{done.stderr}")
     assert {made.file for made in report_format.values()} <= {one.name for one in into.iterdir()}
     for path in into.iterdir():

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from docker_host import IMAGE, DockerHost, docker_host
+from sessions import untraced
 from test_road import STANDINS, Finished, Suite, suite  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
@@ -40,7 +41,13 @@ def boxed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[tuple[Suite, DockerHost]]:
     """A checkout whose engine is in an image, and the machine with that image."""
-    suite.edit(lambda text: text.replace("name: stand-in,", "name: stand-in-boxed,"))
+    suite.edit(
+        lambda text: (
+            text.replace("name: stand-in,", "name: stand-in-boxed,")
+            .replace("noise: measured", "bands: {output_throughput: 0.25}")
+            .replace("reference_starts: 4", "reference_starts: 1")
+        )
+    )
     conftest = suite.folder / "conftest.py"
     conftest.write_text(conftest.read_text().replace("'standin'", "'standin', 'boxed_standin'"))
     (suite.folder / "site.yaml").write_text(SITE)
@@ -95,7 +102,7 @@ def test_a_session_that_is_ended_leaves_no_container(
     with subprocess.Popen(
         suite.command(*OPTIONS, "-k", "c1"),
         cwd=suite.folder,
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "client-hangs"},
+        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "client-hangs"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as session:

@@ -3,27 +3,15 @@
 import json
 import shlex
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
-from test_road import Finished, Suite, suite  # noqa: F401
+from test_road import Finished, Suite, copied, suite, without_baseline  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
 ACCURACY = "perf_tests/test_accuracy.py"
-
-
-def perfgate(suite: Suite, *words: str) -> "subprocess.CompletedProcess[str]":  # noqa: F811
-    return subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", *words],
-        env=suite.environment,
-        cwd=suite.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def said(done: Finished) -> str:
@@ -49,7 +37,7 @@ def test_three_sessions_make_a_baseline_and_each_says_what_is_missing(
     # The line is the command, but for who and why.
     words = shlex.split(lines[2].partition("baseline: ")[2])
     words[words.index("NAME")], words[words.index("WHY")] = "Ada", "the first three nights"
-    promoted = perfgate(suite, *words[1:])
+    promoted = suite.perfgate(*words[1:])
     assert promoted.returncode == 0, promoted.stderr
     assert "are asked for" not in promoted.stdout
     (file,) = (suite.folder / "baselines").glob("cpu/*/*.json")
@@ -61,27 +49,23 @@ def test_three_sessions_make_a_baseline_and_each_says_what_is_missing(
     assert "are asked for" not in (judged.folder / "summary.md").read_text()
 
 
-def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(
-    suite: Suite,  # noqa: F811
-) -> None:
-    done = suite.run(ACCURACY, "--record")
-    candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
-    promoted = perfgate(
-        suite, "baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x"
+@pytest.fixture
+def recorded(without_baseline: tuple[Suite, Finished], tmp_path: Path) -> Suite:  # noqa: F811
+    """A checkout in which one session has recorded."""
+    return copied(without_baseline[0], tmp_path)
+
+
+def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(recorded: Suite) -> None:
+    candidate = recorded.folder / "home/candidates/cpu/standin-serve/1.0.json"
+    promoted = recorded.perfgate(
+        "baseline", "promote", str(candidate), "--by", "Ada", "--reason", "x"
     )
     assert promoted.returncode == 0, promoted.stderr
     small = "baseline of 1 session; 3 are asked for"
     assert small in promoted.stdout
-    done = suite.run(ACCURACY, "--gate")
+    done = recorded.run(ACCURACY, "--gate")
     assert (done.status, done.verdicts) == (0, {"sums": "PASS"}), done.output
     assert small in (done.folder / "summary.md").read_text()
-
-
-def test_a_session_without_record_records_nothing(suite: Suite) -> None:  # noqa: F811
-    done = suite.run(ACCURACY)
-    assert done.status == 12
-    assert done.records("candidate") == []
-    assert not (suite.folder / "home" / "candidates").exists()
 
 
 def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:  # noqa: F811
@@ -111,10 +95,9 @@ def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:  # n
     assert {run["run"] for run in entry["runs"]} == {"one", "two"}
 
 
-def test_an_unusable_candidate_is_told_and_nothing_is_green(suite: Suite) -> None:  # noqa: F811
-    suite.run(ACCURACY, "--record")
-    candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
+def test_an_unusable_candidate_is_told_and_nothing_is_green(recorded: Suite) -> None:
+    candidate = recorded.folder / "home/candidates/cpu/standin-serve/1.0.json"
     candidate.write_text(candidate.read_text().replace('"count": ', '"count": 1'))
-    done = suite.run(ACCURACY, "--record")
+    done = recorded.run(ACCURACY, "--record")
     assert done.status == 16, done.output
     assert "delete the candidate and record its runs again" in done.output

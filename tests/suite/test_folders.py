@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
@@ -32,14 +33,10 @@ def gate(tmp_path: Path) -> Path:
 
 def found(gate: Path, *options: str, **environment: str) -> list[str]:
     """The folder of baselines and those of scenarios."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "pytest", "-q", "-s", *BENCHMARK, *options],
         cwd=gate,
         env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("FOUND")]
@@ -77,14 +74,10 @@ PLANTED = "open('ran', 'w')\npytest_plugins = ['perfgate.suite.plugin']\n"
 def tried(gate: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A session in a folder below `gate`, as of somebody who does not know what is above."""
     (gate / "below").mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "-q", "--collect-only", *BENCHMARK],
+    return forked.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only", *BENCHMARK],
         cwd=gate / "below",
         env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import forked
 import pytest
 from building import SCENARIO
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
@@ -99,13 +100,10 @@ def test_what_was_left_out_is_told_with_how_to_ask() -> None:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         [sys.executable, "-m", "pytest", *BENCHMARK, *XDIST, "-q", *words],
         cwd=ROOT,
         env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 

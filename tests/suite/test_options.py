@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
-from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited, untraced
 
 from perfgate.suite.options import joined
 
@@ -29,38 +30,28 @@ def session(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     masks.mkdir(exist_ok=True)
     for module in ("hypothesis", "matplotlib", "pytest_cov", "pytest_timeout"):
         (masks / f"{module}.py").write_text("raise ModuleNotFoundError('not for strangers')\n")
-    return subprocess.run(
+    return forked.run(
         (sys.executable, "-m", "pytest", *BENCHMARK, *words),
         cwd=ROOT,
-        env={**inherited("COV"), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(masks)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        env={**inherited(), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(masks)},
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_a_value_may_stand_by_itself(
+    tmp_path: Path, elsewhere: Path, subtests: pytest.Subtests
+) -> None:
+    for words in (
         ("--self-reference", "fresh"),
         ("--engine-version", "1.3.0", "--rehearse"),
         ("--launcher", "local", "--budget", "4h"),
-    ],
-)
-def test_a_value_may_stand_by_itself(tmp_path: Path, words: tuple[str, ...]) -> None:
-    done = session(tmp_path, *LOCAL, *words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "local-smollm2-serve-c1" in done.stdout
-
-
-@pytest.mark.parametrize("option", ["--engine-repo", "--run-dir", "--resume"])
-def test_a_folder_elsewhere_may_stand_by_itself(
-    tmp_path: Path, elsewhere: Path, option: str
-) -> None:
-    done = session(tmp_path, *LOCAL, option, str(elsewhere))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "local-smollm2-serve-c1" in done.stdout
+        ("--engine-repo", str(elsewhere)),
+        ("--run-dir", str(elsewhere)),
+        ("--resume", str(elsewhere)),
+    ):
+        with subtests.test(words[0]):
+            done = session(tmp_path, *LOCAL, *words)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "local-smollm2-serve-c1" in done.stdout
 
 
 def test_scenarios_from_elsewhere_are_those_that_are_collected(
@@ -100,7 +91,7 @@ def test_stand_ins_are_loaded_by_a_rehearsal_alone(tmp_path: Path, words: tuple[
     done = subprocess.run(
         (sys.executable, "-m", "pytest", *BENCHMARK, *LOCAL, "-p", "loaded", *words),
         cwd=ROOT,
-        env={**inherited("COV"), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(tmp_path)},
+        env={**untraced(inherited()), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=120,

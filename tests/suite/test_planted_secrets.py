@@ -3,11 +3,11 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import forked
 import pytest
 import yaml
 from planted import SECRETS, CommandLines, hostile_log, leaks, lines_of, variables, write_reports
@@ -54,15 +54,10 @@ def _session(suite: Suite, fault: str, *options: str) -> Searched:
     }
     command = suite.command("-k", "accuracy", "--junitxml=junit.xml", "-o", "junit_logging=all")
     with CommandLines() as watch:
-        done = subprocess.run(
-            [*command, "--benchmark-json=b.json", *options],
-            cwd=suite.folder,
-            env=environment,
-            capture_output=True,
-            check=False,
-            timeout=120,
+        done = forked.run(
+            [*command, "--benchmark-json=b.json", *options], cwd=suite.folder, env=environment
         )
-    output = (done.stdout + done.stderr).decode(errors="replace")
+    output = done.stdout + done.stderr
     write_reports(suite.folder / "run", suite.folder / "reports")
     found = leaks(suite.folder, output, frozenset({path, site, says, arguments}))
     return Searched(suite, done.returncode, output, found, watch)
@@ -144,15 +139,7 @@ def test_a_rehearsal_tells_no_secret(tmp_path: Path) -> None:
     }
     command.append(f"--junitxml={tmp_path / 'junit.xml'}")
     with CommandLines() as watch:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=400,
-        )
+        done = forked.run(command, cwd=ROOT, env=environment, timeout=400)
     assert done.returncode == 13, done.stdout
     assert len(write_reports(tmp_path / "run", tmp_path / "reports")) > 5
     assert not leaks(tmp_path, done.stdout + done.stderr, frozenset())

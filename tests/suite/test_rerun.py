@@ -2,11 +2,11 @@
 
 import json
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from test_road import PLUGINS, make_suite
 
@@ -86,14 +86,10 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
     assert "PERFGATE_SCENARIOS" not in variables  # the option says it
     assert "'/models of mine'" in line
     bare = {name: value for name, value in suite.environment.items() if name not in variables}
-    again = subprocess.run(
+    again = forked.run(
         [sys.executable, "-m", "pytest", *PLUGINS, *words[start + 1 :], "--collect-only", "-q"],
         cwd=suite.folder,
         env={**bare, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
     )
     assert again.returncode == 0, again.stdout + again.stderr
     tests = [one for one in again.stdout.splitlines() if "::" in one]
@@ -103,16 +99,10 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
 @pytest.mark.slow
 def test_from_another_folder_the_line_names_the_test_from_there(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    elsewhere = suite.folder / "perf_tests"
-    command = suite.command("test_accuracy.py")
-    done = subprocess.run(
-        command,
-        cwd=elsewhere,
+    done = forked.run(
+        suite.command("test_accuracy.py"),
+        cwd=suite.folder / "perf_tests",
         env={**suite.environment, "PERFGATE_STANDIN_FAULT": "no-result"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
     )
     assert done.returncode == 11, done.stdout + done.stderr
     (line,) = [one for one in done.stdout.splitlines() if one.startswith("rerun: ")]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import forked
 import psutil
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
@@ -53,28 +54,19 @@ class Suite:
 
     def run(self, *options: str, fault: str = "", timeout: float = 120) -> "Finished":
         shutil.rmtree(self.folder / "run", ignore_errors=True)
-        done = subprocess.run(
-            self.command(*options),
-            cwd=self.folder,
-            env={**self.environment, "PERFGATE_STANDIN_FAULT": fault},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        environment = {**self.environment, "PERFGATE_STANDIN_FAULT": fault}
+        command = self.command(*options)
+        done = forked.run(command, cwd=self.folder, env=environment, timeout=timeout)
         return Finished(done.returncode, done.stdout + done.stderr, self.folder / "run")
 
     def again(self, *options: str) -> subprocess.CompletedProcess[str]:
         """A session in the run folder as it is, of the same name as the last one's."""
-        return subprocess.run(
-            self.command(*options),
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        return forked.run(self.command(*options), cwd=self.folder, env=self.environment)
+
+    def perfgate(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """A command of perfgate in this checkout."""
+        call = [sys.executable, "-m", "perfgate", *words]
+        return forked.run(call, cwd=self.folder, env=self.environment)
 
     def edit(self, change: Callable[[str], str]) -> None:
         path = self.folder / "scenarios" / "standin.yaml"
@@ -169,10 +161,10 @@ def unchanged(accepted: Suite, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 @pytest.fixture(scope="module")
 def answers_worse(
-    accepted: Suite, tmp_path_factory: pytest.TempPathFactory
+    unchanged: tuple[Suite, Finished], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Suite, Finished]:
-    """A build whose answers are worse, measured and judged."""
-    made = copied(accepted, tmp_path_factory.mktemp("worse"))
+    """A build whose answers are worse, measured and judged by what is stored."""
+    made = copied(unchanged[0], tmp_path_factory.mktemp("worse"))
     return made, made.run("--inject", "accuracy.temperature=2")
 
 
@@ -197,20 +189,12 @@ def junit(suite: Suite) -> tuple[ElementTree.Element, dict[str, ElementTree.Elem
 def accept(suite: Suite, run: Finished) -> None:
     """Make the accuracy of a run the baseline."""
     assert run.verdicts == {"sums": "NO_BASELINE"}
-    perfgate = [sys.executable, "-m", "perfgate.cli.main", "baseline"]
+    candidate = suite.folder / "home/candidates/cpu/standin-serve/1.0.json"
     for words in (
-        ["record", str(suite.folder / "run")],
-        ["promote", str(suite.folder / "home/candidates/cpu/standin-serve/1.0.json")]
-        + ["--by", "tests", "--reason", "made up"],
+        ["record", str(run.folder)],
+        ["promote", str(candidate), "--by", "tests", "--reason", "made up"],
     ):
-        done = subprocess.run(
-            [*perfgate, *words],
-            env=suite.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        done = suite.perfgate("baseline", *words)
         assert done.returncode == 0, done.stderr
 
 
@@ -262,8 +246,11 @@ def test_a_slowed_build_is_a_regression_against_the_stored_reference(
     assert done.status == 1, done.output
     assert done.verdicts == {**dict.fromkeys(PASSED, "REGRESSION"), "sums": "PASS"}
     # What was measured without the injection is the control.
-    roles = {line["role"] for line in done.records("measurement")}
-    assert roles == {"new", "baseline_control"}
+    measured = done.records("measurement")
+    assert {line["role"] for line in measured} == {"new", "baseline_control"}
+    # Two workers share the tests, and a scenario's stay on one.
+    new = [(line["start"], line["probe"]) for line in measured if line["role"] == "new"]
+    assert {probe for start, probe in new if start == new[0][0]} == {"c1", "c2", "sums"}
     for expected in ("baseline", "measured", "artifacts:", "rerun: "):
         assert expected in done.output
     assert "injected: engine.settings.cpu_threads=1" in done.output
@@ -292,14 +279,7 @@ def test_worse_answers_are_a_regression_though_speed_is_fine(
 
 def test_a_changed_build_never_becomes_a_baseline(answers_worse: tuple[Suite, Finished]) -> None:
     checkout, done = answers_worse
-    refused = subprocess.run(
-        [sys.executable, "-m", "perfgate.cli.main", "baseline", "record", str(done.folder)],
-        env=checkout.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    refused = checkout.perfgate("baseline", "record", str(done.folder))
     assert refused.returncode == 2
     assert "settings were injected" in refused.stderr
 
@@ -333,40 +313,54 @@ def test_a_run_that_is_to_record_may_have_nothing_to_be_judged_by(
     assert "nothing was judged, so nothing is claimed" in done.output
 
 
-@pytest.mark.parametrize("options", [(), ("--gate",), ("-n", "2")])
-def test_without_a_baseline_nothing_is_claimed_and_nothing_is_green(
-    suite: Suite, options: tuple[str, ...]
+def test_without_a_baseline_nothing_is_claimed_and_nothing_is_green(suite: Suite) -> None:
+    for options in ((), ("--gate",)):
+        done = suite.run("perf_tests/test_accuracy.py", *options)
+        assert (done.status, done.verdicts) == (12, {"sums": "NO_BASELINE"}), done.output
+        assert "--record" in done.output
+        assert done.records("candidate") == []
+    assert not (suite.folder / "home" / "candidates").exists()
+
+
+def test_what_was_judged_makes_a_run_green_and_the_rest_is_told(
+    unchanged: tuple[Suite, Finished], tmp_path: Path
 ) -> None:
-    done = suite.run("perf_tests/test_accuracy.py", *options)
-    assert (done.status, done.verdicts) == (12, {"sums": "NO_BASELINE"}), done.output
-    assert "--record" in done.output
-
-
-def test_what_was_judged_makes_a_run_green_and_the_rest_is_told(suite: Suite) -> None:
-    done = suite.run("perf_tests", "-k", "sums or c1")
+    checkout = copied(unchanged[0], tmp_path)
+    shutil.rmtree(checkout.folder / "baselines" / "cpu")
+    done = checkout.run("perf_tests", "-k", "sums or c1")
     assert done.verdicts == {"c1": "PASS", "sums": "NO_BASELINE"}, done.output
     assert done.status == 0, done.output
     assert "1 of 2 selected tests got no verdict" in done.output
 
 
-@pytest.mark.parametrize("other", ["--gate", "--rehearse", "--rehearse-fault=oom"])
-def test_what_only_records_is_neither_a_gate_nor_a_rehearsal(suite: Suite, other: str) -> None:
-    done = suite.run("--record", other)
-    assert done.status == 4, done.output
-    assert f"found: {other.partition('-fault')[0]} beside it" in done.output
-    assert not done.folder.exists()
+def test_what_only_records_is_neither_a_gate_nor_a_rehearsal(
+    suite: Suite, subtests: pytest.Subtests
+) -> None:
+    for other in ("--gate", "--rehearse", "--rehearse-fault=oom"):
+        with subtests.test(other):
+            done = suite.run("--record", other)
+            assert done.status == 4, done.output
+            assert f"found: {other.partition('-fault')[0]} beside it" in done.output
+            assert not done.folder.exists()
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2"), ("--gate",), ("--record",)])
-def test_a_selection_without_a_test_is_not_green(suite: Suite, options: tuple[str, ...]) -> None:
-    done = suite.run("-k", "nothing", *options)
-    assert done.status == 12, done.output
-    assert "exit status 12" in done.output
+def test_a_selection_without_a_test_is_not_green(suite: Suite, subtests: pytest.Subtests) -> None:
+    for options in ((), ("-n", "2"), ("--gate",), ("--record",)):
+        with subtests.test(" ".join(options)):
+            done = suite.run("-k", "nothing", *options)
+            assert done.status == 12, done.output
+            assert "exit status 12" in done.output
 
 
-def test_what_is_only_collected_ends_as_pytest_ends_it(suite: Suite) -> None:
+def test_what_is_only_collected_ends_as_pytest_ends_it_and_its_ids_are_readable(
+    suite: Suite,
+) -> None:
     assert suite.run("--collect-only", "-k", "nothing").status == 5
-    assert suite.run("--collect-only", "-k", "c1").status == 0
+    done = suite.run("--collect-only", "-m", "standin", "-k", "c2")
+    assert done.status == 0, done.output
+    assert "test_serving.py::test_serving[standin-serve-c2]" in done.output
+    assert "c1]" not in done.output
+    assert not done.folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -416,12 +410,12 @@ def test_what_this_machine_lacks_is_skipped_with_the_reason_and_fails_the_gate(
             "cpu_threads: 2", "cpu_threads: 2, tp: 8"
         )
     )
-    done = suite.run("-rs")
+    done = suite.run("-rs", "--gate")
     assert done.status == 12, done.output
     assert "needs 8×B200, found none" in done.output
     assert "nothing was measured, so nothing is claimed" in done.output
     assert len(done.records("skipped")) == 3
-    assert suite.run("--record").status == suite.run("--gate").status == 12
+    assert suite.run("--record").status == 12
 
 
 def test_a_missing_program_is_skipped_with_the_way_to_get_it(suite: Suite) -> None:
@@ -499,39 +493,22 @@ def test_a_wrong_scenario_file_ends_as_wrong_usage_with_file_and_line(suite: Sui
     assert "sixteen" in done.output
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        (["--inject", "engine.settings.cpu_thread=1"], "no such setting"),
-        (["--inject", "nonsense"], "KEY=VALUE"),
-        (["--launcher", "slrum"], "unknown launcher"),
-    ],
-)
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "with workers"])
 def test_a_wrong_option_is_told_before_anything_starts(
-    suite: Suite, option: list[str], message: str, workers: tuple[str, ...]
+    suite: Suite, subtests: pytest.Subtests
 ) -> None:
-    done = suite.run(*option, *workers)
-    assert done.status == 4, done.output
-    assert done.output.count(message) == 1
-    assert "INTERNALERROR" not in done.output
-    assert not (suite.folder / "starts").exists()
-
-
-def test_under_xdist_a_scenario_stays_on_one_worker_and_nothing_is_lost(
-    with_baseline: Suite,
-) -> None:
-    done = with_baseline.run("-n", "2", "--gate")
-    assert done.verdicts == PASSED, done.output
-    assert done.status == 0, done.output
-    assert len([line for line in done.records("measurement") if line["role"] == "new"]) >= 3
-
-
-def test_selecting_by_marker_and_id_is_readable(suite: Suite) -> None:
-    done = suite.run("--collect-only", "-m", "standin", "-k", "c2")
-    assert "test_serving.py::test_serving[standin-serve-c2]" in done.output
-    assert "c1]" not in done.output
-    assert not (suite.folder / "run").exists()
+    wrong = ("--inject", "engine.settings.cpu_thread=1")
+    for options, message in (
+        (wrong, "no such setting"),
+        ((*wrong, "-n", "2"), "no such setting"),
+        (("--inject", "nonsense"), "KEY=VALUE"),
+        (("--launcher", "slrum"), "unknown launcher"),
+    ):
+        with subtests.test(" ".join(options)):
+            done = suite.run(*options)
+            assert done.status == 4, done.output
+            assert done.output.count(message) == 1
+            assert "INTERNALERROR" not in done.output
+            assert not (suite.folder / "starts").exists()
 
 
 def test_a_session_without_tests_of_the_suite_leaves_no_trace(suite: Suite) -> None:

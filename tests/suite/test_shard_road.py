@@ -3,13 +3,13 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
-from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
+from sessions import ONLY_NEEDED_PLUGINS, inherited
 from test_rehearsal import ROOT, Rehearsed, rehearse
 from test_road import PLUGINS
 
@@ -123,19 +123,15 @@ def test_a_shard_is_gone_on_with_as_the_same_shard_only(
 
 def _without_folder(tmp_path: Path, *words: str) -> Rehearsed:
     """A rehearsal that goes on in a run folder."""
-    done = subprocess.run(
+    done = forked.run(
         [sys.executable, "-m", "pytest", *PLUGINS, "-q", "perf_tests", "--rehearse", *words],
         cwd=ROOT,
         env={
-            **inherited("PERFGATE_", *TRACES),
+            **inherited("PERFGATE_"),
             "PERFGATE_HOME": str(tmp_path / "home"),
             "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
             **ONLY_NEEDED_PLUGINS,
         },
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
     )
     return Rehearsed(done.returncode, done.stdout + done.stderr, tmp_path / "run")
 
@@ -148,11 +144,10 @@ def test_an_empty_shard_is_told_and_is_no_success(tmp_path: Path, workers: tuple
     assert "the shard is empty" in done.output
 
 
-@pytest.mark.parametrize("shard", ["0/3", "4/3", "x"])
-def test_what_is_no_shard_is_wrong_usage(tmp_path: Path, shard: str) -> None:
-    done = rehearse(tmp_path, "-m", "b200", "--shard", shard, traced=False)
+def test_what_is_no_shard_is_wrong_usage(tmp_path: Path) -> None:
+    done = rehearse(tmp_path, "-m", "b200", "--shard", "4/3", traced=False)
     assert done.status == 4, done.output
-    assert f"no shard: '{shard}'" in done.output
+    assert "no shard: '4/3'" in done.output
 
 
 def test_a_shard_is_collected_without_being_run(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from sessions import untraced
 from test_road import Finished, Suite, accepted, with_baseline, without_baseline
 
 __all__ = ["accepted", "with_baseline", "without_baseline"]
@@ -74,20 +75,20 @@ def test_the_failure_of_a_test_that_is_not_of_the_suite_is_no_regression(
 
 
 @pytest.mark.parametrize(
-    ("redirected", "options", "status"),
+    ("redirected", "options", "status", "unbuffered"),
     [
-        ("> /dev/full", (), 16),
-        ("> /dev/full", ("-n", "1"), 16),
-        ("> /dev/full 2> /dev/full", (), 16),
-        ("> /dev/full", WORSE, 1),
-        (">&-", (), 16),
-        ("2>&-", (), 0),
-        ("<&- >&- 2>&-", (), 16),
-        ("| true; exit ${PIPESTATUS[0]}", (), 0),
-        ("| true; exit ${PIPESTATUS[0]}", WORSE, 1),
+        ("> /dev/full", (), 16, ""),
+        ("> /dev/full", (), 16, "1"),
+        ("> /dev/full", ("-n", "1"), 16, ""),
+        ("> /dev/full 2> /dev/full", (), 16, ""),
+        ("> /dev/full", WORSE, 1, ""),
+        (">&-", (), 16, "1"),
+        ("2>&-", (), 0, ""),
+        ("<&- >&- 2>&-", (), 16, ""),
+        ("| true; exit ${PIPESTATUS[0]}", (), 0, "1"),
+        ("| true; exit ${PIPESTATUS[0]}", WORSE, 1, ""),
     ],
 )
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_no_verdict_and_loses_no_record(
     with_baseline: Suite,
     redirected: str,
@@ -99,7 +100,7 @@ def test_output_that_cannot_be_written_is_no_verdict_and_loses_no_record(
     done = subprocess.run(
         ["bash", "-c", f'"$@" {redirected}', "-", *with_baseline.command(TEST, *options)],
         cwd=with_baseline.folder,
-        env={**with_baseline.environment, "PYTHONUNBUFFERED": unbuffered},
+        env={**untraced(with_baseline.environment), "PYTHONUNBUFFERED": unbuffered},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -120,7 +121,7 @@ def test_a_terminal_of_ascii_alone_gets_escapes(with_baseline: Suite) -> None:
     done = subprocess.run(
         with_baseline.command(TEST, *WORSE),
         cwd=with_baseline.folder,
-        env={**with_baseline.environment, "PYTHONIOENCODING": "ascii"},
+        env={**untraced(with_baseline.environment), "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         check=False,
         timeout=120,

@@ -4,7 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 
 from perfgate.core.errors import InputError
 from perfgate.suite.unknown_markers import lines
@@ -49,12 +51,10 @@ def test_files_that_cannot_be_read_are_told_elsewhere() -> None:
 
 
 def session(*options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options],
+    return forked.run(
+        [sys.executable, "-m", "pytest", *XDIST, *BENCHMARK, *options],
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        env={**inherited(), **ONLY_NEEDED_PLUGINS},
     )
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
@@ -13,14 +14,10 @@ WARNING = "perfgate: warning: PERFGATE_MODLES: perfgate has no such variable"
 
 
 def session(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return forked.run(
         (sys.executable, "-m", "pytest", *BENCHMARK, *ONE, *words),
         cwd=ROOT,
-        env={**inherited("COV"), **ONLY_NEEDED_PLUGINS, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+        env={**inherited(), **ONLY_NEEDED_PLUGINS, **variables},
     )
 
 

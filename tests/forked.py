@@ -1,0 +1,150 @@
+"""Python programs of perfgate and pytest without their start, which takes longer than they do.
+
+`run` is `subprocess.run` for ``python -m pytest`` and ``python -m perfgate``: the program is a
+process of its own with a status, an environment and a folder, forked from one that has imported
+everything. What Python reads only when it starts (PYTHONUNBUFFERED, a closed standard output) needs
+`subprocess.run`. The programs that a session starts are not traced by coverage; the session is.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
+
+_servers: list["_Server"] = []
+
+
+def run(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float = 120
+) -> "subprocess.CompletedProcess[str]":
+    """Run ``[sys.executable, "-m", MODULE, …]`` to its end.
+
+    Args:
+        argv: MODULE is pytest or perfgate.
+        cwd: its working folder.
+        env: its environment; what starts coverage is left out for what it starts itself.
+        timeout: in seconds; then it is killed, and the test fails.
+    """
+    if not _servers:
+        _servers.append(_Server())
+    return _servers[0].run(argv, cwd, untraced(env), timeout)
+
+
+class _Server:
+    """The process that programs are forked from: one for each process that runs tests."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            env={**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS},
+            cwd=tempfile.gettempdir(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        atexit.register(self._end)
+
+    def run(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+    ) -> "subprocess.CompletedProcess[str]":
+        assert self._process.stdin is not None
+        with tempfile.TemporaryDirectory() as folder:
+            outputs = [Path(folder) / name for name in ("out", "err")]
+            task = {"argv": list(argv[2:]), "cwd": str(cwd), "env": dict(env)}
+            task["outputs"] = [str(path) for path in outputs]
+            self._process.stdin.write(json.dumps(task) + "\n")
+            pid = self._answer(60)
+            try:
+                status = self._answer(timeout)
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                self._answer(60)
+                raise
+            out, err = (path.read_text(errors="replace") for path in outputs)
+        return subprocess.CompletedProcess(argv, status, out, err)
+
+    def _answer(self, timeout: float) -> int:
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], timeout)[0]:
+            raise TimeoutError(f"no end within {timeout} s")
+        return int(self._process.stdout.readline())
+
+    def _end(self) -> None:
+        self._process.kill()  # else it would leave data of coverage behind that nobody combines
+        self._process.wait()
+
+
+def _serve() -> Any:
+    """Fork a program for each line of standard input; in a fork: what the program is to do."""
+    tasks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    _lead_to(os.devnull, os.devnull)
+    _import_everything()
+    for line in tasks:
+        pid = os.fork()
+        if pid == 0:
+            os.close(tasks.fileno())
+            os.close(answers.fileno())
+            return json.loads(line)
+        answers.write(f"{pid}\n")
+        answers.flush()
+        answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
+        answers.flush()
+    return None
+
+
+def _import_everything() -> None:
+    """By a session of pytest, whose import hook must be the one that loads its plugins."""
+    import pytest
+
+    with tempfile.TemporaryDirectory() as nothing:
+        words = ["-p", "perfgate.suite.plugin", "--collect-only", "-c", os.devnull, nothing]
+        pytest.main([*XDIST, *BENCHMARK, *words])
+    for name in ("cli.main", "rehearsal.setup", "suite.session_options"):
+        importlib.import_module(f"perfgate.{name}")
+    for kind in ("engines", "clients", "evaluators", "launchers"):
+        base = importlib.import_module(f"perfgate.{kind}.base")
+        list(getattr(base, kind.removesuffix("s")))  # which imports them all
+    # pytest looks for its plugins among all packages, a dozen times a session.
+    packages = [one for one in metadata.distributions() if "pytest11" in one.entry_points.groups]
+    metadata.distributions = lambda **_: packages  # type: ignore[assignment]
+    gc.freeze()
+
+
+def _lead_to(*outputs: str) -> None:
+    for number, file in enumerate((os.devnull, *outputs)):
+        opened = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def _become(task: Mapping[str, Any]) -> None:
+    import xdist.plugin
+
+    _lead_to(*task["outputs"])
+    os.chdir(task["cwd"])
+    os.environ.clear()
+    os.environ.update(task["env"])
+    sys.path[:0] = [task["cwd"], *filter(None, task["env"].get("PYTHONPATH", "").split(os.pathsep))]
+    xdist.plugin._sys_path[:] = sys.path  # what its workers get
+    module, *sys.argv[1:] = task["argv"]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    sys.path.remove(str(Path(__file__).parent))
+    if task := _serve():
+        _become(task)
