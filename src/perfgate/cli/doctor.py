@@ -53,9 +53,6 @@ _HELP = {
     "--reach": "log in to the other nodes of an mpirun scenario",
     "--try-vboost": "set the GPUs' vboost slider, check that it is set, and restore it",
     "--launcher": "how its programs would be started (default: local)",
-    "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
-    "scenario",
-    "--contained": "the engine's programs are in a container: do not look for them here",
 }
 
 
@@ -69,8 +66,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--reach", action="store_true")
     add("--try-vboost", type=int, metavar="LEVEL")
     add("--launcher", choices=["local", "docker", "slurm"], default="local")
-    add("--on-node", action="store_true")
-    add("--contained", action="store_true")
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -137,8 +132,6 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
         "--try-vboost": None,
         "--shape": None,
         "--launcher": "local",
-        "--on-node": False,
-        "--contained": False,
     }.items():
         if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
             raise InputError(
@@ -154,8 +147,6 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     where = PreflightTarget(
         run_folder=arguments.run_dir,
         reach=arguments.reach,
-        on_node=arguments.on_node,
-        contained=arguments.contained,
         runtime=start_with.runtime,
         by_slurm=arguments.launcher == "slurm",
     )
