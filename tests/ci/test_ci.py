@@ -1,6 +1,7 @@
 """What CI calls: the steps and their order, each in a fresh clone; no test is in none of them."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -132,6 +133,16 @@ class TestRun:
             "== make test",
             "== make browser-test pipeline-test slurm-test",
         ]
+        table = done.stdout.splitlines()[-6:]
+        assert table[0] == "== minutes  step"
+        assert [line.split("  ")[-1] for line in table[1:]] == [
+            LOCAL,
+            "make setup and the documented commands",
+            "make wheel-test",
+            "make test",
+            "make browser-test pipeline-test slurm-test",
+        ]
+        assert all(re.match(r" +\d+:\d\d  ", line) for line in table[1:])
 
     @pytest.mark.parametrize(
         ("broken", "ran", "step"),

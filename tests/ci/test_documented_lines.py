@@ -11,7 +11,16 @@ import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 
 from ci import documented_lines
-from ci.documented_lines import DocumentError, Line, Place, lines, main, mentions, read
+from ci.documented_lines import (
+    DocumentError,
+    Line,
+    Place,
+    lines,
+    main,
+    mentions,
+    read,
+    spare_rehearsals,
+)
 
 ROOT = Path(__file__).parents[2]
 SHOWN, MENTIONED = read(ROOT)
@@ -167,6 +176,28 @@ class TestTried:
     )
     def test_a_session_that_cannot_be_run_is_collected(self, line: Line, tried: str | None) -> None:
         assert line.tried == tried
+
+
+class TestSpareRehearsals:
+    def test_what_shows_nothing_new_is_collected_and_each_option_is_rehearsed(self) -> None:
+        shown = [
+            Line("a:1", "pytest -m b200 --rehearse", 13),
+            Line("a:2", "pytest -m h200 --rehearse -n 2", 13),
+            Line("a:3", "pytest -m b200 --rehearse --html", 13),
+            Line("a:4", "pytest -m b200 --rehearse", 1),
+            Line("a:5", "pytest -m b200 --rehearse", 0, "needs a cluster"),
+            Line("a:6", "perfgate doctor"),
+        ]
+        found = spare_rehearsals(shown)
+        assert [(line.place, line.status, line.reason) for line in found] == [
+            ("a:1", 0, "shown by other rehearsals"),
+            ("a:2", 13, None),
+            ("a:3", 13, None),
+            ("a:4", 1, None),
+            ("a:5", 0, "needs a cluster"),
+            ("a:6", 0, None),
+        ]
+        assert found[0].tried == "pytest -m b200 --rehearse --collect-only -q"
 
 
 class TestHarmless:
