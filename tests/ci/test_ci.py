@@ -279,9 +279,19 @@ class TestThroughSlurm:
         program(tmp_path, "salloc", salloc)
         ends = f'case "$*" in *fresh) exit {first} ;; *) exit {second} ;; esac'
         python = program(tmp_path, "python", f'echo "$@" >> "$CALLS"; {ends}')
-        done = call([str(THROUGH_SLURM), str(python)], tmp_path)
+        done = call([str(THROUGH_SLURM), str(python)], tmp_path, PERFGATE_NIGHTLY="1")
         assert done.returncode == status, done.stderr
         measure = "-m pytest -m local -k c1 or arithmetic --launcher slurm --self-reference"
         assert (
             calls(tmp_path) == [f"{measure} fresh", "salloc", f"{measure} stored"][: runs * 2 - 1]
         )
+
+    @pytest.mark.parametrize(("ends", "status"), [(0, 0), (10, 0), (1, 1)])
+    def test_on_each_push_one_point_is_measured_from_the_login_node(
+        self, tmp_path: Path, ends: int, status: int
+    ) -> None:
+        python = program(tmp_path, "python", f'echo "$@" >> "$CALLS"; exit {ends}')
+        done = call([str(THROUGH_SLURM), str(python)], tmp_path, PERFGATE_NIGHTLY="")
+        assert done.returncode == status, done.stderr
+        measure = "-m pytest -m local -k c1 --launcher slurm --self-reference fresh"
+        assert calls(tmp_path) == [measure]
