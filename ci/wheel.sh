@@ -24,16 +24,19 @@ expect() {  # STATUS COMMAND... : show the command, run it, and compare its exit
 
 echo "== a wheel, and an environment that holds nothing else: $("$python" --version)"
 "$python" -m venv "$work/build"
-"$python" -m venv "$work/env"
-pinned=(install --quiet --no-deps --no-build-isolation)
+"$python" -m venv --without-pip "$work/env"
+pinned=(install --quiet --no-deps --no-build-isolation --no-compile)
 "$work/build/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/build.txt"
 "$work/build/bin/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$work/dist" "$checkout"
-"$work/env/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
-"$work/env/bin/python" -m pip "${pinned[@]}" "$work"/dist/*.whl
-"$work/env/bin/python" -m pip check
+pip_in() {  # ENVIRONMENT WORD... : the pip of the build's environment, for one that has none
+  "$work/build/bin/python" -m pip --python "$work/$1/bin/python" "${@:2}"
+}
+pip_in env "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
+pip_in env "${pinned[@]}" "$work"/dist/*.whl
+pip_in env check
 "$work/env/bin/python" "$checkout/ci/bill_of_materials.py"
 PATH=$work/env/bin:$PATH
-unset PYTHONPATH "${!PERFGATE_@}"
+unset PYTHONPATH PYTHONDONTWRITEBYTECODE "${!PERFGATE_@}"
 cp -r "$checkout/tests/standins" "$work/engines"
 
 cd "$work"
@@ -45,7 +48,7 @@ expect 0 perfgate init .
 expect 0 perfgate --version
 expect 0 perfgate scenarios list -m b200
 expect 0 pytest -m b200 --collect-only --quiet
-expect 13 pytest -m b200 --rehearse
+expect 13 pytest -m b200 --rehearse -n 2
 expect 12 pytest -m b200
 expect 12 pytest -m b200 --record
 
@@ -85,9 +88,9 @@ expect 0 perfgate release keygen --output ../key
 expect 0 perfgate release sign ../one.tar --key ../key "${imports[@]}"
 
 echo "== and its verification, in an environment that has nothing but perfgate, the pack and the key"
-"$python" -m venv "$work/auditor"
-"$work/auditor/bin/python" -m pip "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
-"$work/auditor/bin/python" -m pip "${pinned[@]}" "$work"/dist/*.whl
+"$python" -m venv --without-pip "$work/auditor"
+pip_in auditor "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
+pip_in auditor "${pinned[@]}" "$work"/dist/*.whl
 mkdir "$work/audit" && cp ../one.tar ../key.pub "$work/audit" && cd "$work/audit"
 rm -rf "$work/gate"
 verify=("$work/auditor/bin/perfgate" release verify)

@@ -41,7 +41,6 @@ class Nodes(LocalPlacement):
         self._told: dict[str, Any] = {
             "machine": asdict(machine),
             "checks": [asdict(check) for check in checks],
-            "fit": True,
             "observed": {"driver": "570.1"},
         }
 

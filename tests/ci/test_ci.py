@@ -1,6 +1,7 @@
 """What CI calls: the steps and their order, each in a fresh clone; no test is in none of them."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -132,6 +133,16 @@ class TestRun:
             "== make test",
             "== make browser-test pipeline-test slurm-test",
         ]
+        table = done.stdout.splitlines()[-6:]
+        assert table[0] == "== minutes  step"
+        assert [line.split("  ")[-1] for line in table[1:]] == [
+            LOCAL,
+            "make setup and the documented commands",
+            "make wheel-test",
+            "make test",
+            "make browser-test pipeline-test slurm-test",
+        ]
+        assert all(re.match(r" +\d+:\d\d  ", line) for line in table[1:])
 
     @pytest.mark.parametrize(
         ("broken", "ran", "step"),
@@ -268,9 +279,19 @@ class TestThroughSlurm:
         program(tmp_path, "salloc", salloc)
         ends = f'case "$*" in *fresh) exit {first} ;; *) exit {second} ;; esac'
         python = program(tmp_path, "python", f'echo "$@" >> "$CALLS"; {ends}')
-        done = call([str(THROUGH_SLURM), str(python)], tmp_path)
+        done = call([str(THROUGH_SLURM), str(python)], tmp_path, PERFGATE_NIGHTLY="1")
         assert done.returncode == status, done.stderr
         measure = "-m pytest -m local -k c1 or arithmetic --launcher slurm --self-reference"
         assert (
             calls(tmp_path) == [f"{measure} fresh", "salloc", f"{measure} stored"][: runs * 2 - 1]
         )
+
+    @pytest.mark.parametrize(("ends", "status"), [(0, 0), (10, 0), (1, 1)])
+    def test_on_each_push_one_point_is_measured_from_the_login_node(
+        self, tmp_path: Path, ends: int, status: int
+    ) -> None:
+        python = program(tmp_path, "python", f'echo "$@" >> "$CALLS"; exit {ends}')
+        done = call([str(THROUGH_SLURM), str(python)], tmp_path, PERFGATE_NIGHTLY="")
+        assert done.returncode == status, done.stderr
+        measure = "-m pytest -m local -k c1 --launcher slurm --self-reference fresh"
+        assert calls(tmp_path) == [measure]

@@ -9,9 +9,19 @@ from pathlib import Path
 
 import pytest
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
+from sizes import sized
 
 from ci import documented_lines
-from ci.documented_lines import DocumentError, Line, Place, lines, main, mentions, read
+from ci.documented_lines import (
+    DocumentError,
+    Line,
+    Place,
+    lines,
+    main,
+    mentions,
+    read,
+    spare_rehearsals,
+)
 
 ROOT = Path(__file__).parents[2]
 SHOWN, MENTIONED = read(ROOT)
@@ -51,13 +61,14 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(root, environment)
 
 
+# On each push .ci/run tries all of them, beside what `make setup` installs; here some.
+TRIED = [line for line in SHOWN if line.tried and not line.rehearses]
+
+
 class TestDocuments:
     @pytest.mark.slow
-    @pytest.mark.parametrize(
-        "line",
-        [line for line in SHOWN if line.tried and not line.rehearses],
-        ids=lambda line: line.place,
-    )
+    @pytest.mark.nightly
+    @pytest.mark.parametrize("line", sized(TRIED[::8], TRIED), ids=lambda line: line.place)
     def test_a_command_that_is_shown_ends_as_its_document_says(
         self, stranger: Place, line: Line
     ) -> None:
@@ -167,6 +178,28 @@ class TestTried:
     )
     def test_a_session_that_cannot_be_run_is_collected(self, line: Line, tried: str | None) -> None:
         assert line.tried == tried
+
+
+class TestSpareRehearsals:
+    def test_what_shows_nothing_new_is_collected_and_each_option_is_rehearsed(self) -> None:
+        shown = [
+            Line("a:1", "pytest -m b200 --rehearse", 13),
+            Line("a:2", "pytest -m h200 --rehearse -n 2", 13),
+            Line("a:3", "pytest -m b200 --rehearse --html", 13),
+            Line("a:4", "pytest -m b200 --rehearse", 1),
+            Line("a:5", "pytest -m b200 --rehearse", 0, "needs a cluster"),
+            Line("a:6", "perfgate doctor"),
+        ]
+        found = spare_rehearsals(shown)
+        assert [(line.place, line.status, line.reason) for line in found] == [
+            ("a:1", 0, "shown by other rehearsals"),
+            ("a:2", 13, None),
+            ("a:3", 13, None),
+            ("a:4", 1, None),
+            ("a:5", 0, "needs a cluster"),
+            ("a:6", 0, None),
+        ]
+        assert found[0].tried == "pytest -m b200 --rehearse --collect-only -q"
 
 
 class TestHarmless:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from github_actions import Service
 from github_runner import Job, Runner
+from sizes import IS_NIGHTLY
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,9 +119,10 @@ def test_text_from_outside_is_never_a_command(runner: Make, tmp_path: Path) -> N
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
-    os.environ.get("PERFGATE_REQUIRE_PIPELINES") != "1",
-    reason="installs perfgate three times, from an index: make pipeline-test",
+    not IS_NIGHTLY or os.environ.get("PERFGATE_REQUIRE_PIPELINES") != "1",
+    reason="installs perfgate three times, from an index; on each push ci/wheel.sh installs it",
 )
 def test_perfgate_is_installed_as_jobs_install_it(
     runner: Make, service: Service, tmp_path: Path

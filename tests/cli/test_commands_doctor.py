@@ -250,12 +250,6 @@ def test_where_the_run_would_go_and_how_far_to_reach(found, tmp_path: Path) -> N
     assert asked == [("h200-serve", PreflightTarget(run_folder=tmp_path, reach=True))]
 
 
-def test_on_a_node_that_a_launcher_found(found) -> None:
-    asked = found(REPORT)
-    assert main(["doctor", "--scenario", "h200-serve", "--on-node", "--contained"]) == 0
-    assert asked == [("h200-serve", PreflightTarget(on_node=True, contained=True))]
-
-
 def test_how_the_programs_would_be_started(
     found, suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -298,8 +292,6 @@ def test_only_scenarios_to_explore_with_have_other_shapes(found, capsys: Capture
         ["--reach"],
         ["--run-dir", "x"],
         ["--shape", "1/2"],
-        ["--on-node"],
-        ["--contained"],
     ],
 )
 def test_what_belongs_to_the_preflight_needs_a_scenario(option: list[str], capsys) -> None:

@@ -33,7 +33,8 @@ TEXTS = (
 LINES = ("x\nplanted\n", "x\r\nplanted\r\n", "x\rplanted", "x\u2028planted", "x\x85planted")
 CONTROLS = ("\x00", "\x07", "\x1b]0;planted\x07", "\x7f", "\x9b31m", "\u202eplanted", "\u2066x")
 
-VERBS = (("command",), ("command", "--container"), ("job",))
+SLURM = ("command", "--launcher", "slurm")
+VERBS = (("command",), ("command", "--container"), SLURM)
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ class TestOneLine:
     def test_nor_one_of_a_launched_scenario(self, desk: Desk, by: str) -> None:
         for text in TEXTS:
             scenario = accepted(desk, BASES[by], text)
-            for verb in ("command", "job"):
-                script = desk.printed(scenario, verb)
+            for verb in (("command",), SLURM):
+                script = desk.printed(scenario, *verb)
                 assert script is not None
                 done = desk.run(script)
                 assert not desk.planted.exists(), f"{verb} of {text!r} ran a command"
@@ -139,7 +140,7 @@ class TestSite:
             "PATH": f"{desk.bin}:/usr/bin:/bin",
         }.items():
             monkeypatch.setenv(name, value)
-        for verb in (("command", "--here"), ("job",)):
+        for verb in (("command", "--here"), SLURM):
             script = desk.printed(asked("srun"), *verb)
             assert script is not None
             done = desk.run(script)
@@ -159,7 +160,7 @@ class TestSite:
         monkeypatch.setenv("PERFGATE_SITE", str(site))
         for text in (*LINES, *CONTROLS):
             site.write_text(json.dumps({"schema_version": 1, "slurm": {"partition": text}}))
-            assert desk.printed(BASES["srun"], "job") is None, repr(text)
+            assert desk.printed(BASES["srun"], *SLURM) is None, repr(text)
 
 
 def test_a_script_is_utf_8_whatever_the_terminal_is(desk: Desk, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from perfgate.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
 SCENARIO = "b200-r1-fp4-fp16kv-max-throughput"
-RENDERED = [["scenarios", "command"], ["scenarios", "job"], ["plan"]]
+RENDERED = [["scenarios", "command"], ["scenarios", "command", "--launcher", "slurm"], ["plan"]]
 
 
 @pytest.mark.parametrize(

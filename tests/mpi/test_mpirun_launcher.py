@@ -235,7 +235,7 @@ class TestStarted:
         with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
             told: Any = placement.doctor()
         assert told["machine"]["host"] == "n1"
-        assert {"fit", "checks"} <= set(told)
+        assert {"checks", "observed"} <= set(told)
 
 
 class TestEnds:

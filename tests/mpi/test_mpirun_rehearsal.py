@@ -9,8 +9,15 @@ import pytest
 from clusters import Cluster, eventually
 from mpi_hosts import PORT, hosted
 from rehearsals import EXPECTED, measured, rehearse, verdicts
+from sizes import IS_NIGHTLY
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        not IS_NIGHTLY, reason="on each push the same ranks are rehearsed through Slurm"
+    ),
+]
 
 
 def test_documented_launches_run_as_ranks_on_the_hosts(hosts: Cluster, tmp_path: Path) -> None:

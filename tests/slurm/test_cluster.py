@@ -21,6 +21,7 @@ from clusters import (
     sockets_below,
     up,
 )
+from sizes import sized
 
 pytestmark = pytest.mark.slow
 
@@ -227,8 +228,9 @@ def test_out_of_memory_with_cgroups_beside_another_cluster(slurm: Cluster) -> No
 
 
 class TestDown:
-    # Without host names of their own, processes are known by other marks.
-    @pytest.mark.parametrize("uts", ["1", "0"])
+    # Without host names of their own, which is rare, processes are known by other marks.
+    @pytest.mark.nightly
+    @pytest.mark.parametrize("uts", sized(["1"], ["1", "0"]))
     def test_leaves_nothing(self, state: Path, uts: str) -> None:
         done = up(state, SLURM_WITH_SSHD="1", SLURM_WITH_NODES="2", SLURM_WITH_UTS=uts)
         if done.returncode == 3:
@@ -259,7 +261,11 @@ class TestDown:
         assert not state.exists()
         assert down(state, "--purge").returncode == 0
 
-    @pytest.mark.parametrize("file", ["etc/munge.key", "run/slurmctld.pid"])
+    # On each push the later of two moments, when there is more to end.
+    @pytest.mark.nightly
+    @pytest.mark.parametrize(
+        "file", sized(["run/slurmctld.pid"], ["etc/munge.key", "run/slurmctld.pid"])
+    )
     def test_after_a_start_that_was_killed(self, state: Path, file: str) -> None:
         quiet = subprocess.DEVNULL
         with subprocess.Popen((SCRIPTS / "up.sh", state), stdout=quiet, stderr=quiet) as starting:
@@ -286,7 +292,12 @@ class TestWith:
         assert processes_below(Path(state)) == []
         assert Path(state) not in before
 
-    @pytest.mark.parametrize(("sent", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+    # Both go one way through the script: CI sends the second.
+    @pytest.mark.nightly
+    @pytest.mark.parametrize(
+        ("sent", "status"),
+        sized([("SIGTERM", 143)], [("SIGINT", 130), ("SIGTERM", 143)]),
+    )
     def test_passes_a_signal_on_and_leaves_nothing(
         self, tmp_path: Path, sent: str, status: int
     ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from clusters import Cluster, eventually
+from sizes import IS_NIGHTLY
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[2] / "ci" / "slurm" / "nightly.sbatch"
@@ -130,6 +131,10 @@ def test_a_budget_that_is_the_jobs_time_begins_nothing_that_would_not_end(
     assert nightly.status(f"nightly-{job}") == "12\n", log
 
 
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    not IS_NIGHTLY, reason="two nights long; on each push a requeued job is gone on with"
+)
 def test_a_job_that_is_cancelled_does_not_come_back_and_can_be_gone_on_with(
     nightly: Nightly,
 ) -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from clusters import Cluster, eventually
 from roads import PATIENCE_S, PROBES, Road, make_road
+from sizes import IS_NIGHTLY
 from starts import allocation
 
 pytestmark = pytest.mark.slow
@@ -186,6 +187,10 @@ def test_what_slurm_refuses_is_told_in_its_words(road: Road) -> None:
     nothing_is_left(road)
 
 
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    not IS_NIGHTLY, reason="two whole roads; on each push two sessions share an allocation"
+)
 def test_two_sessions_at_once(road: Road) -> None:
     with road.session(run="one") as one, road.session(run="two") as two:
         outputs = [session.communicate(timeout=PATIENCE_S)[0] for session in (one, two)]

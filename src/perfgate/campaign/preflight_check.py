@@ -168,5 +168,5 @@ def require_alike(machine: Machine, first: Machine) -> None:
 
 
 def _of_nodes(told: Mapping[str, Any]) -> PreflightResult:
-    """What `perfgate doctor` of the nodes said, as values."""
+    """What the preflight of the nodes found, as values."""
     return PreflightResult(from_plain(Machine, told["machine"]), from_plain(PreflightReport, told))

@@ -51,9 +51,6 @@ _HELP = {
     "--run-dir": "where the run's files would go (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
     "--launcher": "how its programs would be started (default: local)",
-    "--on-node": "this is a node that a launcher found: look at its GPUs whatever starts the "
-    "scenario",
-    "--contained": "the engine's programs are in a container: do not look for them here",
 }
 
 
@@ -66,8 +63,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--run-dir", type=Path, metavar="DIR")
     add("--reach", action="store_true")
     add("--launcher", choices=["local", "docker", "slurm"], default="local")
-    add("--on-node", action="store_true")
-    add("--contained", action="store_true")
     add_format(command)
     command.set_defaults(execute=_run)
 
@@ -133,8 +128,6 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
         "--reach": False,
         "--shape": None,
         "--launcher": "local",
-        "--on-node": False,
-        "--contained": False,
     }.items():
         if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
             raise InputError(
@@ -150,8 +143,6 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     where = PreflightTarget(
         run_folder=arguments.run_dir,
         reach=arguments.reach,
-        on_node=arguments.on_node,
-        contained=arguments.contained,
         runtime=start_with.runtime,
         by_slurm=arguments.launcher == "slurm",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from perfgate.cli import scenario_command, scenario_job
+from perfgate.cli import scenario_command
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
@@ -50,11 +50,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     scenario_command.add_options(
         verbs.add_parser("command", help="what a run would start, as a script or as JSON")
-    )
-    scenario_job.add_options(
-        verbs.add_parser(
-            "job", help="the Slurm job and steps of a fresh start, by site.yaml; submits nothing"
-        )
     )
 
     verb = verbs.add_parser("validate", help="check scenario files and report all errors")

@@ -279,10 +279,10 @@ class Placement(ABC):
         """A TCP port of `host`, asked there, that nothing listens on now."""
 
     def doctor(self) -> Mapping[str, Json] | None:
-        """What ``perfgate doctor --scenario ID --format json`` finds on the nodes; None: ask here.
+        """What the preflight finds on the nodes; None: ask here.
 
-        The values that matter are ``machine`` (the first node's facts), ``checks`` and ``fit``; a
-        check that failed on another node than the first has that node's name before its own.
+        ``machine`` has the first node's facts, ``checks`` its checks, ``observed`` what is not
+        judged; a check that failed on another node has that node's name before its own.
 
         Raises:
             RunError: the nodes could not be asked.

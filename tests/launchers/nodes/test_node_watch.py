@@ -21,7 +21,7 @@ from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import PLACE, WATCHES
 from perfgate.machine.conditions.conditions import Conditions, conditions_of
 
-ARGV = (sys.executable, "-m", node_watch.__name__, "a", "0")
+ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
 PATIENCE_S = 60.0
 # Starts the watch, hands its output on, and is killed.
 PARENT = """\

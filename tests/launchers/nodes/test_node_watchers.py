@@ -71,7 +71,7 @@ def test_a_watch_knows_the_mark_and_the_gpus_of_a_node(tmp_path: Path) -> None:
     nodes = Nodes({"n1": says(TOLD)})
     with watching(("n1",), "mark", TWO, tmp_path, nodes.start) as watch:
         pass
-    assert nodes.argv["n1"][1:] == ("-m", "perfgate.launchers.nodes.watch", "mark", "4")
+    assert nodes.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
     assert watch.conditions == {"n1": not_watched("made up")}
 
 

@@ -35,7 +35,7 @@ def look_argv(*words: str) -> tuple[str, ...]:
 
 def dump_argv(mark: str, file: Path) -> tuple[str, ...]:
     """The call of `hang_dump.py`, which leaves a part of `file` for the node."""
-    return (sys.executable, "-m", hang_dump.__name__, mark, str(file))
+    return (sys.executable, "-P", "-m", hang_dump.__name__, mark, str(file))
 
 
 def gather_parts(file: Path, nodes: Sequence[str], failed: str = "") -> None:

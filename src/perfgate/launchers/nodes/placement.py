@@ -13,7 +13,8 @@ from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import make_new_folder
 from perfgate.launchers.base import Job, Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.nodes.preflight import SCENARIO, ask_doctors, doctor_command, scenario_text
+from perfgate.launchers.nodes.node_doctor import SCENARIO
+from perfgate.launchers.nodes.preflight import ask_doctors, doctor_command, scenario_text
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.launchers.nodes.watchers import watching
 from perfgate.machine.conditions.watch import NodesWatch

@@ -1,8 +1,8 @@
-"""The nodes' own preflight: what `perfgate doctor` finds on each of them, as one answer."""
+"""The nodes' own preflight: what `node_doctor` finds on each of them, as one answer."""
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -18,16 +18,15 @@ from perfgate.core.script_variables import is_written
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
+from perfgate.launchers.nodes import node_doctor
 from perfgate.machine.preflight.reachability import ask, judge_pyxis
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.smoke_rules import SERVED_SMOKE
 
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
-SCENARIO = "scenario.yaml"
 SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every node "
 SAME_PATH += "(docs/how-to/slurm.md, docs/how-to/mpirun.md)"
-_ANSWERED = (0, 1)  # no check failed, one did
 
 
 def scenario_text(scenario: Scenario) -> str:
@@ -53,21 +52,19 @@ def _written(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def doctor_command(scenario: Scenario, folder: Path, *, contained: bool) -> Command:
-    """The call of `perfgate doctor` on a node.
+    """The call of `node_doctor` on a node; nothing of its working folder is imported.
 
     Args:
         scenario: what is to be started.
         folder: where `scenario_text` is, and the call's files go.
         contained: whether the engine's programs are in a container, and not on the node itself.
     """
-    argv = [sys.executable, "-m", "perfgate.cli.main", "doctor", "--on-node", "--format", "json"]
-    argv += ["--scenario", scenario.id, "--scenarios", str(folder / SCENARIO)]
-    argv += ["--run-dir", str(folder)]
+    argv = [sys.executable, "-P", "-m", node_doctor.__name__]
     if contained:
         argv.append("--contained")
     for module in _modules(scenario):
         argv += ["--import", module]
-    return Command(tuple(argv))
+    return Command((*argv, str(folder)))
 
 
 def ask_doctors(running: Mapping[str, Job]) -> Mapping[str, Json]:
@@ -90,18 +87,13 @@ def ask_doctors(running: Mapping[str, Job]) -> Mapping[str, Json]:
         for check in answers[node]["checks"]
         if check["outcome"] == "failed"
     ]
-    return _with_checks(answers[first], failed)
+    return {**answers[first], "checks": [*answers[first]["checks"], *failed]}
 
 
 def with_plugin(answer: Mapping[str, Any]) -> Mapping[str, Json]:
     """The answer, and whether srun here can have containers."""
-    return _with_checks(answer, [asdict(judge_pyxis(ask(("srun", "--help"))))])
-
-
-def _with_checks(answer: Mapping[str, Any], more: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    checks = [*answer["checks"], *more]
-    fit = all(check["outcome"] != "failed" for check in checks)
-    return {**answer, "checks": checks, "fit": fit}
+    plugin = asdict(judge_pyxis(ask(("srun", "--help"))))
+    return {**answer, "checks": [*answer["checks"], plugin]}
 
 
 def _answer(node: str, job: Job) -> dict[str, Any]:
@@ -109,17 +101,17 @@ def _answer(node: str, job: Job) -> dict[str, Any]:
     if ended.reason == "total":
         raise RunError(
             "hang",
-            f"perfgate doctor did not answer on {node} in {DOCTOR_S:.0f} s",
+            f"the preflight did not answer on {node} in {DOCTOR_S:.0f} s",
             evidence=job.tail(5),
         )
     try:
         answer = json_text.parse(read_input(job.stdout, json_text.LARGEST_LINE))
     except (ValueError, InputError):
         answer = None
-    if ended.status not in _ANSWERED or not isinstance(answer, dict) or "checks" not in answer:
+    if ended.status != 0 or not isinstance(answer, dict) or "checks" not in answer:
         raise RunError(
             "config_error",
-            f"{node} could not be checked: perfgate doctor ended with status {ended.status}",
+            f"{node} could not be checked: its preflight ended with status {ended.status}",
             evidence=job.tail(5),
             hint=SAME_PATH,
         )

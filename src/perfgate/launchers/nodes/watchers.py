@@ -42,7 +42,7 @@ def watching(
         start: starts a command on the node of that name.
     """
     gpus = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
-    command = Command((sys.executable, "-m", node_watch.__name__, mark, str(gpus)))
+    command = Command((sys.executable, "-P", "-m", node_watch.__name__, mark, str(gpus)))
     watch, jobs = NodesWatch(), dict[str, Job]()
     grace_s = HASTE_S  # nobody asks what a measurement that failed was like
     try:

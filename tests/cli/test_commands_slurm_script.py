@@ -10,6 +10,10 @@ from perfgate.cli.main import main
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "site.example.yaml"
+RECORDED = ROOT / "tests" / "data" / "slurm_scripts"
+PLAIN_SITE = """schema_version: 1
+slurm: {partition: batch, gres: "gpu:{gpus}", clients: login, options: [--exclusive]}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +25,7 @@ def _this_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def printed(capsys: Capture, *words: str) -> str:
-    assert main(["scenarios", "job", *words]) == 0
+    assert main(["scenarios", "command", "--launcher", "slurm", *words]) == 0
     return capsys.readouterr().out
 
 
@@ -30,6 +34,46 @@ def part(text: str, title: str) -> list[str]:
     lines = text.splitlines()
     rest = lines[lines.index(f"# {title}") :]
     return rest[: rest.index("#") if "#" in rest else None]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [
+        ("gb200-r1-fp4-2node-slurm", ("--site", str(SITE))),
+        ("h200-v3-fp8-2node-mpirun", ("--site", str(SITE))),
+        ("b200-r1-fp4-explore", ("--shape", "4096/512", "--site", "plain.yaml")),
+        ("h200-r1-0528-lab-vllm-sharegpt-c4", ("--site", "plain.yaml")),
+    ],
+)
+def test_the_text_is_the_recorded_one(
+    capsys: Capture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    scenario: str,
+    words: tuple[str, ...],
+) -> None:
+    (tmp_path / "plain.yaml").write_text(PLAIN_SITE)
+    monkeypatch.chdir(tmp_path)
+    assert printed(capsys, scenario, *words) == (RECORDED / f"{scenario}.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "launcher"),
+    [
+        (("--launcher", "slurm", "--container"), "--container", "local"),
+        (("--launcher", "slurm", "--here"), "--here", "local"),
+        (("--launcher", "slurm", "--listen", "n1"), "--listen", "local"),
+        (("--launcher", "slurm", "--format", "json"), "--format", "local"),
+        (("--site", str(SITE)), "--site", "slurm"),
+    ],
+)
+def test_an_option_of_another_launcher_is_refused(
+    capsys: Capture, words: tuple[str, ...], option: str, launcher: str
+) -> None:
+    assert main(["scenarios", "command", "b200-r1-fp4-explore", *words]) == 2
+    refused = capsys.readouterr().err
+    assert option in refused
+    assert f"only --launcher {launcher} takes it" in refused
 
 
 def test_the_script_and_how_it_is_handed_in(capsys: Capture) -> None:
