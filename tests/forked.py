@@ -28,19 +28,38 @@ _servers: list["_Server"] = []
 
 
 def run(
-    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float = 120
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float = 120,
+    traced: bool = False,
 ) -> "subprocess.CompletedProcess[str]":
     """Run ``[sys.executable, "-m", MODULE, …]`` to its end.
 
     Args:
         argv: MODULE is pytest or perfgate.
         cwd: its working folder.
-        env: its environment; what starts coverage is left out for what it starts itself.
+        env: its environment.
         timeout: in seconds; then it is killed, and the test fails.
+        traced: whether the processes that it starts count for the coverage, too.
     """
     if not _servers:
         _servers.append(_Server())
-    return _servers[0].run(argv, cwd, untraced(env), timeout)
+    return _servers[0].run(argv, cwd, env if traced else untraced(env), timeout)
+
+
+def session(
+    words: Sequence[str], folder: Path, env: Mapping[str, str], *, traced: bool = False
+) -> tuple[int, str]:
+    """Run pytest with these words in a folder: its exit status, and all that it printed."""
+    argv = [sys.executable, "-m", "pytest", *words]
+    return outcome(run(argv, cwd=folder, env=env, timeout=400, traced=traced))
+
+
+def outcome(done: "subprocess.CompletedProcess[str]") -> tuple[int, str]:
+    """Exit status, and all that was printed."""
+    return done.returncode, done.stdout + done.stderr
 
 
 class _Server:

@@ -2,7 +2,6 @@
 
 import json
 
-import in_process
 import pytest
 from test_road import Suite, suite  # noqa: F401
 
@@ -56,7 +55,7 @@ def calls(suite: Suite, verb: str) -> int:  # noqa: F811
 
 
 def test_probes_and_claims_have_tests_of_their_own(offline: Suite) -> None:
-    done = in_process.run(offline, "--collect-only", "perf_tests")
+    done = offline.run("--collect-only", "perf_tests")
     tests = {line for line in done.output.splitlines() if "::" in line}
     assert tests == {
         "perf_tests/test_smoke.py::test_smoke[standin-much-smoke]",
@@ -70,14 +69,14 @@ def test_probes_and_claims_have_tests_of_their_own(offline: Suite) -> None:
 def test_without_a_server_every_measurement_is_a_start_and_datasets_are_kept(
     offline: Suite,
 ) -> None:
-    done = in_process.run(offline, "perf_tests")
+    done = offline.run("perf_tests")
     assert done.verdicts["smoke"] == "PASS"
     assert done.verdicts["c50"] == done.verdicts["c4"] == "NO_BASELINE"
     assert done.verdicts["standin-more-is-faster"] == "PASS"
     assert done.verdicts["standin-much-output-throughput-floor"] == "PASS"
     # Smoke asks for 7 prompts, the points for 50 and 4: three datasets, however many starts.
     assert calls(offline, "prepare") == 3
-    again = in_process.run(offline, "perf_tests")
+    again = offline.run("perf_tests")
     assert calls(offline, "prepare") == 3
     result = again.folder / "standin-much" / "start-1-new" / "c50" / "result.json"
     marks = json.loads(result.read_text())["marks"]
@@ -86,7 +85,7 @@ def test_without_a_server_every_measurement_is_a_start_and_datasets_are_kept(
 
 
 def test_a_claim_measures_both_scenarios_though_only_it_was_selected(offline: Suite) -> None:
-    done = in_process.run(offline, "perf_tests", "-k", "more-is-faster")
+    done = offline.run("perf_tests", "-k", "more-is-faster")
     assert done.status == 0, done.output
     measured = {line["scenario"] for line in done.records("measurement")}
     assert measured == {"standin-much", "standin-little"}
@@ -95,23 +94,21 @@ def test_a_claim_measures_both_scenarios_though_only_it_was_selected(offline: Su
 def test_a_claim_that_does_not_hold_is_a_regression(offline: Suite) -> None:
     offline.edit(lambda text: text.replace("expect: better", "expect: worse"))
     offline.edit(lambda text: text.replace("value: 140", "value: 1400"))
-    done = in_process.run(offline, "perf_tests/test_claims.py")
+    done = offline.run("perf_tests/test_claims.py")
     assert done.verdicts["standin-much-output-throughput-floor"] == "REGRESSION", done.output
     assert done.status == 1
 
 
 def test_a_benchmark_that_hangs_is_an_error_of_that_class(offline: Suite) -> None:
     words = ("perf_tests/test_offline_throughput.py", "-k", "little")
-    done = in_process.run(offline, *words, fault="offline-hangs")
+    done = offline.run(*words, fault="offline-hangs")
     (line,) = done.records("verdict")
     assert line["error"]["class"] == "hang"
     assert done.status == 11
 
 
 def test_no_probe_is_measured_after_a_failed_first_answer(offline: Suite) -> None:
-    done = in_process.run(
-        offline, "perf_tests", "-k", "much-smoke or much-c50", fault="offline-oom"
-    )
+    done = offline.run("perf_tests", "-k", "much-smoke or much-c50", fault="offline-oom")
     by_probe = {line["probe"]: line["error"] for line in done.records("verdict")}
     assert by_probe["smoke"]["class"] == "oom"
     assert "not measured, as smoke failed before it" in by_probe["c50"]["message"]

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import in_process
+import forked
 import pytest
 from registered_standins import registered_standins
 from test_offline_road import SCENARIOS
@@ -40,7 +40,7 @@ def test_a_claim_and_a_floor_of_offline_programs(
     tmp_path: Path,
 ) -> None:
     (suite.folder / "scenarios" / "standin.yaml").write_text(SCENARIOS)
-    done = in_process.run(suite, "perf_tests")
+    done = suite.run("perf_tests")
     found = recomputed(suite, done.folder)
     assert faults(found) == []
     for claim in ("standin-more-is-faster", "standin-much-output-throughput-floor"):
@@ -60,17 +60,13 @@ def test_a_claim_and_a_floor_of_offline_programs(
 
 def test_a_claim_whose_other_side_is_a_stored_baseline(suite: Suite) -> None:  # noqa: F811
     (suite.folder / "scenarios" / "standin.yaml").write_text(SCENARIOS)
-    first = in_process.run(
-        suite, "perf_tests", "-k", "little", "--engine-commit", "aaa", "--record"
-    )
-    assert in_process.perfgate(suite, "baseline", "record", str(first.folder))[0] == 0
+    first = suite.run("perf_tests", "-k", "little", "--engine-commit", "aaa", "--record")
+    assert forked.outcome(suite.perfgate("baseline", "record", str(first.folder)))[0] == 0
     candidate = suite.folder / "home/candidates/cpu/standin-little/aaa.json"
     named = ("--by", "Ada", "--reason", "as it was")
-    assert in_process.perfgate(suite, "baseline", "promote", str(candidate), *named)[0] == 0
+    assert forked.outcome(suite.perfgate("baseline", "promote", str(candidate), *named))[0] == 0
     first.folder.rename(suite.folder / "first")
-    done = in_process.run(
-        suite, "perf_tests", "-k", "much-c50 or more-is-faster", "--engine-commit", "bbb"
-    )
+    done = suite.run("perf_tests", "-k", "much-c50 or more-is-faster", "--engine-commit", "bbb")
     assert {line["scenario"] for line in done.records("measurement")} == {"standin-much"}
     claim = "standin-more-is-faster"
     found = recomputed(suite, done.folder)
@@ -98,9 +94,7 @@ def test_a_score_against_its_documented_value(suite: Suite) -> None:  # noqa: F8
             }
         )
     )
-    done = in_process.run(
-        suite, "perf_tests/test_accuracy.py", "--inject", "accuracy.temperature=9"
-    )
+    done = suite.run("perf_tests/test_accuracy.py", "--inject", "accuracy.temperature=9")
     found = recomputed(suite, done.folder)
     assert faults(found) == []
     (one,) = found.values()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-import in_process
 import pytest
 from registered_standins import registered_standins
 from test_gate_road import SERVING, SLOWER, promoted, stored, waive  # noqa: F401
@@ -47,7 +46,7 @@ def test_a_regression_and_one_that_a_waiver_lets_through(stored: Suite) -> None:
     for is_waived, verdict in ((False, Verdict.REGRESSION), (True, Verdict.PASS)):
         if is_waived:
             waive(stored, 0.9, f"{date.today().year + 1}-01-31")
-        done = in_process.run(stored, *words)
+        done = stored.run(*words)
         found = recomputed(stored, done.folder)
         assert faults(found) == []
         assert {one.verdict for one in found.values()} == {verdict}, done.output
@@ -60,9 +59,7 @@ def test_speed_against_the_machine_itself(suite: Suite) -> None:  # noqa: F811
     for number in (1, 2):
         run = suite.folder / f"run-{number}"
         words = ("--engine-commit", "aaa", "--self-reference", "fresh", "--run-dir", str(run))
-        done = replace(
-            in_process.run(suite, "perf_tests/test_serving.py", "-k", "c1", *words), folder=run
-        )
+        done = replace(suite.run("perf_tests/test_serving.py", "-k", "c1", *words), folder=run)
         found = recomputed(suite, run)
         assert faults(found) == []
         assert {one.test for one in found.values() if one.verdict} == {"standin-serve-c1"}
@@ -96,7 +93,7 @@ def measured(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> tuple[Suite, Path]:
     checkout = copied(promoted, tmp_path_factory.mktemp("measured"))
-    done = in_process.run(checkout, *SERVING, *BBB)
+    done = checkout.run(*SERVING, *BBB)
     assert done.status == 0, done.output
     return checkout, done.folder
 

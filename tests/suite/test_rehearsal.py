@@ -3,13 +3,11 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import in_process
+import forked
 import pytest
-from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
+from sessions import ONLY_NEEDED_PLUGINS, inherited
 from test_road import PLUGINS, Finished
 
 from perfgate.cli.main import main
@@ -31,7 +29,7 @@ class Rehearsed(Finished):
 
 
 def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
-    """One rehearsal, in this process unless it has workers.
+    """One rehearsal.
 
     Args:
         tmp_path: for its files.
@@ -41,24 +39,12 @@ def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
     folder = tmp_path / "run"
     words = [*PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
     words += ["--rehearse", "--run-dir", str(folder), *options]
-    environment = inherited("PERFGATE_", *(() if traced else TRACES))
-    environment |= {
+    environment = inherited("PERFGATE_") | {
         "PERFGATE_HOME": str(tmp_path / "home"),
         "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
         **ONLY_NEEDED_PLUGINS,
     }
-    if "-n" not in options:
-        return Rehearsed(*in_process.session(words, ROOT, environment), folder)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    return Rehearsed(done.returncode, done.stdout + done.stderr, folder)
+    return Rehearsed(*forked.session(words, ROOT, environment, traced=traced), folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import in_process
+import forked
 import pytest
 import yaml
 from sessions import untraced
@@ -37,7 +37,7 @@ class Released:
 
     def pack(self, *options: str) -> tuple[int, str]:
         """The command in the suite's folder, which writes `evidence.tar`: its status and output."""
-        return in_process.perfgate(self.suite, *PACK, "run", *options)
+        return forked.outcome(self.suite.perfgate(*PACK, "run", *options))
 
     @property
     def packed(self) -> Path:
@@ -52,7 +52,7 @@ class Released:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """What `released` copies: a session of one test that passes."""
     made = make_suite(tmp_path_factory.mktemp("released"))
-    done = in_process.run(made, "perf_tests/test_serving.py", "-k", "c1")
+    done = made.run("perf_tests/test_serving.py", "-k", "c1")
     assert done.verdicts == {"c1": "PASS"}, done.output
     return made
 
@@ -88,13 +88,12 @@ def test_it_is_told_then_written_and_can_be_read(released: Released, tmp_path: P
         file.extractall(tmp_path / "out", filter="data")
         assert file.getnames() == [*pack.entries]
     assert pack.read("manifest.json") == (tmp_path / "out" / "manifest.json").read_bytes()
-    _, check = in_process.perfgate(
-        released.suite,
+    check = released.suite.perfgate(
         *("release", "check", "policy/release.yaml", "runs/run", "--import", "standin"),
         *("--scenarios", "scenarios/1", "--at", pack.manifest.ended, "--format", "json"),
         folder=pack.extracted(tmp_path / "extracted"),
     )
-    assert json.loads(check) == json.loads(pack.read("certificate/check.json"))
+    assert json.loads(check.stdout) == json.loads(pack.read("certificate/check.json"))
 
 
 def test_two_packs_of_one_input_are_equal(released: Released, tmp_path: Path) -> None:

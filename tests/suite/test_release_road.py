@@ -2,7 +2,7 @@
 
 import json
 
-import in_process
+import forked
 import pytest
 import yaml
 from test_road import Suite, make_suite
@@ -28,7 +28,7 @@ POLICY = {
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """A checkout with a run: speed judged by the machine's own reference, answers by nothing."""
     made = make_suite(tmp_path_factory.mktemp("measured"))
-    done = in_process.run(made)
+    done = made.run()
     assert done.verdicts == {"c1": "PASS", "c2": "PASS", "sums": "NO_BASELINE"}, done.output
     return made
 
@@ -38,7 +38,7 @@ def release(suite: Suite, *words: str, **changes: object) -> tuple[int, str]:
     policy = suite.folder / "release.yaml"
     policy.write_text(yaml.safe_dump({**POLICY, **changes}))
     where = (str(policy), str(suite.folder / "run"), "--scenarios", str(suite.folder / "scenarios"))
-    return in_process.perfgate(suite, "release", "check", *where, *words)
+    return forked.outcome(suite.perfgate("release", "check", *where, *words))
 
 
 def test_a_release_of_a_real_session(measured: Suite) -> None:

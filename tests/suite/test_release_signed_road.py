@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import in_process
 import pytest
 import yaml
 from registered_standins import registered_standins
@@ -68,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
     with pytest.MonkeyPatch.context() as patch, registered_standins():
         suite = make_suite(tmp_path_factory.mktemp("signed"))
         of = ("--engine-commit", COMMIT, "--engine-version", "1.0")
-        done = in_process.run(suite, "perf_tests/test_serving.py", "-k", "c1", *of)
+        done = suite.run("perf_tests/test_serving.py", "-k", "c1", *of)
         assert done.verdicts == {"c1": "PASS"}, done.output
         patch.chdir(suite.folder)
         for name in ("PERFGATE_ROOT", "PERFGATE_HOME"):

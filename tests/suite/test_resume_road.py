@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import in_process
+import forked
 import psutil
 import pytest
 from registered_standins import registered_standins
@@ -84,7 +84,7 @@ class Road:
 
     def _here(self, where: str, *options: str) -> Finished:
         words = self._words(f"{where}={self.folder}", *options)
-        done = in_process.session(words, self.checkout.folder, untraced(self.checkout.environment))
+        done = forked.session(words, self.checkout.folder, untraced(self.checkout.environment))
         return Finished(*done, self.folder)
 
     def end(self, session: subprocess.Popen[str]) -> Finished:
@@ -213,7 +213,7 @@ def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
     starts = road.starts()
     words = [*PLUGINS, "-q", "--gate", "--resume", "last-night", ACCURACY]
     folder, environment = road.checkout.folder, untraced(road.checkout.environment)
-    status, output = in_process.session(words, folder, environment)
+    status, output = forked.session(words, folder, environment)
     assert status == 12, output
     assert "last-night" in output
     assert "2 skipped" in output
@@ -289,7 +289,7 @@ def test_a_resumed_run_becomes_a_baseline_like_any_other(
     killed_and_resumed: KilledAndResumed,
 ) -> None:
     road = killed_and_resumed.road
-    status, output = in_process.perfgate(road.checkout, "baseline", "record", str(road.folder))
+    status, output = forked.outcome(road.checkout.perfgate("baseline", "record", str(road.folder)))
     assert status == 0, output
     for scenario in BOTH:
         path = road.checkout.folder / f"home/candidates/cpu/{scenario}/1.0.json"

@@ -63,10 +63,12 @@ class Suite:
         """A session in the run folder as it is, of the same name as the last one's."""
         return forked.run(self.command(*options), cwd=self.folder, env=self.environment)
 
-    def perfgate(self, *words: str) -> "subprocess.CompletedProcess[str]":
-        """A command of perfgate in this checkout."""
+    def perfgate(
+        self, *words: str, folder: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """A command of perfgate in this checkout, or in a folder."""
         call = [sys.executable, "-m", "perfgate", *words]
-        return forked.run(call, cwd=self.folder, env=self.environment)
+        return forked.run(call, cwd=folder or self.folder, env=self.environment)
 
     def edit(self, change: Callable[[str], str]) -> None:
         path = self.folder / "scenarios" / "standin.yaml"

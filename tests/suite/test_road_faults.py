@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-import in_process
+import forked
 import pytest
 from sessions import untraced
 from test_faults import SERVING, copies
@@ -31,7 +31,7 @@ FAULTS = {
 def test_a_fault_is_an_error_with_its_class_never_a_number(suite: Suite) -> None:
     copies(suite, FAULTS)
     suite.edit(lambda text: text.replace("start_s: 20, silence_s: 20", "start_s: 3, silence_s: 3"))
-    done = in_process.run(suite, *SERVING, fault="as-the-scenario")
+    done = suite.run(*SERVING, fault="as-the-scenario")
     assert done.status == 11, done.output
     verdicts = done.records("verdict")
     assert {line["verdict"] for line in verdicts} == {"ERROR"}
@@ -41,7 +41,7 @@ def test_a_fault_is_an_error_with_its_class_never_a_number(suite: Suite) -> None
 
 
 def test_a_crash_fails_what_needed_the_server_and_is_told_once(suite: Suite) -> None:
-    done = in_process.run(suite, "--self-reference", "stored", fault="die-after-load")
+    done = suite.run("--self-reference", "stored", fault="die-after-load")
     assert done.status == 11, done.output
     told = {line["probe"]: line["error"] for line in done.records("verdict")}
     assert {error["class"] for error in told.values()} == {"server_died"}
@@ -66,7 +66,7 @@ def test_two_runs_in_one_folder_are_refused_and_one_broken_off_at_start_leaves_n
     words = [*PLUGINS, "-q", "--run-dir", run]
     try:
         _wait_for(suite.folder / "run" / "standin-serve" / "start-1-reference" / "server.out")
-        second, told = in_process.session(words, suite.folder, untraced(suite.environment))
+        second, told = forked.session(words, suite.folder, untraced(suite.environment))
     finally:
         first.terminate()
         status = first.wait(60)
@@ -74,7 +74,7 @@ def test_two_runs_in_one_folder_are_refused_and_one_broken_off_at_start_leaves_n
     assert "another run is writing to this folder" in told
     assert (status, suite.wait_until_empty()) == (2, [])
     assert Finished(status, "", suite.folder / "run").records("selected")
-    third, told = in_process.session(words, suite.folder, untraced(suite.environment))
+    third, told = forked.session(words, suite.folder, untraced(suite.environment))
     assert third == 4
     assert "already holds a run" in told
 
@@ -87,7 +87,7 @@ def test_a_small_disk_is_told_before_anything_starts(suite: Suite) -> None:
         pytest.skip("needs the right to mount a small file system")
     try:
         words = [*PLUGINS, "-q", "--run-dir", str(folder), *SERVING]
-        status, told = in_process.session(words, suite.folder, untraced(suite.environment))
+        status, told = forked.session(words, suite.folder, untraced(suite.environment))
         assert status == 11, told
         assert "run folder: 100 MiB free" in told
         assert not list(folder.rglob("server.sh"))

@@ -1,6 +1,6 @@
 """An engine with stand-ins in it: what it says of speed is synthetic, and nothing is made of it."""
 
-import in_process
+import forked
 import pytest
 from test_road import Suite, suite  # noqa: F401
 
@@ -17,12 +17,12 @@ def test_its_numbers_are_synthetic_and_make_no_baseline(suite: Suite) -> None:  
         )
     )
     build = ("--engine-commit", "aaa", "--engine-version", "1.0")
-    done = in_process.run(suite, "perf_tests/test_serving.py", "-k", "c1", *build)
+    done = suite.run("perf_tests/test_serving.py", "-k", "c1", *build)
     assert set(done.verdicts.values()) == {"NO_BASELINE"}, done.output
     assert done.status == 13, done.output
     assert "synthetic NO_BASELINE" in done.output
     for kind in ("measurement", "verdict", "group"):
         assert {line["synthetic"] for line in done.records(kind)} == {True}, kind
-    status, told = in_process.perfgate(suite, "baseline", "record", str(done.folder))
+    status, told = forked.outcome(suite.perfgate("baseline", "record", str(done.folder)))
     assert status != 0
     assert "synthetic" in told

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import in_process
 import pytest
 from docker_host import IMAGE, DockerHost, docker_host
 from test_gate_road import promote
@@ -78,20 +77,20 @@ def test_the_recorded_prefix_is_started_beside_the_slower_one_also_where_it_has_
 ) -> None:
     old = prefix(checkout.folder / "old", engine(OLD, slow=False))
     monkeypatch.setenv(VARIABLE, str(old / "bin/stand-in-engine"))
-    promote(checkout, in_process.run(checkout, SERVING, "-k", "c1"), OLD)
+    promote(checkout, checkout.run(SERVING, "-k", "c1"), OLD)
     new = prefix(checkout.folder / "new", engine(NEW, slow=True))
     monkeypatch.setenv(VARIABLE, str(new / "bin/stand-in-engine"))
-    done = in_process.run(checkout, SERVING, "-k", "c1")
+    done = checkout.run(SERVING, "-k", "c1")
     assert builds(done) == ABBA, done.output
     assert (done.verdicts, done.status) == ({"c1": "REGRESSION"}, 1), done.output
     sources = [line["source"]["prefix"] for line in done.records("measurement")]
     assert sources == [str(one) for one in (new, new, old, old, new)]
     assert checkout.wait_until_empty() == []
     moved = old.rename(old.with_name("moved"))
-    gone = in_process.run(checkout, SERVING, "-k", "c1")
+    gone = checkout.run(SERVING, "-k", "c1")
     assert {role for role, _ in builds(gone)} == {"new"}
     assert f"no folder {old}" in gone.output
-    named = in_process.run(checkout, SERVING, "-k", "c1", "--control", str(moved))
+    named = checkout.run(SERVING, "-k", "c1", "--control", str(moved))
     assert builds(named) == ABBA, named.output
     assert f"--control={moved}" in named.output, "the line to run it again names it"
 
@@ -112,13 +111,13 @@ class TestImages:
         self, checkout: Suite, host: DockerHost
     ) -> None:
         host.image(MOVED, stand_in_engine=engine(OLD, slow=False))
-        first = in_process.run(checkout, SERVING, "-k", "c1", "--launcher", "docker")
+        first = checkout.run(SERVING, "-k", "c1", "--launcher", "docker")
         promote(checkout, first, OLD)
         (measured,) = first.records("measurement")
         assert measured["source"]["image"] == MOVED
         host.image(MOVED.partition(":")[0] + DIGEST, stand_in_engine=engine(OLD, slow=False))
         host.image(MOVED, stand_in_engine=engine(NEW, slow=True))
-        done = in_process.run(checkout, SERVING, "-k", "c1", "--launcher", "docker")
+        done = checkout.run(SERVING, "-k", "c1", "--launcher", "docker")
         assert builds(done) == ABBA, done.output
         assert done.verdicts == {"c1": "REGRESSION"}
         images = [line["facts"]["docker"]["image"] for line in done.records("measurement")]
