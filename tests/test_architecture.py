@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
+from tables import each
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "perfgate"
@@ -41,7 +41,7 @@ def test_the_rows_stand_in_the_order_that_the_contract_holds() -> None:
     assert list(ROWS) == layers["layers"]
 
 
-@pytest.mark.parametrize("room", ROWS)
+@each("room", ROWS)
 def test_what_a_row_names_is_in_the_room(room: str) -> None:
     names = [name for name in re.findall(r"`([a-z]\w*)`", ROWS[room]) if name not in ROWS]
     missing = [name for name in names if not is_there(room, name)]
@@ -66,7 +66,7 @@ def test_every_file_and_folder_that_is_named_is_there() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+@each("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
 def test_no_page_names_a_module_or_test_that_is_gone(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     modules = re.findall(r"`perfgate\.([\w.]+)`", text)

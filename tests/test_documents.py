@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tables import each
 
 from perfgate.baselines.waivers import load_waivers
 from perfgate.scenarios.files import load_scenarios
@@ -62,7 +62,7 @@ def test_the_readme_links_the_index() -> None:
     assert INDEX in {path for _, path, _ in links(ROOT / "README.md")}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+@each("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_every_link_and_anchor_leads_somewhere(document: Path) -> None:
     lost = [
         link

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from engine_clone import Clone
+from tables import each
 
 from perfgate.baselines import git_calls
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
@@ -149,7 +150,7 @@ def test_a_repository_named_by_the_environment_is_not_asked(
     assert EngineRepo(clone.path).knows(head)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "same"),
     [
         ("abc123", "abc123", True),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.baselines.noise_history import (
     MOST_FILES,
@@ -81,7 +82,7 @@ def test_a_secret_in_a_name_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert secret not in path.read_text()
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", ".hidden", "", "x" * 300, "a\nb"])
+@each("name", ["../up", "a/b", ".hidden", "", "x" * 300, "a\nb"])
 def test_a_run_whose_name_is_no_file_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="cannot be the name of a file"):
         save(replace(RUN, run=name), own=False)
@@ -112,7 +113,7 @@ def of_series(plain: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "field"),
     [
         (lambda plain: plain.update(schema_version=1), "schema_version"),
@@ -148,7 +149,7 @@ def test_a_number_changed_by_hand_is_refused() -> None:
         read(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema_version": 1}', "[" * 5000])
+@each("text", ["", "{", "[]", "null", '{"schema_version": 1}', "[" * 5000])
 def test_what_is_no_history_at_all_is_left_out(text: str) -> None:
     path = save(RUN, own=False)
     path.write_text(text)

@@ -10,6 +10,7 @@ import pytest
 from building import SUMS, baseline, of_commit, with_answers
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Store, read, suite_store
 from perfgate.baselines.answers import Answers, packed, unpacked
@@ -60,7 +61,7 @@ class TestAnswers:
         assert list(back) == sorted(answers)
         assert to_plain(back) == answers
 
-    @pytest.mark.parametrize(
+    @each(
         ("text", "problem"),
         [("gA==", "one bit for each"), ("gAA=", "one bit for each"), ("/w==", "one bit for each")]
         + [("g", "not base64"), ("gÄ==", "not base64"), ("", "one bit for each")],
@@ -122,7 +123,7 @@ class TestOneFileATask:
         path = store.save(of_commit("b", entries=entries))
         assert read(path).entries == entries
 
-    @pytest.mark.parametrize("metric", ["x", "../../etc", "accuracy:a/b:c:d", ".", "", "é"])
+    @each("metric", ["x", "../../etc", "accuracy:a/b:c:d", ".", "", "é"])
     def test_any_metric_has_a_folder_of_its_own_below_the_store(self, metric: str) -> None:
         file = questions_of(metric, ["q"]).file(Path("/store"))
         assert file.parent.parent == Path("/store/questions")

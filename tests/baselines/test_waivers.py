@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from tables import each
 
 from perfgate.baselines.waivers import (
     Known,
@@ -104,7 +105,7 @@ def let(*judgements: Judgement, waivers: Sequence[Waiver] = (WAIVER,), **place: 
 # What is let through. -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "change", "through"),
     [
         (SPEED, -0.025, True),
@@ -167,7 +168,7 @@ def test_the_sentence_says_who_why_where_and_until_when() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "change", "at_most", "note"),
     [
         (SPEED, -0.05, 0.03, "lost 5.0 %, at most 3.0 %"),
@@ -218,7 +219,7 @@ def test_a_waiver_of_one_probe_is_for_that_probe() -> None:
     assert one.waiver
 
 
-@pytest.mark.parametrize("verdict", [one for one in Verdict if one != Verdict.REGRESSION])
+@each("verdict", [one for one in Verdict if one != Verdict.REGRESSION])
 def test_only_regressions_are_let_through(verdict: Verdict) -> None:
     other = judged(-0.02, verdict)
     assert let(other) == (other,)
@@ -289,7 +290,7 @@ SMALL_LOSS = judged(-0.008, Verdict.PASS)  # proved, but smaller than the band
 LOST = judged(-0.02)
 
 
-@pytest.mark.parametrize(
+@each(
     ("c1", "c4", "expected"),
     [
         (LOST, LOST, []),

@@ -3,12 +3,13 @@
 import time
 
 import pytest
+from tables import each
 
 from perfgate.campaign.budget import Budget, Estimate, seconds_of, span
 from perfgate.core.errors import InputError
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "seconds"),
     [("4h", 14400), ("90m", 5400), ("3600s", 3600), ("2h30m", 9000), ("3600", 3600), ("1.5h", 5400)]
     + [("1h1m1s", 3661)],
@@ -17,7 +18,7 @@ def test_a_span_of_time_is_read(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
@@ -26,7 +27,7 @@ def test_what_is_no_span_of_time_is_refused(text: str) -> None:
     assert "4h, 90m" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "told"),
     [(0, "0 s"), (12.4, "12 s"), (59.7, "1 min"), (60, "1 min"), (1500, "25 min")]
     + [(3599, "1 h"), (3600, "1 h"), (4200, "1 h 10 min")],

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.campaign.build_words import parse_source
 from perfgate.core.errors import InputError
@@ -11,7 +12,7 @@ from perfgate.engines.build_source import BuildSource
 DIGEST = "sha256:" + "cd" * 32
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "source"),
     [
         ("nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc1", "image"),
@@ -64,7 +65,7 @@ def test_its_words_name_it_again(text: str) -> None:
     assert parse_source(source.in_words) == source
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("", "a part is empty"),

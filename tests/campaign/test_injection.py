@@ -3,13 +3,14 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.campaign.injection import Injection, inject, parse
 from perfgate.core.errors import InputError
 from perfgate.scenarios.scenario import AccuracyTask
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "path", "value"),
     [
         ("engine.settings.cpu_threads=1", ("engine", "settings", "cpu_threads"), 1),
@@ -27,7 +28,7 @@ def test_reads_key_and_value(text: str, path: tuple[str, ...], value: object) ->
     assert type(injection.value) is type(value)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "=", "=1", "cpu_threads", "title=[1", "title=a: b: c", "t=@", "environment={A: b}"]
     + ["workload.isl=010", "title=2020-99-99", "title=&a [*a]"]
@@ -79,7 +80,7 @@ def test_reaches_every_accuracy_task() -> None:
     assert [(task.task, task.temperature) for task in tasks] == [("sums", 2), ("gsm8k", 2)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("engine.settings.cpu_thread=1", "after engine.settings one of tp, pp, ep, "),
@@ -97,7 +98,7 @@ def test_a_name_that_does_not_exist_lists_those_that_do(text: str, expected: str
     assert caught.value.found == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("engine.settings.cpu_threads=fast", "int or null"),
@@ -121,7 +122,7 @@ def test_a_value_of_another_type_is_refused(text: str, expected: str) -> None:
     assert caught.value.expected == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "engine.settings.cpu_threads=",

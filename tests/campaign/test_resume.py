@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO, judgement, outcome
+from tables import each
 
 from perfgate.campaign.resume import (
     call_of,
@@ -124,7 +125,7 @@ def recorded(**changes: Any) -> dict[str, Any]:
     return dict(json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()})))
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {},
@@ -231,7 +232,7 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
     assert "repeat its arguments: pytest -m b200 '--api-key=***'" in told
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "found", "expected"),
     [
         ({"injected": ["a=1"]}, "found: a=1", "expected: nothing"),

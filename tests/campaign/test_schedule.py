@@ -1,6 +1,6 @@
 """The order of a campaign's starts."""
 
-import pytest
+from tables import each
 
 from perfgate.campaign.schedule import (
     Schedule,
@@ -40,7 +40,7 @@ def test_only_controls_are_controls() -> None:
     assert [controlled_by(role) for role in roles] == [None, None, "baseline", "anchor"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("references", "most", "opening", "then"),
     [
         (6, 6, "RRNNRRNNRR", "NN"),
@@ -60,7 +60,7 @@ def test_references_take_turns_with_the_build_under_test(
     assert "".join(letters[role] for role in schedule.after(new=True, controls=())) == then
 
 
-@pytest.mark.parametrize("references", range(2, 9))
+@each("references", range(2, 9))
 def test_a_drift_of_the_machine_cancels_out(references: int) -> None:
     opening = taking_turns(references, 6).opening
     assert opening == opening[::-1]

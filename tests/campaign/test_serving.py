@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tables import each
 
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.server_answers import not_ready
@@ -229,7 +230,7 @@ def test_a_client_is_ended_when_its_server_dies_whatever_status_the_server_had(
     assert caught.value.failure == "server_died"
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "limits", "failure"),
     [
         ("import time; time.sleep(60)", LIMITS, "hang"),

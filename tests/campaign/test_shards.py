@@ -7,6 +7,7 @@ import building
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.shards import (
@@ -136,9 +137,7 @@ def test_another_selection_content_or_division_has_another_fingerprint() -> None
     assert len({first.fingerprint, *(one.fingerprint for one in others)}) == 4
 
 
-@pytest.mark.parametrize(
-    "text", ["0/3", "4/3", "x", "", "1", "1/", "1/0", "-1/2", "1/2/3", "１/２"]
-)
+@each("text", ["0/3", "4/3", "x", "", "1", "1/", "1/0", "-1/2", "1/2/3", "１/２"])
 def test_what_is_no_shard_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="no shard"):
         parse_shard(text)

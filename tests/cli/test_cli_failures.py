@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.cli.main import COMMANDS, main
 from perfgate.core.errors import RunError
@@ -29,8 +30,8 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
 
 
 class TestOutput:
-    @pytest.mark.parametrize(("words", "status"), [(REGRESSION, 1), (PASS, 0), ("--help", 0)])
-    @pytest.mark.parametrize("unbuffered", ["", "1"])
+    @each(("words", "status"), [(REGRESSION, 1), (PASS, 0), ("--help", 0)])
+    @each("unbuffered", ["", "1"])
     def test_a_reader_that_has_seen_enough_changes_no_status(
         self, words: str, status: int, unbuffered: str
     ) -> None:

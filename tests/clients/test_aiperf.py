@@ -10,6 +10,7 @@ import pytest
 from building import SCENARIO
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.aiperf_results import RESULT
@@ -190,7 +191,7 @@ def drop(tag: str) -> Change:
 
 
 class TestRefuses:
-    @pytest.mark.parametrize(
+    @each(
         ("failure", "change"),
         [
             ("no_metrics", drop("time_to_first_token")),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.clients.broken_answers import fault
 
@@ -78,7 +79,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda one: f"{one['prompt'][:12]!r}")
+@each("recorded", RECORDED, ids=lambda one: f"{one['prompt'][:12]!r}")
 def test_what_a_small_model_really_said_is_not_broken(recorded: dict[str, Any]) -> None:
     text, most = recorded["text"], recorded["max_tokens"]
     assert fault(text, recorded["prompt"], most=most) == ""
@@ -90,12 +91,12 @@ def test_what_the_documents_show_is_not_broken(text: str) -> None:
     assert fault(text, PROMPT) == fault(text, PROMPT, tokens=16, most=16) == ""
 
 
-@pytest.mark.parametrize("text", REAL.values(), ids=REAL)
+@each("text", REAL.values(), ids=REAL)
 def test_real_text_is_not_broken(text: str) -> None:
     assert fault(text, PROMPT) == fault(text, PROMPT, tokens=16, most=16) == ""
 
 
-@pytest.mark.parametrize(("text", "told"), BROKEN.values(), ids=BROKEN)
+@each(("text", "told"), BROKEN.values(), ids=BROKEN)
 def test_broken_text_is_told(text: str, told: str) -> None:
     assert told in fault(text, PROMPT)
 
@@ -108,7 +109,7 @@ def test_one_token_is_broken_unless_one_was_asked_for() -> None:
     assert fault(" Paris.", PROMPT, tokens=2, most=16) == ""
 
 
-@pytest.mark.parametrize("cut", range(20, 400, 7))
+@each("cut", range(20, 400, 7))
 def test_prose_may_be_cut_anywhere(cut: int) -> None:
     text = (DATA / "quickstart" / "deepseek_v3.txt").read_text(encoding="utf-8")
     prose = text[text.index("Generated") :]

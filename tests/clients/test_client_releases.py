@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tables import each
 
 from perfgate.clients.base import Client, Target
 from perfgate.clients.releases import SGLANG, VLLM, release
@@ -89,9 +90,9 @@ def value(argv: tuple[str, ...], option: str) -> str:
     return argv[argv.index(option) + 1]
 
 
-@pytest.mark.parametrize("point", [POINT, CAPPED], ids=["all at once", "capped"])
-@pytest.mark.parametrize("kind", WORKLOADS)
-@pytest.mark.parametrize(("client", "name", "program", "called"), CLIENTS)
+@each("point", [POINT, CAPPED], ids=["all at once", "capped"])
+@each("kind", WORKLOADS)
+@each(("client", "name", "program", "called"), CLIENTS)
 def test_every_release_knows_all_that_it_is_given(
     client: type[Client], name: str, program: str, called: str, kind: str, point: LoadPoint
 ) -> None:
@@ -116,7 +117,7 @@ def test_the_check_sees_what_a_release_does_not_know() -> None:
     assert {found.place for found in of_call(call, page("vllm_0.11.0"))} == {"--extra-body"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("client", "version", "ratio"),
     [
         (VllmBenchmarkServing, "0.6.6.post1", "1.0"),
@@ -149,8 +150,8 @@ def test_what_has_no_temperature_sends_0_itself(client: type[Client], version: s
     assert "--temperature" not in words(client, version)
 
 
-@pytest.mark.parametrize("version", ["0.4.6", "0.5.3", "0.5.23"])
-@pytest.mark.parametrize("ignore", [True, False])
+@each("version", ["0.4.6", "0.5.3", "0.5.23"])
+@each("ignore", [True, False])
 def test_sglang_is_told_both_in_every_request(version: str, ignore: bool) -> None:
     argv = words(SglangBench, version, replace(RANDOM, ignore_eos=ignore))
     body = json.loads(value(argv, "--extra-request-body"))

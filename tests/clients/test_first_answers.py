@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.clients.first_answers import (
     Answer,
@@ -36,7 +37,7 @@ def test_a_whole_answer(answer: Answer) -> None:
     require_whole(PROMPT, answer, 16)
 
 
-@pytest.mark.parametrize(
+@each(
     ("answer", "failure", "words"),
     [
         (replace(GOOD, text="!!!!!!!!"), "broken_output", "repeats one character"),

@@ -1,6 +1,7 @@
 """Identities: numbers of one report that contradict each other are none."""
 
 import pytest
+from tables import each
 
 from perfgate.clients.identities import require_gpus, require_ordered, require_product
 from perfgate.core.errors import RunError
@@ -18,7 +19,7 @@ def test_a_product_that_is_wrong_shows_the_arithmetic() -> None:
     assert "2 × 100 = 200, not 100" in caught.value.message
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"output_throughput_per_user": 150.0, "output_throughput": 100.0},

@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.measurement import Measurement
 from perfgate.runs.result_formats import parse
@@ -55,7 +56,7 @@ def test_there_are_15_tables_of_18_rows_and_one_with_a_limit() -> None:
     assert len(TABLES) == len(rows()) == 15
 
 
-@pytest.mark.parametrize("number", range(1, 16))
+@each("number", range(1, 16))
 def test_every_number_is_read(number: int) -> None:
     found, expected = measured(TABLES[number - 1]), rows()[number]
     assert set(expected) <= METRICS.keys() | FACTS.keys()

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.clients.report_lines import lines_of, number, positive
 from perfgate.core.errors import RunError
@@ -15,7 +16,7 @@ def text(raw: str) -> str:
     return line.text
 
 
-@pytest.mark.parametrize(
+@each(
     "prefix",
     [
         "    ",
@@ -31,7 +32,7 @@ def text(raw: str) -> str:
         "\x1b[1;38;5;196m[TRT-LLM] [E] \x1b[0m",
     ],
 )
-@pytest.mark.parametrize("end", ["", "   ", "\t", "\r", "\x1b[0m"])
+@each("end", ["", "   ", "\t", "\r", "\x1b[0m"])
 def test_what_surrounds_a_line_is_taken_away(prefix: str, end: str) -> None:
     assert text(prefix + PRINTED + end) == PRINTED
 
@@ -59,7 +60,7 @@ def test_a_label_ends_at_its_first_colon() -> None:
     assert lines_of("no label here")[0].labelled() is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("43146.2042", 43146.2042),
@@ -77,14 +78,14 @@ def test_numbers_as_reports_write_them(value: str, expected: float) -> None:
     assert number(value) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "value", ["", "N/A", "None", "<value>", "[result]", "1,23", "1_000", "12 ms", "0x10", "1.2.3"]
 )
 def test_what_is_no_number_is_none(value: str) -> None:
     assert number(value) is None
 
 
-@pytest.mark.parametrize("value", ["0", "0.0000", "-1.5", "nan", "inf", "N/A", "", None, True, 0.0])
+@each("value", ["0", "0.0000", "-1.5", "nan", "inf", "N/A", "", None, True, 0.0])
 def test_a_metric_is_above_zero_and_finite(value: object) -> None:
     with pytest.raises(RunError) as caught:
         positive(value, "Total Latency (ms): it")

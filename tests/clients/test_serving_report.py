@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.clients import serving_report, serving_text
 from perfgate.clients.report_lines import lines_of
@@ -243,7 +244,7 @@ class TestZeros:
     def test_a_median_of_itl_in_json_may_be_zero(self, value: float) -> None:
         assert from_json(median_itl_ms=value).metrics["itl_median_ms"] == 0
 
-    @pytest.mark.parametrize(
+    @each(
         "label",
         ["Mean ITL (ms)", "Median TPOT (ms)", "Mean TPOT (ms)", "Median TTFT (ms)"]
         + ["Median E2EL (ms)", "Request throughput (req/s)", "Output token throughput (tok/s)"],

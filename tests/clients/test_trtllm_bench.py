@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bench_reports import Run, as_json, as_text
 from building import SCENARIO
+from tables import each
 
 from perfgate.clients.logs import no_report
 from perfgate.clients.trtllm_bench import REPORT, TrtllmBench
@@ -135,7 +136,7 @@ class TestWhatWasAsked:
         assert error.failure == "incomplete"
         assert "90 of 100" in error.message
 
-    @pytest.mark.parametrize(
+    @each(
         ("section", "key", "value"),
         [
             ("world_info", "tp_size", 4),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from bench_reports import Run, as_json, as_text, runs
 from hypothesis import given
+from tables import each
 
 from perfgate.clients import trtllm_bench_text
 from perfgate.clients.report_lines import lines_of
@@ -83,8 +84,8 @@ def test_unknown_keys_are_kept() -> None:
     assert read(report).facts["unknown_labels"] == ["goodness"]
 
 
-@pytest.mark.parametrize("field", ["request_throughput_req_s", "total_latency_ms"])
-@pytest.mark.parametrize("value", [0, -1.0, None, "N/A", float("nan"), float("inf"), ...])
+@each("field", ["request_throughput_req_s", "total_latency_ms"])
+@each("value", [0, -1.0, None, "N/A", float("nan"), float("inf"), ...])
 def test_a_metric_that_is_no_positive_number(field: str, value: object) -> None:
     with pytest.raises(RunError) as caught:
         read(changed(f"performance.{field}", value))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from bench_reports import Run, as_text, excerpt, runs
 from hypothesis import given
+from tables import each
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_bench_text import is_report, parse
@@ -135,8 +136,8 @@ class TestWholeReport:
 
 
 class TestCutReports:
-    @pytest.mark.parametrize("generation", [1, 2])
-    @pytest.mark.parametrize("run", [Run(), Run(streaming=True), STREAMED])
+    @each("generation", [1, 2])
+    @each("run", [Run(), Run(streaming=True), STREAMED])
     def test_cut_at_any_line_there_is_never_a_metric_missing(
         self, run: Run, generation: int
     ) -> None:
@@ -173,7 +174,7 @@ class TestCutReports:
 
 
 class TestAbsurdReports:
-    @pytest.mark.parametrize("value", ["0.0000", "nan", "inf", "-1.0000", "N/A", "<value>"])
+    @each("value", ["0.0000", "nan", "inf", "-1.0000", "N/A", "<value>"])
     def test_a_metric_that_is_no_positive_number(self, value: str) -> None:
         lines = excerpt(Run()).splitlines()
         place = next(i for i, line in enumerate(lines) if line.startswith("Total Output"))
@@ -182,7 +183,7 @@ class TestAbsurdReports:
         assert error.failure == "no_metrics"
         assert error.evidence == (lines[place],)
 
-    @pytest.mark.parametrize(
+    @each(
         ("label", "value"),
         [
             ("Request Throughput (req/sec)", "100.0000"),

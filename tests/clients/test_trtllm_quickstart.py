@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tables import each
 from test_trtllm_bench import OFFLINE, POINT
 
 from perfgate.clients.report_lines import lines_of
@@ -59,9 +60,7 @@ def test_a_prompt_without_an_answer() -> None:
     assert "'And you?'" in caught.value.message
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n", "...", "no", "Hi"]
-)
+@each("text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n", "...", "no", "Hi"])
 def test_no_answer_of_a_working_model(text: str) -> None:
     with pytest.raises(RunError) as caught:
         read(answer(text))

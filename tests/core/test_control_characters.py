@@ -2,24 +2,22 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.control_characters import escaped, found_in
 
 BIDIRECTIONAL = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"]
-)
+@each("text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"])
 def test_what_people_write_has_none(text: str) -> None:
     assert found_in(text) is None
     assert escaped(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "found"),
     [
         ("a\nb", r"\n"),

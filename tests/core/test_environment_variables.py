@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tables import each
 
 from perfgate.core import programs
 from perfgate.core.environment_variables import (
@@ -52,7 +52,7 @@ def test_the_page_names_every_program() -> None:
     assert {PROGRAM_PREFIX + name for name in re.findall(r"`([A-Z_]+)`", told)} == known
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "meant"),
     [
         ("PERFGATE_MODLES", "; did you mean PERFGATE_MODELS?"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 import perfgate
 from perfgate.core.failures import (
@@ -419,7 +420,7 @@ def read(file: str) -> list[str]:
     return (LOGS / file).read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("log", TABLE, ids=lambda log: log.file)
+@each("log", TABLE, ids=lambda log: log.file)
 def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     lines = read(log.file)
     assert len(lines) >= 30
@@ -442,23 +443,23 @@ def test_every_log_is_in_the_table() -> None:
     assert {log.file for log in TABLE} | healthy == {file.name for file in LOGS.iterdir()}
 
 
-@pytest.mark.parametrize(("name", "line"), shown(CAUSES))
+@each(("name", "line"), shown(CAUSES))
 def test_a_telling_line_gives_class_and_evidence(name: str, line: str) -> None:
     assert classify(["starting", f"{line}  \n", "bye"]) == (name, (line.strip(),))
 
 
-@pytest.mark.parametrize(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
+@each(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
 def test_a_symptom_tells_where_nothing_else_does(name: str, line: str) -> None:
     otherwise = "server_died" if name == "unknown" else name
     assert classify(["starting", line], "server_died") == (otherwise, (line.strip(),))
 
 
-@pytest.mark.parametrize("line", HEALTHY)
+@each("line", HEALTHY)
 def test_a_healthy_line_shows_nothing(line: str) -> None:
     assert diagnose([line]) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "prefix",
     [
         "[1,3]<stderr>:",
@@ -476,9 +477,7 @@ def test_a_healthy_line_shows_nothing(line: str) -> None:
         "\x1b[31m[1,3]<stderr>:\x1b[0m[09/17/2025-21:24:19] [TRT-LLM] [E] \x1b[1m",
     ],
 )
-@pytest.mark.parametrize(
-    "words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"]
-)
+@each("words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"])
 def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     expected = "mpi" if words.startswith("srun") else "oom"
     failure, (evidence,) = classify([prefix + words])
@@ -487,7 +486,7 @@ def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     assert "\x1b" not in evidence
 
 
-@pytest.mark.parametrize("signature", SIGNATURES, ids=lambda one: one.pattern.pattern[:40])
+@each("signature", SIGNATURES, ids=lambda one: one.pattern.pattern[:40])
 def test_every_signature_is_shown_above_and_found_in_time(signature: object) -> None:
     lines = [line for table in (CAUSES, SYMPTOMS, BANNERS) for _, line in shown(table)]
     matching = [line for line in lines if signature.pattern.search(line)]  # type: ignore[attr-defined]
@@ -587,7 +586,7 @@ def test_any_text_can_be_read(lines: list[str]) -> None:
     assert found is None or found.failure in FAILURES
 
 
-@pytest.mark.parametrize("failure", FAILURES.values(), ids=lambda failure: failure.name)
+@each("failure", FAILURES.values(), ids=lambda failure: failure.name)
 def test_every_class_can_be_told_to_a_person(failure: Failure) -> None:
     assert re.fullmatch("[a-z_]+", failure.name)
     assert failure.meaning
@@ -627,7 +626,7 @@ def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
     assert classify_logs([LOGS / "healthy.shutdown.log"], "no_metrics").hint is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "failure"),
     [(-11, "crash"), (-6, "crash"), (139, "crash"), (134, "crash"), (-9, "killed"), (137, None)]
     + [(-15, "killed"), (0, None), (1, None), (3, None), (None, None)],

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core import json_text
 from perfgate.core.json_text import DEEPEST, LONGEST_WHOLE_NUMBER, JsonError, parse, parse_object
@@ -22,7 +23,7 @@ def test_what_programs_write_is_read(own: bool) -> None:
     assert parse(nested(DEEPEST), own=own) == json.loads(nested(DEEPEST))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         (nested(DEEPEST + 1), "is nested too deep"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.failures import FAILURES, diagnose
 
@@ -111,7 +112,7 @@ def test_ranks_that_name_one_gpu_and_find_nobody_on_it_each_have_their_own() -> 
     assert step(WORLD.format(size=8, local=8), *uses, alone) == GENERAL
 
 
-@pytest.mark.parametrize(
+@each(
     ("component", "advice", "is_general_too"),
     [
         ("KV cache", "lower the KV cache fraction", True),

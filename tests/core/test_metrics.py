@@ -3,6 +3,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, Family, Metric, accuracy_name, is_accuracy, lookup
@@ -89,7 +90,7 @@ def test_every_score_has_a_name(task: str, metric: str, filter_name: str) -> Non
     assert math.isfinite(lookup(name).family.sigma)
 
 
-@pytest.mark.parametrize(
+@each(
     "name", ["throughput", "", "accuracy:gsm8k", "accuracy:a:b:c:d", "accuracy:::", "TTFT_MEAN_MS"]
 )
 def test_an_unknown_name_lists_the_known(name: str) -> None:

@@ -13,6 +13,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain, to_plain
@@ -98,7 +99,7 @@ def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
         from_plain(Part, plain)
 
 
-@pytest.mark.parametrize(
+@each(
     ("plain", "where", "words"),
     [
         ({}, None, "missing required field `parts`"),

@@ -5,6 +5,7 @@ import base64
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.redaction import (
     mask,
@@ -35,7 +36,7 @@ def test_environment_keeps_its_names_and_masks_values_of_secrets() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "written"),
     [
         (["--api-key", "k1", "rest"], ["--api-key", "***", "rest"]),
@@ -66,7 +67,7 @@ def test_command_lines_lose_their_secrets(given: list[str], written: list[str]) 
     assert mask_arguments(given) == written
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ["--max-num-tokens", "8192", "--max-num-tokens=8192"],
@@ -81,7 +82,7 @@ def test_other_words_stay_as_they_are(words: list[str]) -> None:
     assert mask_arguments(words) == words
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("ghp_" + "a1B2" * 9, "***"),
@@ -129,7 +130,7 @@ def test_secrets_are_masked_wherever_they_stand(text: str, shown: str) -> None:
     assert redact(text) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         'INFO: 127.0.0.1:52341 - "POST /v1/completions HTTP/1.1" 200 OK',
@@ -205,7 +206,7 @@ def test_plain_values_are_masked_by_their_fields() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("a\x1b]0;owned\x07b", "a\\x1b]0;owned\\x07b"),

@@ -3,12 +3,13 @@
 import subprocess
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.script_variables import ASKED, export_line
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value", "line"),
     [
         ("TRTLLM_DG_ENABLED", "1", "export TRTLLM_DG_ENABLED=1"),
@@ -25,7 +26,7 @@ def test_what_is_not_known_to_be_harmless_is_asked_for(name: str, value: str, li
     assert export_line(name, value) == line
 
 
-@pytest.mark.parametrize("name", ["", "A B", "A=1", "A\n", "1A", "A;x", "BASH_FUNC_x%%", "É"])
+@each("name", ["", "A B", "A=1", "A\n", "1A", "A;x", "BASH_FUNC_x%%", "É"])
 def test_a_name_is_one_that_a_shell_knows(name: str) -> None:
     with pytest.raises(InputError, match="not a variable's name"):
         export_line(name, "1")

@@ -1,9 +1,9 @@
-import pytest
+from tables import each
 
 from perfgate.core.secrets import is_secret
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "HF_TOKEN",
@@ -48,7 +48,7 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert is_secret(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "max_num_tokens",

@@ -1,13 +1,13 @@
 """The nearest known word, for the hint of a message."""
 
-import pytest
+from tables import each
 
 from perfgate.core.suggestion import did_you_mean, nearest
 
 KNOWN = ("b200", "GB200", "lm_eval")
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "found"),
     [
         ("b20", "b200"),

@@ -7,6 +7,7 @@ of a healthy start; standard error before standard output, as perfgate reads the
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.failures import diagnose
 
@@ -30,7 +31,7 @@ def read(name: str) -> list[str]:
     return (LOGS / f"{name}.log").read_text().splitlines()
 
 
-@pytest.mark.parametrize("name", TABLE)
+@each("name", TABLE)
 def test_a_fault_has_its_class_and_telling_line(name: str) -> None:
     failure, says = TABLE[name]
     found = diagnose(read(name))
@@ -49,7 +50,7 @@ def test_every_log_is_in_the_table() -> None:
     assert {*TABLE, "healthy"} == {log.stem for log in LOGS.iterdir()}
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "failure"),
     [
         # vLLM's own words for what became of its processes, where nothing above says why.

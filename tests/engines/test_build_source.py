@@ -1,6 +1,6 @@
 """A build's source: which image is started, and its words."""
 
-import pytest
+from tables import each
 
 from perfgate.engines.build_source import BuildSource, without_tag
 
@@ -9,7 +9,7 @@ ID = "sha256:" + "ab" * 32
 NAME = "nvcr.io/nvidia/tensorrt-llm/release"
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "started"),
     [
         (BuildSource(image=f"{NAME}:1.0", digest=DIGEST, image_id=ID), f"{NAME}@{DIGEST}"),

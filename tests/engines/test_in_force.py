@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import FAILURES, RunError
 from perfgate.core.paths import repository
@@ -22,7 +23,7 @@ def found(**settings: Any) -> InForce:
     return InForce(settings, source="/server_info")
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "told"),
     [
         ({"tp": 8}, {"tp": 8}),

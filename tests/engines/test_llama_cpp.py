@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
@@ -58,7 +59,7 @@ class TestCheck:
             BUILD,
         )
 
-    @pytest.mark.parametrize(
+    @each(
         "settings",
         [
             {"tp": 2},

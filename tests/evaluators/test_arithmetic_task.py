@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pytest
 import yaml
+from tables import each
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "lm_eval_tasks" / "perfgate_arithmetic"
 
@@ -65,7 +65,7 @@ def test_all_questions_differ_in_wording_or_numbers() -> None:
     assert len({kernel(row) for row in TEST + FEWSHOT}) == len(TEST) + len(FEWSHOT)
 
 
-@pytest.mark.parametrize("row", TEST + FEWSHOT, ids=lambda row: row["question"])
+@each("row", TEST + FEWSHOT, ids=lambda row: row["question"])
 def test_the_answer_is_right(row: dict[str, str]) -> None:
     """Worked out from the question alone, not by the generator's code."""
     numbers = [int(number) for number in re.findall(r"\d+", row["question"])]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.core.errors import RunError
@@ -124,7 +125,7 @@ def test_all_right_and_all_wrong_tell_no_count(tmp_path: Path, right: int) -> No
         assert refused(gpqa_log(right), tmp_path).failure == "no_metrics"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "failure", "words"),
     [
         (gpqa_log(125, 188), "incomplete", "188 of 198 questions"),

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy.special import stdtrit
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -25,7 +26,7 @@ def gain(new: float, *, documented: float = 0.21, tolerance: float = 0.05) -> Ju
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "verdict", "words"),
     [
         pytest.param(1210, Verdict.PASS, "the claim holds: +21.0 %", id="as documented"),
@@ -106,7 +107,7 @@ def test_what_does_not_help_is_red_where_it_does(new: float, verdict: Verdict) -
     assert judged.notes == ("documented: -69.0 %",)
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
+@each("metric", sorted(METRICS))
 def test_not_better_mirrors_not_worse(metric: str) -> None:
     one, other = [0.40, 0.41, 0.405], [0.40, 0.40, 0.41]
     for factor in (0.5, 1.0, 2.0):
@@ -197,7 +198,7 @@ def test_a_machine_that_measures_its_noise_decides_from_four_pairs_on() -> None:
     assert judged(noisy, noisy[::-1]).verdict == Verdict.INCONCLUSIVE
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"documented": 0.0, "tolerance": 0.05},

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
@@ -90,7 +91,7 @@ def test_all_that_can_become_of_a_probe_comes_up_in_the_oracle() -> None:
     assert set(np.unique(code)) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "controls", "verdict", "mark", "used"),
     [
         pytest.param([10.0], [], PASS, "", (1, 0), id="as it was"),
@@ -227,7 +228,7 @@ class TestRule:
         }
         assert found == {10.3: INCONCLUSIVE, 10.5: INCONCLUSIVE, 10.7: REGRESSION}
 
-    @pytest.mark.parametrize(
+    @each(
         "wrong",
         [{"alpha": 0.0}, {"beta": 0.5}, {"later_beta": -1}, {"half": 0}, {"needed": 1},
          {"far": float("nan")}, {"looks": ()}, {"looks": ((0, 1),)}],

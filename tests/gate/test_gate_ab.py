@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -73,7 +74,7 @@ def values(
     return [at * math.exp(-x / 100) for x in a], [at * math.exp(-x / 100) for x in b]
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "verdict", "used", "more"),
     [
         pytest.param([0], [0], Verdict.INCONCLUSIVE, 1, True, id="one pair decides nothing"),
@@ -120,7 +121,7 @@ def test_b_that_turned_noisy_earns_no_wider_interval() -> None:
     assert quiet.sigma == noisy.sigma
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
+@each("metric", sorted(METRICS))
 def test_every_metric_twice_as_good_and_twice_as_bad(metric: str) -> None:
     good, bad = (0.8, 0.4) if METRICS[metric].direction == "higher" else (0.4, 0.8)
     assert judge_ab(metric, [good] * 3, [bad] * 3, band=0.1).verdict == Verdict.REGRESSION
@@ -150,7 +151,7 @@ def test_a_zero_cannot_be_compared() -> None:
     assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "ab")
 
 
-@pytest.mark.parametrize(
+@each(
     "wrong",
     [
         {"alpha": 0.0},

@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -16,7 +17,7 @@ from perfgate.gate.verdict import Verdict
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "band", "wide"),
     [
         ("output_throughput", 0.02, 0.029849),  # 1 - 0.98^1.5
@@ -60,8 +61,8 @@ def test_a_loss_in_small_steps_fails_against_the_anchor_though_each_step_passes(
     assert verdicts[-1] == Verdict.REGRESSION
 
 
-@pytest.mark.parametrize("band", [0.0, 1.0, -0.1, float("nan"), "0.02"])
-@pytest.mark.parametrize("metric", ["output_throughput", SCORE])
+@each("band", [0.0, 1.0, -0.1, float("nan"), "0.02"])
+@each("metric", ["output_throughput", SCORE])
 def test_bands_that_are_no_fraction(metric: str, band: float) -> None:
     with pytest.raises(InputError, match="fraction between 0 and 1"):
         anchor_band(metric, band)

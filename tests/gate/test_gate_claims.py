@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -24,7 +25,7 @@ REACH = T12 * 0.005 * math.sqrt(10 * 0.7 / 12) * math.sqrt(2 / 3)  # 1.1 %
 REACH_OF_NUMBER = T12 * 0.005 * math.sqrt(10 / 12) * math.sqrt(1 / 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("expect", "new", "versus", "verdict"),
     [
         pytest.param("better", [1030] * 2, [1000] * 2, Verdict.INCONCLUSIVE, id="two pairs"),
@@ -51,7 +52,7 @@ def test_against_another_scenario(
     assert judged.against == "claim"
 
 
-@pytest.mark.parametrize(
+@each(
     ("expect", "new", "verdict"),
     [
         pytest.param("better", [255] * 2, Verdict.INCONCLUSIVE, id="over the floor, two starts"),
@@ -155,7 +156,7 @@ def test_undecided_asks_for_more_starts_of_the_side_that_has_fewer() -> None:
     assert not judge_claim("output_throughput", "better", [1.0] * 6, value=1).needs_more_runs
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
+@each("metric", sorted(METRICS))
 def test_every_metric_twice_as_good_and_twice_as_bad(metric: str) -> None:
     good, bad = (0.8, 0.4) if METRICS[metric].direction == "higher" else (0.4, 0.8)
 
@@ -201,7 +202,7 @@ def test_margins_that_are_no_fraction(margin: float) -> None:
         judge_claim("output_throughput", "not_worse", [1.0], [1.0], margin=margin)
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "new", "verdict"),
     [
         pytest.param("output_throughput", 1080, Verdict.PASS, id="8 % of asked 5 %"),
@@ -388,7 +389,7 @@ def answers(right: int, questions: int = 1000) -> dict[str, bool]:
     return {f"q{number}": number < right for number in range(questions)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("expect", "right", "verdict"),
     [
         pytest.param("not_worse", 950, Verdict.PASS, id="the same"),

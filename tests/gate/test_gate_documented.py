@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.documented import (
@@ -24,7 +25,7 @@ SPEED = "output_throughput"
 # Documented 100 with sigma 0.5 %: SE = 0.00707 of one start, 0.00612 of two, 0.00577 of three; the
 # margin of 10 % is 0.10536 on the log scale. So one start passes from 91.25 on; two are below the
 # document by more than 10 % under 88.59, three under 88.67.
-@pytest.mark.parametrize(
+@each(
     ("new", "verdict", "used", "more"),
     [
         pytest.param([100], Verdict.PASS, 1, False, id="reached"),
@@ -158,13 +159,13 @@ def test_values_that_cannot_be_judged(bad: float) -> None:
         judge_documented(SPEED, 1000, [bad])
 
 
-@pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
+@each("tolerance", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
 def test_tolerances_that_are_no_fraction(tolerance: float) -> None:
     with pytest.raises(InputError, match="a fraction between 0 and 1"):
         judge_documented(SPEED, 1000, [1000], tolerance=tolerance)
 
 
-@pytest.mark.parametrize("sigma", [0.0, -0.01, math.nan, 0.5e2, True, "0.005"])
+@each("sigma", [0.0, -0.01, math.nan, 0.5e2, True, "0.005"])
 def test_a_noise_that_is_none(sigma: float) -> None:
     with pytest.raises(InputError, match="prior noise"):
         judge_documented(SPEED, 1000, [1000], sigma=sigma)

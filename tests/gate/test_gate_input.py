@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -95,9 +96,9 @@ def test_identical_values_with_a_prior_are_judged_by_it(widen: bool) -> None:
     assert verdict(0.5) == Verdict.REGRESSION
 
 
-@pytest.mark.parametrize("unit", [1000, 1 / 1000, UNIT_FACTOR * 1.02, 1e-6, 1e9])
-@pytest.mark.parametrize("metric", ["output_throughput", "ttft_median_ms"])
-@pytest.mark.parametrize("runs", [1, 3])
+@each("unit", [1000, 1 / 1000, UNIT_FACTOR * 1.02, 1e-6, 1e9])
+@each("metric", ["output_throughput", "ttft_median_ms"])
+@each("runs", [1, 3])
 def test_values_in_another_unit(metric: str, unit: float, runs: int) -> None:
     new = [value * unit for value in BASE[:runs]]
     judged: list[Judge] = [
@@ -129,8 +130,8 @@ def test_the_message_has_the_numbers() -> None:
     )
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
-@pytest.mark.parametrize("factor", [2, 10, 100])
+@each("metric", sorted(METRICS))
+@each("factor", [2, 10, 100])
 def test_real_changes_are_not_refused(metric: str, factor: int) -> None:
     """Also of TTFT, which grows a hundredfold once requests have to queue."""
     for base, new in ((0.9, 0.9 / factor), (0.9 / factor, 0.9)):
@@ -164,8 +165,8 @@ def test_a_share_is_no_percentage() -> None:
     judge_performance("draft_acceptance_rate", [1.0], [1.0])
 
 
-@pytest.mark.parametrize("sigma", [0.0, -0.01, 1.0, 5.0, math.nan, math.inf, True, "0.005"])
-@pytest.mark.parametrize("prior_dof", [0, 10])
+@each("sigma", [0.0, -0.01, 1.0, 5.0, math.nan, math.inf, True, "0.005"])
+@each("prior_dof", [0, 10])
 def test_noise_that_is_none(sigma: float, prior_dof: float) -> None:
     for judge in (judge_performance, describe_change):
         with pytest.raises(InputError, match="the prior noise of one run cannot be used"):

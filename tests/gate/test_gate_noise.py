@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.noise import (
@@ -40,7 +41,7 @@ def test_without_a_prior_the_spread_decides() -> None:
     assert (noise.sigma, noise.dof, noise.source) == (1.0, 2, "spread of 3 runs")
 
 
-@pytest.mark.parametrize(
+@each(
     ("sigma", "dof", "groups", "says"),
     [
         (0.01, 0, [[1.0, 2.0]], "at most 2 runs"),
@@ -104,8 +105,8 @@ def test_winsorising_drops_nothing_and_narrows(values: list[float], sigma: float
     assert max(kept) <= max(values)
 
 
-@pytest.mark.parametrize("dof", [1, 2.5, 10, 39])
-@pytest.mark.parametrize("probability", [0.9, 0.975, 0.995, 0.999])
+@each("dof", [1, 2.5, 10, 39])
+@each("probability", [0.9, 0.975, 0.995, 0.999])
 def test_t_quantile_is_that_of_scipy_stats(probability: float, dof: float) -> None:
     assert t_quantile(probability, dof) == pytest.approx(stats.t.ppf(probability, dof))
 
@@ -129,7 +130,7 @@ MDE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("n_base", "n_new", "sigmas"),
     [(n_base, n_new, mde) for n_base, row in MDE.items() for n_new, mde in row.items()],
 )

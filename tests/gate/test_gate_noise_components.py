@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.noise_components import NoiseComponents, Sessions, noise_components
@@ -64,8 +65,8 @@ def test_it_is_the_published_formula(histories: list[Sessions], prior: float) ->
     assert same(noise_components(histories, prior), obvious(histories, prior))
 
 
-@pytest.mark.parametrize("scenario", ["gauss", "session50", "real", "heavy", "old4x6"])
-@pytest.mark.parametrize("counts", [[1] * 10, [3] * 10, [2, 1, 4, 1, 1, 2]])
+@each("scenario", ["gauss", "session50", "real", "heavy", "old4x6"])
+@each("counts", [[1] * 10, [3] * 10, [2, 1, 4, 1, 1, 2]])
 def test_it_is_the_published_formula_on_noise_as_it_is(scenario: str, counts: list[int]) -> None:
     drawn = SIGMA * starts(np.random.default_rng(5), scenario, 20, 1, counts)[:, 0]
     for values in drawn:
@@ -89,8 +90,8 @@ def test_levels_of_different_builds_and_probes_are_never_compared() -> None:
     assert found.sigma < SIGMA
 
 
-@pytest.mark.parametrize("factor", [0.5, 1, 2.5])
-@pytest.mark.parametrize("between", [0.3, 0.5])
+@each("factor", [0.5, 1, 2.5])
+@each("between", [0.3, 0.5])
 def test_a_long_history_finds_the_noise_of_the_machine(factor: float, between: float) -> None:
     """The prior still weighs a little after 100 sessions of 2 starts."""
     scenario = "session" if between == RHO else "session50"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import changed_share, judge_paired
@@ -55,7 +56,7 @@ def test_three_evaluations_of_the_baseline_by_hand() -> None:
     assert "35 answers lost and 0 gained on average; 1 evaluation against 3" in judged.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "reason"),
     [
         (
@@ -101,7 +102,7 @@ def test_each_verdict_explains_itself(new: list[tuple[int, int]], reason: str) -
     assert judge_paired(NAME, [BASE], runs, margin=0.02).reason == reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("lost", "gained", "verdict", "more"),
     [
         pytest.param(0, 0, Verdict.PASS, False, id="same answers"),
@@ -220,7 +221,7 @@ def test_other_questions_are_not_comparable() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "base", "new", "margin", "says"),
     [
         ("output_throughput", [BASE], [BASE], 0.02, "not an accuracy metric"),
@@ -289,7 +290,7 @@ def test_the_rule_is_the_slow_one_in_fifty_thousand_cases() -> None:
     assert min(seen.values()) > 100
 
 
-@pytest.mark.parametrize(
+@each(
     ("evaluations", "share"),
     [
         ([], None),

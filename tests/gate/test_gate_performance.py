@@ -4,6 +4,7 @@ import math
 
 import pytest
 from scipy import stats
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -65,7 +66,7 @@ def test_a_loss_that_is_real_and_smaller_than_the_band_says_so() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "verdict", "used", "more"),
     [
         pytest.param([1000], Verdict.PASS, 1, False, id="unchanged"),
@@ -129,7 +130,7 @@ def test_an_improvement_explains_itself() -> None:
     assert judged.against == "baseline"
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "notes"),
     [
         # sigma is 0.42258 %; two starts are told from 4 of them on
@@ -264,7 +265,7 @@ def test_values_that_cannot_be_judged(bad: float) -> None:
         describe_change("output_throughput", [1000], [bad])
 
 
-@pytest.mark.parametrize("band", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
+@each("band", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
 def test_bands_that_are_no_fraction(band: float) -> None:
     with pytest.raises(InputError, match="a fraction between 0 and 1"):
         judge_performance("output_throughput", FLAT, [1000], band=band)
@@ -288,7 +289,7 @@ def test_input_without_sense(
         describe_change(metric, baseline, new)
 
 
-@pytest.mark.parametrize("sigma", [0.0, -0.01, math.nan, 0.5e2, True, "0.005"])
+@each("sigma", [0.0, -0.01, math.nan, 0.5e2, True, "0.005"])
 def test_a_prior_that_is_none(sigma: float) -> None:
     with pytest.raises(InputError, match="prior noise"):
         judge_performance("output_throughput", FLAT, [1000], sigma=sigma)
@@ -309,8 +310,8 @@ GATING = sorted(name for name, metric in METRICS.items() if metric.family.band i
 OWN_NOISE = {"sigma": 0.03, "rule": Rule(max_runs=4, prior_dof=2), "widen": True}
 
 
-@pytest.mark.parametrize("metric", GATING)
-@pytest.mark.parametrize("noise", [0.0, 0.02, 0.04])
+@each("metric", GATING)
+@each("noise", [0.0, 0.02, 0.04])
 def test_every_metric_on_a_machine_of_unknown_noise(metric: str, noise: float) -> None:
     found = METRICS[metric]
     baseline = [0.3 * math.exp(z * noise) for z in (-1.2, 0.4, 0.1, 1.1, -0.6)]

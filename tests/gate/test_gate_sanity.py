@@ -3,12 +3,13 @@
 import math
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT, sanity
 
 
-@pytest.mark.parametrize(
+@each(
     ("strict", "flexible", "invalid", "reference", "faults"),
     [
         pytest.param(0.95, 0.96, 0.0, 0.95, (), id="healthy"),

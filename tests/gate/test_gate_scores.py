@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.scores import (
@@ -33,7 +34,7 @@ def scores(*right: int, questions: int = 1319) -> list[Score]:
 
 # m = 3.5 SE = 0.0297: one evaluation passes from a drop of 0.0157 down (right 1233), a loss is
 # proved by two from 0.0190 on (mean right 1228), by three from 0.0180 on.
-@pytest.mark.parametrize(
+@each(
     ("right", "verdict", "used", "more"),
     [
         pytest.param([1253], Verdict.PASS, 1, False, id="as documented"),
@@ -213,7 +214,7 @@ def test_counts_that_do_not_fit(right: int, questions: int) -> None:
         counted_score(right, questions)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "stderr"),
     [
         (1.2, None),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.accuracy import judge_paired
@@ -35,7 +36,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("questions", "changed", "base_runs", "points"), TABLE)
+@each(("questions", "changed", "base_runs", "points"), TABLE)
 def test_the_smallest_margins(
     questions: int, changed: float, base_runs: int, points: float
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sizes import sized
+from tables import each
 
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.noise_scenarios import starts as noisy_starts
@@ -46,9 +47,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("noise", "n_base", "controlled", "loss", "fails", "passes", "starts"), TABLE
-)
+@each(("noise", "n_base", "controlled", "loss", "fails", "passes", "starts"), TABLE)
 def test_error_rates_of_the_rule(
     noise: str,
     n_base: int,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
@@ -61,8 +62,8 @@ def test_baseline_and_new_swapped_show_in_a_build_that_changed() -> None:
     assert (verdict(faster), verdict(STEADY[:5], baseline=faster)) == (IMPROVEMENT, REGRESSION)
 
 
-@pytest.mark.parametrize("position", [0, 1, 2])
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.0, -1000.0, 1e9, 1e300])
+@each("position", [0, 1, 2])
+@each("bad", [math.nan, math.inf, -math.inf, 0.0, -1000.0, 1e9, 1e300])
 def test_a_spoiled_value_is_refused_wherever_it_stands(bad: float, position: int) -> None:
     for values in (SAME, SLOW):
         spoiled = [*values[:position], bad, *values[position + 1 :]]
@@ -99,8 +100,8 @@ def test_identical_values_measure_no_noise() -> None:
     assert verdict([940.0] * 3, baseline=FLAT) == REGRESSION
 
 
-@pytest.mark.parametrize("metric", sorted(METRICS))
-@pytest.mark.parametrize("rule", [Rule(), Rule(alpha=0.005)], ids=["few tests", "many tests"])
+@each("metric", sorted(METRICS))
+@each("rule", [Rule(), Rule(alpha=0.005)], ids=["few tests", "many tests"])
 def test_every_metric_twice_as_bad_and_twice_as_good(metric: str, rule: Rule) -> None:
     found = METRICS[metric]
     wiggle = found.family.sigma / 2

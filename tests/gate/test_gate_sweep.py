@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.gate.performance import judge_performance
@@ -26,7 +27,7 @@ def all_points(factor: float) -> list[float]:
     return start(*[factor] * 4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "verdict", "used"),
     [
         pytest.param([all_points(1)], Verdict.PASS, 1, id="unchanged"),
@@ -139,7 +140,7 @@ def test_arrays_are_as_good_as_lists() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("baseline", "new", "says"),
     [
         ([], [POINTS], "no baseline starts"),

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.together import Moved, moved_together
@@ -18,7 +19,7 @@ def moves(lost: int, stayed: int) -> list[Moved]:
     return down + [Moved(f"t{number}", SPEED, -0.001, False) for number in range(stayed)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("lost", "stayed", "suspected"),
     [
         pytest.param(4, 0, True, id="all of four"),

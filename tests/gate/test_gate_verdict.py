@@ -6,6 +6,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.performance import judge_performance
@@ -38,7 +39,7 @@ def test_values_are_the_names() -> None:
     }
 
 
-@pytest.mark.parametrize("position", range(len(FROM_WORST)))
+@each("position", range(len(FROM_WORST)))
 def test_worst_is_the_first_in_precedence_whatever_the_order(position: int) -> None:
     group = FROM_WORST[position : position + 3]
     for order in permutations(group):

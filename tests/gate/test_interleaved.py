@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from interleaved_oracle import verdict as plain_verdict
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, lookup
@@ -109,9 +110,7 @@ class TestErrorRates:
         assert found[Verdict.PASS] == 0
 
 
-@pytest.mark.parametrize(
-    "metric", [name for name, one in METRICS.items() if one.family.band and one.family.sigma]
-)
+@each("metric", [name for name, one in METRICS.items() if one.family.band and one.family.sigma])
 def test_twice_as_bad_and_twice_as_good(metric: str) -> None:
     found = lookup(metric)
     before = [one / 400 for one in QUIET]
@@ -240,7 +239,7 @@ def test_directions_mirror_each_other() -> None:
         assert (cost.verdict == Verdict.REGRESSION) == (speed.verdict == Verdict.REGRESSION)
 
 
-@pytest.mark.parametrize(
+@each(
     ("references", "new", "why"),
     [
         (QUIET[:2], QUIET, "too few reference starts"),
@@ -257,7 +256,7 @@ def test_values_that_cannot_be_judged(references: list[float], new: list[float],
         judge_interleaved(SPEED, references, new)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"alpha": 0.0},

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.gate.probe import (
     AccuracyTest,
@@ -92,7 +93,7 @@ def test_every_verdict_is_among_the_cases() -> None:
     assert recorded.keys() == CASES.keys()
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_a_judgement_changes_only_with_the_version_of_the_rule(name: str) -> None:
     (recorded,) = json.loads(RECORDED.read_text())[name]
     (found,) = judged(CASES[name])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -67,7 +68,7 @@ def read(words: tuple[str, ...], image: str) -> Run:
     return Run(tuple(options), words[end:])
 
 
-@pytest.mark.parametrize("scenario", ALONE, ids=id_of)
+@each("scenario", ALONE, ids=id_of)
 def test_docker(scenario: Scenario) -> None:
     build = build_of(scenario)
     box = container_of(scenario, build)
@@ -97,7 +98,7 @@ def test_docker(scenario: Scenario) -> None:
     assert looked_at
 
 
-@pytest.mark.parametrize("scenario", LAUNCHED, ids=id_of)
+@each("scenario", LAUNCHED, ids=id_of)
 def test_srun(scenario: Scenario) -> None:
     assert scenario.launch is not None
     nodes = tuple(f"<HOST{number}>" for number in range(1, scenario.hardware.nodes + 1))
@@ -121,7 +122,7 @@ def test_pyxis(scenario: Scenario) -> None:
     assert run == printed
 
 
-@pytest.mark.parametrize("scenario", LAUNCHED, ids=id_of)
+@each("scenario", LAUNCHED, ids=id_of)
 def test_mpirun(scenario: Scenario) -> None:
     assert scenario.launch is not None
     port = scenario.launch.ssh_port

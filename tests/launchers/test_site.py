@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.launchers.site import Site, SlurmContainer, SlurmSite, load_site
@@ -56,7 +57,7 @@ def test_the_environment_names_another_file(
         load_site()
 
 
-@pytest.mark.parametrize(
+@each(
     ("lines", "line", "words"),
     [
         ("  partion: batch", 3, "did you mean partition?"),
@@ -79,7 +80,7 @@ def test_what_is_wrong_is_told_with_its_line(
     assert words in str(error)
 
 
-@pytest.mark.parametrize(
+@each(
     ("lines", "words"),
     [
         ("docker: {imgae: x}", "docker.imgae: unknown field"),

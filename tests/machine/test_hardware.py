@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from building import MACHINE, machine
+from tables import each
 
 from perfgate.machine.hardware import Gpu, detect, usable_cores
 from perfgate.scenarios.scenario import Hardware
@@ -13,7 +14,7 @@ from perfgate.scenarios.scenario import Hardware
 EIGHT_H200 = machine(*["NVIDIA H200"] * 8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("here", "needed"),
     [
         (MACHINE, Hardware("none", 0)),
@@ -30,7 +31,7 @@ def test_what_it_can_run(here: object, needed: Hardware) -> None:
     assert here.lacks(needed) is None  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(
+@each(
     ("here", "needed", "why"),
     [
         (MACHINE, Hardware("H200", 8), "needs 8×H200, found none (no nvidia-smi on PATH)"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
@@ -218,14 +219,14 @@ RELEASES = ("0.20.0", "0.21.0", "1.0.0", "1.1.0", "1.2.0", "1.3.0")
 class TestEveryScenario:
     """All that the suite has, on paper: nothing is installed and no machine is known."""
 
-    @pytest.mark.parametrize("scenario", DOCUMENTED, ids=lambda one: one.id)
+    @each("scenario", DOCUMENTED, ids=lambda one: one.id)
     def test_is_rendered_for_its_documents_release(self, scenario: Scenario) -> None:
         version = scenario.source.engine_version
         assert version is not None
         self.check(plan.steps(scenario, EngineBuild("tensorrt-llm", version, version), PAPER))
 
-    @pytest.mark.parametrize("version", RELEASES)
-    @pytest.mark.parametrize("scenario", DOCUMENTED, ids=lambda one: one.id)
+    @each("version", RELEASES)
+    @each("scenario", DOCUMENTED, ids=lambda one: one.id)
     def test_is_rendered_or_refused_with_a_reason(self, scenario: Scenario, version: str) -> None:
         build = EngineBuild("tensorrt-llm", version, version)
         refused = None

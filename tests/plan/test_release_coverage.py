@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.engines.base import said_of
@@ -29,7 +30,7 @@ def test_an_engine_without_tables_takes_any_name() -> None:
         uncovered([of("llama.cpp"), of("tensorrt-llm")], "zzz")
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "name", "release"),
     [
         ("1.3.0", "tensorrt-llm", "1.3.0"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from building import SCENARIO
 from launching import BENCH, PAPER, launched
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
@@ -33,8 +34,8 @@ def test_keeps_the_files_and_variables_of_the_command(by: str) -> None:
     assert made.env == command.env
 
 
-@pytest.mark.parametrize("by", WAYS)
-@pytest.mark.parametrize("hardware", [Hardware("H200", 15, 2), Hardware("none", 0, 2)])
+@each("by", WAYS)
+@each("hardware", [Hardware("H200", 15, 2), Hardware("none", 0, 2)])
 def test_refuses_gpus_that_do_not_spread_evenly(by: str, hardware: Hardware) -> None:
     with pytest.raises(InputError, match="GPUs cannot be divided evenly"):
         wrapped(BENCH, replace(launched(by), hardware=hardware), PAPER)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.engines.definitions import Definitions
@@ -17,7 +18,7 @@ from perfgate.rehearsal.recorded_pages import FOLDER, YAML, label, nearest, read
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_page_is_a_definition_that_names_its_source(name: str) -> None:
     found = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Definitions)
     assert len(found.source) > 20
@@ -27,7 +28,7 @@ def test_a_page_is_a_definition_that_names_its_source(name: str) -> None:
     assert (found.keys is None) == (found.unknown_keys is None)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_no_spelling_belongs_to_two_options(name: str) -> None:
     page = read(name)
     for program in page.programs:
@@ -35,7 +36,7 @@ def test_no_spelling_belongs_to_two_options(name: str) -> None:
         assert len(spelled) == len(set(spelled)), program
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "program", "page"),
     [
         ("0.20.0", "trtllm-serve serve", "0.20.0"),

@@ -1,6 +1,7 @@
 """Faults: how they are asked for, and that what they print is what perfgate knows them by."""
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES, classify
@@ -30,11 +31,11 @@ class TestParse:
             Scale("one-c4", "accuracy:gsm8k:a:b", 1.1),
         )
 
-    @pytest.mark.parametrize("kind", FAULTS.values(), ids=lambda kind: kind.name)
+    @each("kind", FAULTS.values(), ids=lambda kind: kind.name)
     def test_every_example_can_be_asked_for(self, kind) -> None:
         assert str(parse_fault(kind.example)) == kind.example
 
-    @pytest.mark.parametrize(
+    @each(
         "text",
         [
             "",
@@ -83,8 +84,8 @@ def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:
         assert kind.failure is None or kind.failure in FAILURES
 
 
-@pytest.mark.parametrize("release", RELEASES, ids=str)
-@pytest.mark.parametrize("kind", PRINTED, ids=lambda kind: kind.name)
+@each("release", RELEASES, ids=str)
+@each("kind", PRINTED, ids=lambda kind: kind.name)
 def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int, int]) -> None:
     for host, port in (("", ""), ("localhost", "8000")):
         lines = kind.written(release, host, port).splitlines()

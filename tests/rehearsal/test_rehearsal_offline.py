@@ -16,6 +16,7 @@ from playing import (
     scenarios,
     staged,
 )
+from tables import each
 
 from perfgate.clients.base import Offline
 from perfgate.clients.trtllm_bench import TrtllmBench
@@ -117,7 +118,7 @@ def test_labels_are_those_of_the_release(tmp_path: Path, env: pytest.MonkeyPatch
     assert "= MACHINE DETAILS" not in before
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "yaml", "share", "shown"),
     [
         ("0.20.0", "", 80.0, "80.00%"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from help_pages import options_in_help
 from playing import MIN_LATENCY, OLD, SERVED, Stage, staged
+from tables import each
 
 from perfgate.core.failures import classify
 from perfgate.rehearsal.recorded_pages import YAML, nearest, read
@@ -45,8 +46,8 @@ def test_an_unknown_option_ends_an_argparse_program(stage: Stage, tmp_path: Path
     assert classify(ended.err.splitlines())[0] == "cli_drift"
 
 
-@pytest.mark.parametrize("version", ["0.19.0", "0.20.0", "1.0.0", "1.1.0rc6", "1.2.0", "1.3.0rc3"])
-@pytest.mark.parametrize(
+@each("version", ["0.19.0", "0.20.0", "1.0.0", "1.1.0rc6", "1.2.0", "1.3.0rc3"])
+@each(
     ("program", "words"),
     [
         ("trtllm-bench", ["trtllm-bench", "--help"]),
@@ -137,7 +138,7 @@ def test_an_option_can_be_gone_from_the_help_page_too(tmp_path: Path) -> None:
 BENCH = ["trtllm-bench", "--model", "any", "throughput"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "told"),
     [
         (
@@ -204,7 +205,7 @@ def test_a_release_without_a_page_says_whose_options_it_has(tmp_path: Path) -> N
         assert (said in ended.err) == told
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "yaml", "told"),
     [
         ("1.1.0rc6", "moe_config: {backend: FAST}", "Input should be 'CUTLASS', 'CUTEDSL'"),

@@ -10,6 +10,7 @@ import pytest
 from made_checks import WAIVER, check, checked, hostile, packed, usual, with_every_finding
 from markdown_it import MarkdownIt
 from run_reports import HOSTILE, judged
+from tables import each
 
 from perfgate.gate.rule import VERSION
 from perfgate.gate.verdict import Verdict
@@ -204,7 +205,7 @@ class TestHashes:
         assert "Not packed: no file is named by its hash" in certificate_markdown(passing())
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@each("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_stay_texts(text: str) -> None:
     """No element but those of the certificate, no hidden character, no line without an end."""
     made = certificate_markdown(hostile([text] * len(Finding)), packed())

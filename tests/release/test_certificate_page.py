@@ -3,9 +3,9 @@
 import re
 from html import unescape
 
-import pytest
 from made_checks import check, checked, hostile, packed, usual, with_every_finding
 from run_reports import HOSTILE
+from tables import each
 
 from perfgate.release import certificate_content as content
 from perfgate.release.certificate_page import certificate_page
@@ -76,7 +76,7 @@ def test_one_file_without_a_script() -> None:
     assert "default-src 'none'" in page
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@each("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_are_texts(text: str) -> None:
     page = certificate_page(hostile([text] * len(Finding)), packed())
     own = certificate_page(with_every_finding(), packed())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from tables import each
 
 from perfgate.release.dsse import (
     MOST_SIGNATURES,
@@ -47,7 +48,7 @@ def test_the_same_input_gives_the_same_envelope() -> None:
     assert envelope_text(b"{}", [KEY]) == envelope_text(b"{}", [KEY])
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "told"),
     [
         ({"extra": 1}, "not exactly"),

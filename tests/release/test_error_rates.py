@@ -9,6 +9,7 @@ import releases
 from made_checks import check, checked, usual
 from run_reports import judged
 from sizes import sized
+from tables import each
 
 from perfgate.core.metrics import lookup
 from perfgate.gate.changed_questions import ChangedQuestions
@@ -190,7 +191,7 @@ def test_claims_are_no_part_of_it() -> None:
     assert error_rates(check(with_judgements(claim))) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("share", "told"),
     [
         (0.0, "less than 0.01 %"),

@@ -1,19 +1,17 @@
 """Names of files in a pack: what any system can unpack, and nothing else."""
 
-import pytest
+from tables import each
 
 from perfgate.release.pack_archive import entry_head, pax_path
 from perfgate.release.pack_names import LONGEST_PATH, colliding_names, problem_of_name
 
 
-@pytest.mark.parametrize(
-    "path", ["a", "runs/a b/c~1.txt", "é/ü.json", "a" * 255, "a/" * 511 + "a", "..a/b.."]
-)
+@each("path", ["a", "runs/a b/c~1.txt", "é/ü.json", "a" * 255, "a/" * 511 + "a", "..a/b.."])
 def test_what_is_allowed(path: str) -> None:
     assert problem_of_name(path) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "told"),
     [
         ("", "empty part"),
@@ -35,7 +33,7 @@ def test_what_is_not(path: str, told: str) -> None:
     assert told in (problem_of_name(path) or "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("paths", "pair"),
     [
         (["a/b", "a/c", "b"], None),
@@ -51,7 +49,7 @@ def test_names_that_are_one_somewhere(paths: list[str], pair: tuple[str, str] | 
     assert colliding_names(paths) == pair
 
 
-@pytest.mark.parametrize("length", [*range(88, 108), 980, 990, 1000])
+@each("length", [*range(88, 108), 980, 990, 1000])
 def test_a_long_path_is_read_as_it_was_written(length: int) -> None:
     path = "é" + "x" * length
     head = entry_head(path, 5, 7)

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.redaction import mask_arguments, mask_environment, redact
 from perfgate.release import pack_secrets
@@ -26,8 +27,8 @@ SECRETS = [
 LINE = b"2026-11-23 step: 17 tokens/s, eos_token_id=2\n"
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize("before", [0, 7])
+@each("secret", SECRETS)
+@each("before", [0, 7])
 def test_a_secret_is_found_in_its_line(secret: str, before: int) -> None:
     assert first_secret([LINE * before + secret.encode() + b"\n" + LINE * 3]) == before + 1
     assert first_secret([LINE * (before + 3)]) is None
@@ -58,7 +59,7 @@ def test_a_line_without_an_end_is_looked_at() -> None:
     assert first_secret([b"x" * 3_000_000, f" {TOKEN}".encode()]) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         b"",
@@ -76,7 +77,7 @@ def test_what_is_no_secret(text: bytes) -> None:
     assert first_secret([text]) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "PASSWORD={abcdef}",
@@ -93,7 +94,7 @@ def test_what_only_begins_like_none_is_one(text: str) -> None:
     assert first_secret([text.encode()]) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"ready, {TOKEN}.",

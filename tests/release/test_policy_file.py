@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from releases import SCENARIO, SUITE
+from tables import each
 
 from ci.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
@@ -146,7 +147,7 @@ def test_every_field(tmp_path: Path) -> None:
 FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field", "told"),
     [
         # Selects nothing: of all, or of one group.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import AT, C1, C4, POLICY, SCENARIO, SUMS, changed, checked, of_test, policy, run
+from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
@@ -39,7 +40,7 @@ def test_a_release_whose_tests_all_passed() -> None:
     assert all(one.run == "one" and not one.why for one in found.tests)
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "finding", "why"),
     [
         (Verdict.REGRESSION, Finding.REGRESSION, "output_throughput: 12.3 % lower"),
@@ -306,7 +307,7 @@ def test_shards_are_one() -> None:
     assert checked(*parts).result == "PASSED"
 
 
-@pytest.mark.parametrize(
+@each(
     ("earlier", "later", "finding", "of"),
     [
         (Verdict.PASS, Verdict.INCONCLUSIVE, Finding.INCONCLUSIVE, "two"),

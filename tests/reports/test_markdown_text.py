@@ -1,9 +1,9 @@
 """Hostile text as Markdown: it renders as itself, by a renderer of CommonMark."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from tables import each
 
 from perfgate.core.redaction import visible
 from perfgate.reports.markdown_text import code, fenced, prose, shortened, table
@@ -56,7 +56,7 @@ def test_no_line_ends_a_block_of_code(lines: list[str]) -> None:
     assert tokens[0].content.count("\n") == len(lines)
 
 
-@pytest.mark.parametrize("text", ["- item", "+ item", "1. item", "12) item", "=", "---"])
+@each("text", ["- item", "+ item", "1. item", "12) item", "=", "---"])
 def test_nothing_begins_a_block(text: str) -> None:
     assert rendered(prose(text)) == text
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import PARTS, SHARDS, lines_of, run
+from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.gate.verdict import Verdict
@@ -83,7 +84,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
     assert found.status == found.report.status == end.status
 
 
-@pytest.mark.parametrize(
+@each(
     ("results", "more", "status"),
     [
         ({"a-c1": PASS}, {}, 0),
@@ -219,10 +220,8 @@ def test_a_retry_replaces_what_was_not_judged_and_is_listed() -> None:
     assert {one.test: one.run for one in found.report.results}["c-c4"] == "two"
 
 
-@pytest.mark.parametrize(
-    "first", [PASS, REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT]
-)
-@pytest.mark.parametrize("second", [PASS, REGRESSION, Verdict.INCONCLUSIVE])
+@each("first", [PASS, REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT])
+@each("second", [PASS, REGRESSION, Verdict.INCONCLUSIVE])
 def test_no_verdict_is_chosen_over_another(first: Verdict, second: Verdict) -> None:
     told = fails(run("one", "10:00", {"a-c1": first}), run("two", "11:00", {"a-c1": second}))
     assert "a-c1 in run one and in run two" in told
@@ -259,7 +258,7 @@ def test_a_bug_that_a_retry_made_up_for_counts_no_more() -> None:
 # Runs that are not one.
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "words"),
     [
         ({"versions": {"perfgate": "0.2.0"}}, "different perfgate releases"),
@@ -319,7 +318,7 @@ def test_runs_of_one_name_are_told_apart() -> None:
     assert [one.run for one in found.report.results] == ["run", "run~2"]
 
 
-@pytest.mark.parametrize(
+@each(
     "plain",
     [None, [], {}, {"include": []}, {"include": [3]}, {"include": [{"name": "a"}]}],
 )

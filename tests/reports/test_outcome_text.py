@@ -1,7 +1,6 @@
 import re
 from dataclasses import replace
 
-import pytest
 from building import (
     SCENARIO,
     SUMS,
@@ -11,6 +10,7 @@ from building import (
     with_extra_options,
     with_inert_setting,
 )
+from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -26,7 +26,7 @@ def cells(text: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip(" ─")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "text"),
     [
         (None, "-"),
@@ -90,7 +90,7 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert rows([bare])[0][1:6] == ("-",) * 5
 
 
-@pytest.mark.parametrize(
+@each(
     "metric", [*METRICS, accuracy_name("global_mmlu_full_en_high_school", "exact_match", "strict")]
 )
 def test_no_cell_is_cut_or_taken_for_markup(metric: str) -> None:

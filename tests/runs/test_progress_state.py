@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from tables import each
 
 from perfgate.runs.progress_state import ProgressState, heartbeat, span
 
@@ -43,7 +43,7 @@ def fed(*events: dict[str, Any]) -> ProgressState:
 
 
 class TestLines:
-    @pytest.mark.parametrize(
+    @each(
         ("events", "clock", "lines"),
         [
             ([], 0, []),
@@ -200,7 +200,7 @@ class TestNews:
 
 
 class TestTotal:
-    @pytest.mark.parametrize(
+    @each(
         ("events", "clock", "told"),
         [
             (
@@ -275,7 +275,7 @@ def test_a_heartbeat_is_one_line() -> None:
     assert heartbeat(["a", "b", "c", "d"]) == "a | b (and 2 more)"
 
 
-@pytest.mark.parametrize(
+@each(
     ("seconds", "told"),
     [(0.4, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min"),
      (3599.6, "1 h 0 min"), (8000, "2 h 13 min")],

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.runs.record_lines import RecordLine, read_records
@@ -45,7 +46,7 @@ def test_whole_lines_are_as_they_were_written(tmp_path: Path) -> None:
     assert read_records(written(tmp_path, WHOLE, VERDICT, group)) == [WHOLE, VERDICT, group]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "problem"),
     [
         ("{", "not JSON"),
@@ -69,7 +70,7 @@ def test_a_line_that_was_cut_by_a_kill_is_no_fault(tmp_path: Path) -> None:
     assert read_records(file) == [WHOLE]
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "field"),
     [
         ({"metrics": 5}, "metrics"),

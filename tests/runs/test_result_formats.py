@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from bench_reports import Run, as_json, as_text
+from tables import each
 
 from perfgate.clients.aiperf import AIPerf
 from perfgate.clients.aiperf_results import RESULT
@@ -111,7 +112,7 @@ class TestAIPerf:
         assert found is not None
         assert found.facts["concurrency"] == 2
 
-    @pytest.mark.parametrize(
+    @each(
         ("changes", "failure"),
         [
             ({"was_cancelled": True}, "incomplete"),

@@ -9,6 +9,7 @@ import pytest
 from building import SCENARIO, SUMS
 from documented_set import LAB
 from jsonschema import Draft202012Validator
+from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
@@ -115,7 +116,7 @@ def test_the_commit_is_told_where_the_blog_gives_it() -> None:
         assert documented(name).source.engine_commit == SCENARIOS[name].source.engine_commit
 
 
-@pytest.mark.parametrize("name", [*OFFLINE, *GSM8K, *LABS])
+@each("name", [*OFFLINE, *GSM8K, *LABS])
 def test_scenario_and_numbers_come_from_the_same_document(name: str) -> None:
     assert documented(name).source.document == SCENARIOS[name].source.document
 
@@ -247,7 +248,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_a_bad_file_is_told_with_its_field(name: str, tmp_path: Path) -> None:
     content, words = BAD[name]
     file = write(tmp_path, content)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
+from tables import each
 
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -233,13 +234,13 @@ def test_every_documented_scenario_is_there_and_no_other() -> None:
     assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@each("name", SETTINGS)
 def test_the_settings_are_the_documents(name: str) -> None:
     assert told_settings(SCENARIOS[name]) == SETTINGS[name]
     assert set(SETTINGS[name]) <= {field.name for field in fields(EngineSettings)}
 
 
-@pytest.mark.parametrize("name", LOADS)
+@each("name", LOADS)
 def test_the_load_is_the_documents(name: str) -> None:
     dataset, isl, osl, points, streaming, capped = LOADS[name]
     load = SCENARIOS[name].workload
@@ -270,7 +271,7 @@ OF_OTHER_ENGINES = {"vllm": "0.11.0", "sglang": "0.5.3"}
 OTHER_VERSIONS = {"h200-v3-fp8-gpqa-eval": "0.20.0"}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_hardware_model_and_source_follow_from_the_name(name: str) -> None:
     scenario = SCENARIOS[name]
     prefix = max((p for p in PLACES if name.startswith(p)), key=len)
@@ -368,7 +369,7 @@ def test_the_recipes_container_and_first_request() -> None:
             assert answer.texts == (NEW_YORK if printed else ())
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [name for name, s in SCENARIOS.items() if any(task.task == "gsm8k" for task in s.accuracy)],
 )

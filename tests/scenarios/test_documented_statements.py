@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
 from documented_set import DOCUMENTS, documented_suite
+from tables import each
 
 from perfgate.core.metrics import METRICS, is_accuracy
 from perfgate.gate.accuracy import judge_paired
@@ -48,7 +48,7 @@ def test_all_five_documents_have_statements() -> None:
     assert len(STATEMENTS) > 50
 
 
-@pytest.mark.parametrize(("document", "statement", "by"), STATEMENTS)
+@each(("document", "statement", "by"), STATEMENTS)
 def test_every_statement_is_asserted_or_refused_with_a_reason(
     document: str, statement: str, by: str
 ) -> None:
@@ -69,7 +69,7 @@ def test_every_metric_that_is_said_to_gate_does() -> None:
     assert [(m, s) for m, s in GATES if m not in SCENARIOS[s].gate.metrics] == []
 
 
-@pytest.mark.parametrize(("metric", "scenario"), sorted(set(GATES)))
+@each(("metric", "scenario"), sorted(set(GATES)))
 def test_what_is_said_to_gate_turns_red(metric: str, scenario: str) -> None:
     """Half as good is a regression by the scenario's own policy, and the same is none."""
     band = SCENARIOS[scenario].gate.bands.get(metric)
@@ -112,8 +112,8 @@ VARIABLES = {  # of the GB200 recipe: lengths, MAX_NUM_TOKENS, KV_CACHE_FRACTION
 }
 
 
-@pytest.mark.parametrize("use_case", VARIABLES)
-@pytest.mark.parametrize("streamed", [True, False])
+@each("use_case", VARIABLES)
+@each("streamed", [True, False])
 def test_the_gb200_recipes_variables_select_a_scenario(use_case: str, streamed: bool) -> None:
     expression = f"gb200 and {use_case} and {'' if streamed else 'not '}streaming"
     (found,) = select_marked(SUITE.scenarios, expression, SUITE.markers)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from documented_set import LAB, documented_suite
+from tables import each
 
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import markers_of
@@ -16,7 +17,7 @@ SUITE = documented_suite()
 SCENARIOS = {scenario.id: scenario for scenario in SUITE.scenarios}
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "differing"),
     [
         ("b200-r1-fp4-chunked-context-{}", ("on", "off"), {"chunked_context"}),
@@ -156,7 +157,7 @@ FEATURES = {
 }
 
 
-@pytest.mark.parametrize("marker", FEATURES)
+@each("marker", FEATURES)
 def test_markers_select_what_they_name(marker: str) -> None:
     found = {name for name, s in SCENARIOS.items() if marker in markers_of(s)}
     assert found == FEATURES[marker]

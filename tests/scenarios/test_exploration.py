@@ -8,6 +8,7 @@ from building import SCENARIO
 from documented_set import documented_suite
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.scenarios.exploration import explored, parse_shape
@@ -127,9 +128,7 @@ def test_a_shape_is_two_lengths(text: str, shape: tuple[int, int]) -> None:
     assert parse_shape(text) == shape
 
 
-@pytest.mark.parametrize(
-    "text", ["", "4096", "4096/0", "4096,512", "4k/1k", "-1/5", "1/2/3", " 1/2"]
-)
+@each("text", ["", "4096", "4096/0", "4096,512", "4k/1k", "-1/5", "1/2/3", " 1/2"])
 def test_anything_else_is_no_shape(text: str) -> None:
     with pytest.raises(InputError, match=r"e\.g\. 4096/512"):
         parse_shape(text)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from documented_set import LAB, documented_suite
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.clients.base import client
@@ -143,14 +144,14 @@ def test_there_are_15_results_each_with_a_scenario_and_a_file() -> None:
     assert {name for name in SCENARIOS if documented_values(SCENARIOS[name])} == set(PRINTED)
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@each("name", PRINTED)
 def test_every_printed_number_with_a_metric_is_documented(name: str) -> None:
     rows = PRINTED[name].rows
     assert set(rows) <= {*METRIC_OF, *COUNTS}
     assert documented(name) == {METRIC_OF[label]: float(rows[label]) for label in METRIC_OF}
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@each("name", PRINTED)
 def test_the_load_is_what_was_counted(name: str) -> None:
     result, scenario = PRINTED[name], SCENARIOS[name]
     load, (point,) = scenario.workload, scenario.points()
@@ -166,7 +167,7 @@ def test_the_load_is_what_was_counted(name: str) -> None:
     assert not load.ignore_eos
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@each("name", PRINTED)
 def test_a_run_that_gives_the_printed_table_is_taken(name: str, tmp_path: Path) -> None:
     """With 3,199,900, 126,882 and 9,952 tokens; perfgate also asks for the end-to-end latency."""
     result, scenario = PRINTED[name], SCENARIOS[name]
@@ -190,7 +191,7 @@ def test_a_run_that_gives_the_printed_table_is_taken(name: str, tmp_path: Path) 
     assert measured.facts["output_tokens"] == result.number("Total generated tokens")
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@each("name", PRINTED)
 def test_rates_and_durations_give_the_counts(name: str) -> None:
     """As far as the last printed digit tells."""
     result, half = PRINTED[name], 0.005
@@ -205,7 +206,7 @@ def test_rates_and_durations_give_the_counts(name: str) -> None:
         assert abs(rate * seconds - count) <= half * (seconds + rate) + half**2, label
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@each("name", PRINTED)
 def test_a_rehearsal_plays_these_prompts(name: str) -> None:
     """Else it would be told that it measured others."""
     part, (point,) = scenario_part(SCENARIOS[name], "1.0.0"), SCENARIOS[name].points()
@@ -218,7 +219,7 @@ def test_a_rehearsal_plays_these_prompts(name: str) -> None:
 # What is asked. -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_releases_and_seeds_are_the_documents(name: str) -> None:
     scenario = SCENARIOS[name]
     assert scenario.source.engine_version == VERSIONS[scenario.engine.name]
@@ -283,7 +284,7 @@ OUR_CLIENT_OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_the_benchmark_command_is_the_documents(name: str) -> None:
     (words,) = (step.command.argv for step in rendered(name) if step.role == "client")
     assert words[:3] == ("vllm", "bench", "serve")
@@ -305,14 +306,14 @@ def server_words(name: str) -> tuple[str, ...]:
     return words
 
 
-@pytest.mark.parametrize("name", [name for name in PRINTED if "-vllm-" in name])
+@each("name", [name for name in PRINTED if "-vllm-" in name])
 def test_vllms_line_is_the_documents(name: str) -> None:
     ours, theirs = server_words(name), PRINTED[name].launch.split()
     assert ours[:2] == ("vllm", "serve")
     assert differing("vllm_0.11.0", "vllm serve", ours[2:], theirs[2:]) <= {"host", "port"}
 
 
-@pytest.mark.parametrize("name", [name for name in PRINTED if "-sglang-" in name])
+@each("name", [name for name in PRINTED if "-sglang-" in name])
 def test_sglangs_line_is_the_documents(name: str) -> None:
     ours, theirs = server_words(name), PRINTED[name].launch.split()
     assert ours[:3] == ("python3", "-m", "sglang.launch_server")
@@ -352,7 +353,7 @@ def test_it_is_told_before_anything_is_started(
     assert told == [True, False]
 
 
-@pytest.mark.parametrize("name", BESIDE)
+@each("name", BESIDE)
 def test_beside_it_stands_a_line_that_does_what_the_text_says(name: str) -> None:
     flagged, beside = SCENARIOS[name], SCENARIOS[BESIDE[name]]
     own = {
@@ -372,7 +373,7 @@ def test_beside_it_stands_a_line_that_does_what_the_text_says(name: str) -> None
     assert documented_values(beside) is None
 
 
-@pytest.mark.parametrize("name", BESIDE.values())
+@each("name", BESIDE.values())
 def test_of_the_line_beside_it_nothing_is_foreseen_that_it_does_not_do(name: str) -> None:
     build = EngineBuild("sglang", VERSIONS["sglang"], VERSIONS["sglang"])
     assert engine["sglang"]().foreseen(SCENARIOS[name], build) == ()

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from building import SCENARIO
 from jsonschema import Draft202012Validator
+from tables import each
 
 from perfgate.scenarios.scenario import (
     Claim,
@@ -100,7 +101,7 @@ NOT_SHAPING = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_SHAPING)
+@each("name", NOT_SHAPING)
 def test_what_does_not_shape_a_measurement_is_not_hashed(name: str) -> None:
     changed = replace(SCENARIO, **NOT_SHAPING[name])
     assert changed.content_hash() == SCENARIO.content_hash()
@@ -136,7 +137,7 @@ SHAPING = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPING)
+@each("name", SHAPING)
 def test_what_shapes_a_measurement_is_hashed(name: str) -> None:
     assert SHAPING[name].content_hash() != SCENARIO.content_hash()
 
@@ -185,7 +186,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "rule"), RULES, ids=[name for name, _ in RULES])
+@each(("name", "rule"), RULES, ids=[name for name, _ in RULES])
 def test_every_field_is_described_and_every_mapping_closed(name: str, rule: dict[str, Any]) -> None:
     assert rule["description"].endswith("."), name
     if rule.get("type") == "object":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.claims import claims_of
@@ -217,7 +218,7 @@ def test_a_file_gives_its_claims(tmp_path: Path) -> None:
     assert suite.scenarios == load_scenarios(tmp_path)
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_a_wrong_claim_is_told_with_file_line_and_field(name: str, tmp_path: Path) -> None:
     changes, field, words = BROKEN[name]
     file = write(tmp_path, changes)
@@ -232,7 +233,7 @@ def test_a_wrong_claim_is_told_with_file_line_and_field(name: str, tmp_path: Pat
     assert [t for t in told if t.startswith(f"{file}:{line}: {place}: ") and words in t], told
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         pytest.param([('versus: "off"', "value: 9.5")], id="a number to be reached"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
@@ -403,7 +404,7 @@ def test_the_scenario_that_the_others_break_is_good(tmp_path: Path) -> None:
     assert [scenario.id for scenario in load_scenarios(file)] == ["b200-r1-sweep"]
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@each("name", BROKEN)
 def test_a_broken_rule_is_told_with_file_line_and_field(name: str, tmp_path: Path) -> None:
     changes, field, words = BROKEN[name]
     file, text = load(tmp_path, changes)
@@ -418,7 +419,7 @@ def test_a_broken_rule_is_told_with_file_line_and_field(name: str, tmp_path: Pat
     assert any(words in message for message in told), told
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         pytest.param(

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.scenarios.plain import scenario_from_plain, scenario_to_plain
 from perfgate.scenarios.rules import broken_rules
@@ -29,7 +29,7 @@ def test_all_that_can_be_said_of_an_answer_is_let_through_and_written_out_again(
     assert scenario_from_plain(plain).smoke == scenario.smoke
 
 
-@pytest.mark.parametrize(
+@each(
     ("scenario", "field", "words"),
     [
         (asking(replace(SAID, prompt="Where?")), "0.prompt", "not asked"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.scenarios.deepseek_tables import FEWEST_GPUS, MOE_MATRIX, is_deepseek, moe_row
 from perfgate.scenarios.problem import Problem
@@ -175,7 +176,7 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("name", KEPT)
+@each("name", KEPT)
 def test_what_the_documents_allow_is_let_through(name: str) -> None:
     assert told(KEPT[name]) == []
 
@@ -195,7 +196,7 @@ def test_the_matrix_is_the_documents() -> None:
         assert ", ".join(row.backends) == ("" if row.shown.startswith("N/A") else row.shown)
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpu", "checkpoint", "ep", "backends"),
     [
         ("H100", "FP8", None, ("CUTLASS",)),
@@ -231,7 +232,7 @@ def test_the_requirements_are_the_documents() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "is_one"),
     [
         ("deepseek-ai/DeepSeek-V3", True),

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.scenarios.rules import broken_rules, obeyed_on_the_way
 from perfgate.scenarios.scenario import Launch
@@ -19,7 +19,7 @@ HF_HOME UCX_TLS MY_SWITCH PATHS ENVIRONMENT
 """
 
 
-@pytest.mark.parametrize("name", OBEYED.split())
+@each("name", OBEYED.split())
 def test_what_is_obeyed_on_the_way_is_refused(name: str) -> None:
     assert obeyed_on_the_way(name)
     (problem,) = broken_rules(replace(SCENARIO, environment={name: "x"}))
@@ -28,6 +28,6 @@ def test_what_is_obeyed_on_the_way_is_refused(name: str) -> None:
     assert ("launch", "pass_on", name) in [one.path for one in broken_rules(handed)]
 
 
-@pytest.mark.parametrize("name", OF_THE_ENGINE.split())
+@each("name", OF_THE_ENGINE.split())
 def test_what_is_the_engines_is_not(name: str) -> None:
     assert not obeyed_on_the_way(name)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
@@ -103,7 +104,7 @@ def test_of_thousands_of_errors_the_first_are_told(tmp_path: Path, text: str) ->
     assert 10 < len(caught.value.errors) <= 2 * MOST_ERRORS
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "told"),
     [
         (b"a: " + b"1" * 6000, ":1: a: a number of too many digits\n  found: 111"),

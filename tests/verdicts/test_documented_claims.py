@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from documented_set import documented_suite
+from tables import each
 
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -163,7 +164,7 @@ def test_a_claim_that_is_not_proved_does_not_pass(name: str) -> None:
     assert found.verdict in (Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 
 
-@pytest.mark.parametrize("name", OURS, ids="claim:{}".format)
+@each("name", OURS, ids="claim:{}".format)
 def test_what_is_ours_in_a_claim_is_told(name: str) -> None:
     case = CASES[name]
     (judgement,) = played(name, case.holds, case.other).judgements
@@ -173,7 +174,7 @@ def test_what_is_ours_in_a_claim_is_told(name: str) -> None:
         assert judgement.band == CLAIMS[name].margin
 
 
-@pytest.mark.parametrize("name", sorted(LAB), ids="claim:{}".format)
+@each("name", sorted(LAB), ids="claim:{}".format)
 def test_a_documented_size_is_the_ratio_of_the_documents_results(name: str) -> None:
     claim = CLAIMS[name]
     ratio = documented(claim, claim.scenario) / documented(claim, claim.versus or "")
@@ -184,7 +185,7 @@ def test_every_size_is_of_the_lab() -> None:
     assert {name for name, claim in CLAIMS.items() if claim.documented is not None} == LAB
 
 
-@pytest.mark.parametrize("name", sorted(LAB), ids="claim:{}".format)
+@each("name", sorted(LAB), ids="claim:{}".format)
 def test_far_better_than_documented_is_no_failure(name: str) -> None:
     claim, case = CLAIMS[name], CASES[name]
     assert case.other is not None

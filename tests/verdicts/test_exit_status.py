@@ -3,6 +3,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.gate.verdict import Verdict
 from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning, worst
@@ -62,14 +63,14 @@ def test_the_table_has_every_verdict() -> None:
     assert set(ALONE) == {*Verdict, None}
 
 
-@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
-@pytest.mark.parametrize("verdict", ALONE)
+@each("mode", [PLAIN, GATE, RECORD])
+@each("verdict", ALONE)
 def test_one_verdict_alone(verdict: Verdict | None, mode: int) -> None:
     assert exit_status([verdict], **OPTIONS[mode]) == ALONE[verdict][mode]
 
 
-@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
-@pytest.mark.parametrize("verdicts", list(product(ALONE, repeat=2)))
+@each("mode", [PLAIN, GATE, RECORD])
+@each("verdicts", list(product(ALONE, repeat=2)))
 def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], mode: int) -> None:
     statuses = {ALONE[verdict][mode] for verdict in verdicts}
     if mode != GATE and len(statuses) > 1:

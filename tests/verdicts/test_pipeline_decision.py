@@ -4,6 +4,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.release.release_status import ReleaseStatus
 from perfgate.verdicts.exit_status import ExitStatus
@@ -53,7 +54,7 @@ def test_a_rehearsal_passes_with_13_alone():
     assert passed == [13]
 
 
-@pytest.mark.parametrize("status", [11, 12, 15, 2, 4, 5, 137, 143, 99])
+@each("status", [11, 12, 15, 2, 4, 5, 137, 143, 99])
 def test_what_is_no_verdict_claims_nothing_and_blocks(status: int):
     for event in Event:
         found = decision(event, status)

@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from tables import each
 
 from perfgate.gate.noise_scenarios import starts
 from perfgate.gate.performance import judge_performance
@@ -66,7 +67,7 @@ class Setting:
         return (20 * np.exp(self.sigma * losses)).tolist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None:
     setting = Setting(seed)
     promised, judged = odds(setting.design, setting.loss), setting.judged()
@@ -85,7 +86,7 @@ def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None
     assert controls == pytest.approx(promised.controls, abs=0.15)
 
 
-@pytest.mark.parametrize(
+@each(
     ("size", "band", "found", "smallest", "passed", "both"),
     [
         ((1, 1), 4.04, 0.75, 1.86, 0.995, 1.8),

@@ -12,6 +12,7 @@ from typing import Any
 
 import building
 import pytest
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.errors import InputError
@@ -70,7 +71,7 @@ def same(found: Any, recorded: Any) -> bool:
     return bool(found == recorded)
 
 
-@pytest.mark.parametrize("number", range(len(RECORDED)))
+@each("number", range(len(RECORDED)))
 def test_a_recorded_case_is_judged_as_it_was(number: int) -> None:
     case = RECORDED[number]
     found = judged(case)

@@ -1,6 +1,7 @@
 """The constants behind a release's error rates are those that were simulated, and never better."""
 
 import pytest
+from tables import each
 
 from benchmarks.detection.error_rates import standard_error
 from benchmarks.detection.results import load
@@ -15,7 +16,7 @@ from perfgate.verdicts.release_rates import (
 STORED = load("release_probes")
 
 
-@pytest.mark.parametrize("rates", PROBE_RATES, ids=lambda one: f"{one.control}-{one.band:g}")
+@each("rates", PROBE_RATES, ids=lambda one: f"{one.control}-{one.band:g}")
 def test_the_constants_are_the_worst_of_the_stored_results(rates) -> None:
     rows = [
         row
@@ -35,7 +36,7 @@ def test_every_simulated_case_has_its_constants() -> None:
     }
 
 
-@pytest.mark.parametrize("row", load("release"), ids=lambda row: str(list(row.values())[:4]))
+@each("row", load("release"), ids=lambda row: str(list(row.values())[:4]))
 def test_a_release_of_such_probes_is_no_worse_than_told(row) -> None:
     """Twelve scenarios of six probes, as simulated whole; `heavy` noise is not claimed."""
     rates = probe_rates(row["control"], 4.04)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from sglang_scenarios import DP, ENGINE, TP, build, render, scenario
+from tables import each
 
 from perfgate.core.errors import CannotDo, InputError
 from perfgate.engines.sglang import checks
@@ -13,7 +14,7 @@ from perfgate.scenarios.scenario import CudaGraphs, MoeLoadBalancer
 PROGRAM = "sglang.launch_server"
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "field", "words"),
     [
         ({"moe_max_num_tokens": 1024}, "moe_max_num_tokens", "no such limit"),
@@ -53,8 +54,8 @@ def test_attention_dp_alone_is_refused_where_the_server_ends_with_an_error() -> 
     checks.check(scenario(DP), build("0.5.3"))  # the document's own line
 
 
-@pytest.mark.parametrize("version", ["0.4.6", "0.5.3", "0.5.23"])
-@pytest.mark.parametrize(
+@each("version", ["0.4.6", "0.5.3", "0.5.23"])
+@each(
     ("words", "owner"),
     [
         (("--tp-size", "4"), "engine.settings.tp"),

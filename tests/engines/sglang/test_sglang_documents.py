@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 from sglang_scenarios import DOCUMENTED, DOCUMENTS, DP, PAGES, page, render, scenario, values
+from tables import each
 
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.releases.table import SERVE
@@ -16,8 +17,8 @@ def call(words: tuple[str, ...]) -> Call:
     return Call(SERVE, (), words, SERVE)
 
 
-@pytest.mark.parametrize("line", DOCUMENTED)
-@pytest.mark.parametrize("release", ["0.5.3", "0.5.23"])
+@each("line", DOCUMENTED)
+@each("release", ["0.5.3", "0.5.23"])
 def test_a_documented_line_is_taken_by_the_releases_own_parser(line: str, release: str) -> None:
     words = tuple(shlex.split(line)[3:])
     assert list(of_call(call(words), page(release))) == []
@@ -32,9 +33,9 @@ def test_a_documented_line_is_what_is_rendered(line: str, settings: EngineSettin
     assert rendered == {**OURS, **values(line, known)}
 
 
-@pytest.mark.parametrize("release", PAGES)
-@pytest.mark.parametrize("spelling", ["--model", "--model-path"])
-@pytest.mark.parametrize("ranks", ["--tp", "--tp-size"])
+@each("release", PAGES)
+@each("spelling", ["--model", "--model-path"])
+@each("ranks", ["--tp", "--tp-size"])
 def test_both_spellings_of_the_document_name_one_option(
     release: str, spelling: str, ranks: str
 ) -> None:

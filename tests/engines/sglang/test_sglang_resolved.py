@@ -22,6 +22,7 @@ from sglang_scenarios import (
     render,
     scenario,
 )
+from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.engines.in_force import InForce, differences, require_in_force
@@ -124,8 +125,8 @@ def test_the_line_that_does_what_the_document_says_is_in_force(version: str) -> 
     assert not [line for line in found.limits if line.startswith("max_running_requests")]
 
 
-@pytest.mark.parametrize("version", ["0.5.3", "0.5.23"])
-@pytest.mark.parametrize(
+@each("version", ["0.5.3", "0.5.23"])
+@each(
     ("settings", "key", "value", "told"),
     [
         (EngineSettings(kv_cache_reuse=False), "disable_radix_cache", False, "kv_cache_reuse"),

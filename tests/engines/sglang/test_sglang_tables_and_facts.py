@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from packaging.version import Version
 from sglang_scenarios import DOCUMENTED, PAGES, TP, build, page, render, scenario
+from tables import each
 
 from perfgate.core.errors import CannotDo
 from perfgate.engines.base import EngineBuild
@@ -37,8 +38,8 @@ EVERY = {
 LACKING = {"0.4.6": {"pp", "experts"}}
 
 
-@pytest.mark.parametrize("version", PAGES)
-@pytest.mark.parametrize("name", EVERY)
+@each("version", PAGES)
+@each("name", EVERY)
 def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
     version: str, name: str
 ) -> None:
@@ -70,7 +71,7 @@ def test_each_option_of_a_table_is_on_the_page_with_its_kind_and_choices(version
             assert option.choices == told.choices, setting
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "alone"),
     [
         ("0.4.2", "all_ranks"),
@@ -86,7 +87,7 @@ def test_what_becomes_of_attention_dp_without_its_parts(version: str, alone: str
     assert release(version).attention_dp_alone == alone
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "rendered", "absent"),
     [
         ("0.4.6", "--enable-ep-moe", "--ep-size"),
@@ -145,10 +146,8 @@ def test_a_scenario_on_a_cpu_is_served_there() -> None:
     assert "--device" not in render(scenario(TP)).argv
 
 
-@pytest.mark.parametrize("table", all_releases(), ids=lambda table: table.since)
-@pytest.mark.parametrize(
-    "settings", DOCUMENTED.values(), ids=["tp", "dp", "compiled", "eagle", "short"]
-)
+@each("table", all_releases(), ids=lambda table: table.since)
+@each("settings", DOCUMENTED.values(), ids=["tp", "dp", "compiled", "eagle", "short"])
 def test_all_documented_settings_are_rendered_for_every_range(
     table: Release, settings: EngineSettings
 ) -> None:

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 from trtllm_scenarios import (
     CASES,
     DOCUMENTED,
@@ -48,7 +49,7 @@ def first_answer(**settings: Any) -> Scenario:
     return scenario(settings=EngineSettings(tp=8, **settings), smoke=smoke)
 
 
-@pytest.mark.parametrize("case", DOCUMENTED, ids=CASES)
+@each("case", DOCUMENTED, ids=CASES)
 def test_every_document_passes_at_its_release(case: Documented) -> None:
     check(case.scenario, build(str(case.scenario.source.engine_version)))
 
@@ -215,8 +216,8 @@ def test_every_setting_is_tried() -> None:
     assert set(ASKED) == {field.name for field in fields(EngineSettings)}
 
 
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize("version", VERSIONS)
+@each("maker", MAKERS)
+@each("version", VERSIONS)
 def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
     made = MAKERS[maker]()
     bare = replace(made, source=replace(made.source, engine_version=None))

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tables import each
 
 import perfgate.rehearsal
 from perfgate.core.command import Command
@@ -74,7 +75,7 @@ class TestOptions:
     def test_what_the_program_takes_is_clean(self, words: tuple[str, ...]) -> None:
         assert of_options(*words) == []
 
-    @pytest.mark.parametrize(
+    @each(
         ("words", "place", "problem"),
         [
             (("m", "--prot", "80"), "--prot", "no such option"),
@@ -114,7 +115,7 @@ class TestKeys:
     def test_what_the_model_takes_is_clean(self, tree: dict[str, Any]) -> None:
         assert of_keys(tree) == []
 
-    @pytest.mark.parametrize(
+    @each(
         ("tree", "place", "problem"),
         [
             ({"intervall": 1}, "intervall", "no such key"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import MissingProgram
 from perfgate.core.installation import Installation
@@ -17,7 +18,7 @@ from perfgate.engines.tensorrt_llm import discovery
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "version"),
     [
         ("[TensorRT-LLM] TensorRT-LLM version: 1.0.0rc6\nUsage: trtllm-bench …", "1.0.0rc6"),

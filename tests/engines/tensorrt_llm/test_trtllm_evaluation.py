@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
@@ -92,7 +93,7 @@ def test_0_19_has_it_not() -> None:
     assert "trtllm-gpqa" in refused(GPQA, "0.19.0")
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "expected"),
     [
         ({"task": "humaneval"}, "one of gpqa_diamond, gsm8k, mmlu"),

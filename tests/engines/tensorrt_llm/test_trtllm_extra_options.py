@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tables import each
 from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, scenario
 
 import perfgate
@@ -144,7 +145,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID)
+@each("case", SAID)
 def test_a_key_that_a_setting_says_is_refused_set_or_not(case: str) -> None:
     extra, setting = SAID[case]
     with pytest.raises(ExtraOptionRefused, match=rf"fix: use engine\.settings\.{setting}"):
@@ -175,7 +176,7 @@ def test_mtp_can_be_told_more() -> None:
     assert tree(served(one))["speculative_config"]["use_relaxed_acceptance_for_thinking"] is True
 
 
-@pytest.mark.parametrize("version", RELEASES)
+@each("version", RELEASES)
 def test_the_spelling_is_that_of_the_release(version: str) -> None:
     graphs = of(EngineSettings(cuda_graphs=CudaGraphs(padding=True)))
     graphs = replace(graphs, source=replace(graphs.source, engine_version=version))
@@ -205,7 +206,7 @@ OWN_OF_BENCH = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("option", OWN_OPTIONS)
+@each("option", OWN_OPTIONS)
 def test_an_option_that_is_given_already_is_refused(option: str) -> None:
     with pytest.raises(ExtraOptionRefused) as caught:
         served(of(extra_args={"trtllm-serve": ("--log_level", "info", option, "1")}))
@@ -213,7 +214,7 @@ def test_an_option_that_is_given_already_is_refused(option: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("option", OWN_OF_BENCH)
+@each("option", OWN_OF_BENCH)
 def test_an_option_that_trtllm_bench_is_given_already_is_refused(option: str) -> None:
     with pytest.raises(ExtraOptionRefused):
         benched(of(load=LOAD, extra_args={"trtllm-bench": (option, "1")}))
@@ -223,7 +224,7 @@ RECORDED = Path(perfgate.__file__).parent / "rehearsal" / "recorded"
 PAGES = sorted(RECORDED.glob("tensorrt_llm_*.json"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each("page", PAGES, ids=lambda page: page.stem)
 def test_every_recorded_spelling_of_an_option_that_is_rendered_is_refused(page: Path) -> None:
     told = msgspec.json.decode(page.read_bytes(), type=Definitions)
     source = replace(of().source, engine_version=told.version)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tables import each
 from trtllm_scenarios import CASES, offline, options, render, scenario, served
 
 from perfgate.core.errors import InputError
@@ -22,8 +23,8 @@ def file(case: Scenario, version: str) -> dict[str, Any]:
     return yaml.safe_load(next(iter(files.values()))) if files else {}
 
 
-@pytest.mark.parametrize("case", [BENCHED, SERVED], ids=["bench", "serve"])
-@pytest.mark.parametrize("version", ["1.0.0", "1.0", "1.0.0+local"])
+@each("case", [BENCHED, SERVED], ids=["bench", "serve"])
+@each("version", ["1.0.0", "1.0", "1.0.0+local"])
 def test_nothing_is_added_at_the_documents_release(case: Scenario, version: str) -> None:
     command = render(case, version)
     assert (command.files, command.env) == ({}, {})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import releases
@@ -24,7 +25,7 @@ from perfgate.engines.tensorrt_llm.releases.table import (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "since"),
     [
         ("0.19.0", "0.19.0rc0"),
@@ -168,7 +169,7 @@ class TestOptions:
 
 
 class TestDefaultsThatMoved:
-    @pytest.mark.parametrize(
+    @each(
         ("field", "program", "values"),
         [
             ("backend", SERVE, ["tensorrt", "tensorrt", "pytorch", "pytorch", "pytorch"]),

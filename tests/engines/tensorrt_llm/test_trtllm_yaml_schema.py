@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import pytest
 from msgspec import UNSET
+from tables import each
 
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
@@ -13,7 +13,7 @@ def read(schema: dict[str, Any], defs: dict[str, Any] | None = None, **more: Any
     return keys_of({"name": "Top", "schema": whole, **more})["key"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("schema", "types", "choices"),
     [
         ({"type": "integer", "default": 1}, ("int",), ()),

@@ -5,7 +5,7 @@ Typed off the GPUStack performance lab's page on DeepSeek-R1 and H200 by hand (v
 
 import shlex
 
-import pytest
+from tables import each
 from vllm_scenarios import page, rendered, scenario
 
 from perfgate.engines.option_check import Call, of_call
@@ -22,8 +22,8 @@ LINES = (
 )
 
 
-@pytest.mark.parametrize("release", ["0.11.0", "0.33.0"])
-@pytest.mark.parametrize("line", LINES)
+@each("release", ["0.11.0", "0.33.0"])
+@each("line", LINES)
 def test_each_documented_line_is_taken_by_the_releases_own_parser(line: str, release: str) -> None:
     words = shlex.split(line)
     program = " ".join(words[: 3 if words[1] == "bench" else 2])

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tables import each
 from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 
 from perfgate.engines.extra_option_refusal import ExtraOptionRefused
@@ -23,7 +24,7 @@ def test_extra_words_stand_behind_all_others_and_tell_their_field() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "settings", "owner"),
     [
         (("--max-num-seqs", 4), {}, "engine.settings.max_batch_size"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tables import each
 from vllm_scenarios import HERE, build, scenario
 
 from perfgate.core.errors import RunError
@@ -123,7 +124,7 @@ def test_a_text_under_the_same_path_is_read_as_the_line_is() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "words"),
     [
         ({"kv_cache_reuse": True}, "kv_cache_reuse: asked True, in force False"),
@@ -269,7 +270,7 @@ def test_a_key_among_the_arguments_is_not_kept() -> None:
     assert "max_batch_size" not in found.settings  # given is not in force
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "=,=", "max_seq_len=(2048", "max_seq_len='a", "compilation_config={" * 3000, "seed=0x"],
 )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 
 from perfgate.core.errors import InputError
@@ -17,7 +18,7 @@ START = "vllm serve deepseek-ai/DeepSeek-R1-0528"
 OFF = CudaGraphs(enabled=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "settings", "words"),
     [
         ("0.11.0", {"tp": 1, "dp": 8, "attention_dp": True}, "-dp 8"),
@@ -75,7 +76,7 @@ def test_up_to_0_13_the_attentions_kernels_are_an_environment_variable() -> None
     assert "--attention-backend" not in command.argv
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "more", "field", "expected"),
     [
         ("0.11.0", {"attention_dp": True}, "attention_dp", "tp × pp × dp = GPUs"),

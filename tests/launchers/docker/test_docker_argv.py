@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
@@ -59,7 +60,7 @@ def test_the_whole_of_it() -> None:
 
 
 class TestGpus:
-    @pytest.mark.parametrize(
+    @each(
         ("visible", "value"),
         [
             (None, "all"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.launchers.nodes.preflight import doctor_command, scenario_text
 from perfgate.scenarios.files import load_scenarios
@@ -14,7 +15,7 @@ from perfgate.scenarios.scenario import Scenario
 SUITE = load_scenarios(Path(__file__).parents[3] / "scenarios")
 
 
-@pytest.mark.parametrize("scenario", SUITE, ids=lambda one: one.id)
+@each("scenario", SUITE, ids=lambda one: one.id)
 def test_it_is_read_there_as_it_is_here_but_for_its_markers(
     tmp_path: Path, scenario: Scenario
 ) -> None:

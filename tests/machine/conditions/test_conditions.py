@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.machine.conditions.conditions import (
@@ -31,9 +32,7 @@ def test_what_a_node_told_is_read_as_it_was(conditions: Conditions) -> None:
     assert conditions_of(json.loads(json.dumps(conditions.plain()))) == conditions
 
 
-@pytest.mark.parametrize(
-    "plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}]
-)
+@each("plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}])
 def test_what_is_none_is_refused(plain: object) -> None:
     with pytest.raises(InputError, match="not the plain form of Conditions"):
         conditions_of(plain)

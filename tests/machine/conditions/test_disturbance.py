@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, GpuConditions
 from perfgate.machine.conditions.disturbance import disturbances
@@ -53,7 +54,7 @@ def test_each_of_the_cpu_in_one_sentence(changes: dict[str, float], sentence: st
     assert of_cpu(**changes) == (sentence,)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"others_share": 0.2},

@@ -3,6 +3,7 @@
 import pytest
 from fake_pynvml import GIB
 from made_gpus import gpu
+from tables import each
 
 from perfgate.machine.preflight import gpu_rules
 from perfgate.machine.preflight.facts import Rows
@@ -100,7 +101,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("question", "told", "outcome", "text"), TABLE)
+@each(("question", "told", "outcome", "text"), TABLE)
 def test_what_a_gpu_amounts_to(question: str, told: dict, outcome: str, text: str) -> None:
     finding = getattr(gpu_rules, question)(gpu(**told), TWO)
     assert (finding.outcome, finding.text) == (outcome, text)

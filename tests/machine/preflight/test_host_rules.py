@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from tables import each
 
 from perfgate.machine.preflight.check import Check
 from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
@@ -93,7 +93,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("question", "has", "need", "outcome", "found"), TABLE)
+@each(("question", "has", "need", "outcome", "found"), TABLE)
 def test_what_a_machine_amounts_to(question, has: dict, need, outcome: str, found: str) -> None:
     check = answer(question, replace(WELL, **has), need)
     assert (check.outcome, check.found) == (outcome, found)
@@ -109,7 +109,7 @@ def test_every_rule_has_rows() -> None:
     assert names == {row[0] for row in TABLE} | {"model_cache"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("hub", "weights", "outcome", "found"),
     [
         (Disk(Path("/hub"), 400 * GIB), 395, "ok", "400.0 GiB free in /hub, 0 MiB of the model"),

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.program_query import Answer
 from perfgate.machine.preflight import reachability as reach
@@ -75,7 +76,7 @@ def test_a_host_is_never_taken_for_an_option() -> None:
     assert reach.ssh_call("-oProxyCommand=x", None)[-3:] == ("--", "-oProxyCommand=x", "true")
 
 
-@pytest.mark.parametrize(
+@each(
     ("ping", "outcome"),
     [
         (Answer(0, "Slurmctld(primary) at ctl is UP"), "ok"),
@@ -93,7 +94,7 @@ def test_slurm(ping: Answer, outcome: str) -> None:
     assert check.found == (" ".join(ping.text.split()) or "no output")
 
 
-@pytest.mark.parametrize(
+@each(
     ("hosts", "replies", "outcome", "found"),
     [
         (("a", "b"), {"a": Answer(0, ""), "b": Answer(0, "")}, "ok", "a, b"),

@@ -10,6 +10,7 @@ from lxml import etree
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from run_reports import HOSTILE, hostile, report, result
+from tables import each
 
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
@@ -41,8 +42,8 @@ def test_the_report_is_hostile() -> None:
     assert max(len(one.name) for one in hostile().results) > 4000
 
 
-@pytest.mark.parametrize("name", sorted(report_format))
-@pytest.mark.parametrize("place", range(len(REPORTS)))
+@each("name", sorted(report_format))
+@each("place", range(len(REPORTS)))
 def test_every_format_is_text_without_hidden_characters(name: str, place: int) -> None:
     text = written(name, (OF_KNOWN if name == "html" else REPORTS)[place])
     text.encode()
@@ -96,7 +97,7 @@ def test_no_mention_reference_or_address_is_left_in_what_is_rendered(evil: RunRe
     assert [one for one in rendered if REFERENCE.search(one)] == []
 
 
-@pytest.mark.parametrize("text", [one for one in HOSTILE if one.isprintable() and len(one) < 160])
+@each("text", [one for one in HOSTILE if one.isprintable() and len(one) < 160])
 def test_hostile_text_is_still_readable(text: str) -> None:
     one = result(0, Verdict.ERROR, name=text, failure=None, reason=text)
     shown = (part for part in parts(written("markdown", report(one))) if part.type in INLINE)

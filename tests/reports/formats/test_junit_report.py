@@ -1,9 +1,9 @@
 """JUnit XML of a report: elements and properties as in pytest's file, within GitLab's limits."""
 
-import pytest
 from building import outcome
 from lxml import etree
 from run_reports import judged, of_size, report, result
+from tables import each
 
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
@@ -22,7 +22,7 @@ def case(of: TestResult) -> etree._Element:
     return found
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
+@each("verdict", list(Verdict))
 def test_each_verdict_has_the_element_that_the_suite_gives_it(verdict: Verdict) -> None:
     found = case(result(0, verdict))
     (element,) = [one for one in found if one.tag not in ("properties", "system-out")] or [None]

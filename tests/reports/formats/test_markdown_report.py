@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 from run_reports import judged, of_size, report, result
+from tables import each
 
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
@@ -94,8 +95,8 @@ def test_how_it_ended_is_one_word(status: int | None, told: str) -> None:
     assert markdown(report(status=status)).startswith(f"## perfgate: {told}\n")
 
 
-@pytest.mark.parametrize("number", [0, 50, 300])
-@pytest.mark.parametrize("kinds", [[*Verdict, None], *([one] for one in Verdict)], ids=str)
+@each("number", [0, 50, 300])
+@each("kinds", [[*Verdict, None], *([one] for one in Verdict)], ids=str)
 def test_it_is_short_whatever_the_run(number: int, kinds: list[Verdict | None]) -> None:
     results = [result(place, kinds[place % len(kinds)]) for place in range(number)]
     different = [

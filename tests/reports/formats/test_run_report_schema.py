@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from run_reports import hostile, of_size
+from tables import each
 
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
@@ -44,7 +45,7 @@ def test_a_hostile_report_holds_to_it() -> None:
     assert faults(plain(hostile())) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "value"),
     [
         ("schema_version", 2),

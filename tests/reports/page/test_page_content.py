@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from lxml import html
 from page_reports import histories, judgement, report, result, run_facts
+from tables import each
 
 from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.verdict import Verdict
@@ -53,7 +54,7 @@ def test_the_first_screen_tells_the_verdict_the_build_and_what_moved() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("heading", "said"),
     [
         ("Failed", "ERROR b200-made-0-failed-c2048-11: oom: CUDA ran out of memory"),
