@@ -9,6 +9,8 @@ import pytest
 import yaml
 from hypothesis import settings
 
+from perfgate.core import redaction
+
 ROOT = Path(__file__).parents[1]
 
 # A shell starts jobs in the background with both ignored, and so would every program of a test.
@@ -43,6 +45,12 @@ def _leases_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.delenv("COLUMNS", raising=False)
         patch.setenv("PERFGATE_LEASES", str(tmp_path_factory.mktemp("leases")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test gives to programs as a secret is masked in that test alone."""
+    monkeypatch.setattr(redaction, "_given", set(redaction._given))
 
 
 @pytest.fixture

@@ -63,7 +63,11 @@ def outcome(done: "subprocess.CompletedProcess[str]") -> tuple[int, str]:
 
 
 class _Server:
-    """The process that programs are forked from: one for each process that runs tests."""
+    """The process that programs are forked from: one for each process that runs tests.
+
+    It is nobody's child, as some tests look at the children of the process that runs them, and ends
+    when its standard input does.
+    """
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -75,6 +79,7 @@ class _Server:
             text=True,
             bufsize=1,
         )
+        self._process.wait()  # only its fork goes on
         atexit.register(self._end)
 
     def run(
@@ -103,12 +108,14 @@ class _Server:
         return int(self._process.stdout.readline())
 
     def _end(self) -> None:
-        self._process.kill()  # else it would leave data of coverage behind that nobody combines
-        self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
 
 def _serve() -> Any:
     """Fork a program for each line of standard input; in a fork: what the program is to do."""
+    if os.fork() != 0:
+        os._exit(0)
     tasks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     _lead_to(os.devnull, os.devnull)
     _import_everything()
@@ -122,7 +129,7 @@ def _serve() -> Any:
         answers.flush()
         answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
         answers.flush()
-    return None
+    os._exit(0)  # without data of coverage, which nobody would combine
 
 
 def _import_everything() -> None:

@@ -87,9 +87,8 @@ class TestDocuments:
 
     def test_the_trial_of_the_wheel_runs_what_is_left_to_it(self) -> None:
         script = (ROOT / "ci" / "wheel.sh").read_text()
-        run = [
-            shlex.split(words) for words in re.findall(r"^expect \d+ (.+)$", script, re.MULTILINE)
-        ]
+        lines = re.findall(r"^expect \d+ (.+)$", script, re.MULTILINE)
+        run = [shlex.split(words.removesuffix(" -n 2")) for words in lines]
         left = [line.words for line in SHOWN if line.reason == "a step of ci/wheel.sh"]
         assert len(left) >= 3
         assert [words for words in left if words not in run] == []

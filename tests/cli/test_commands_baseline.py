@@ -203,7 +203,7 @@ class TestRecordAndPromote:
         told = capsys.readouterr()
         assert "nothing in this run can become a baseline" in told.err
         (line,) = told.out.splitlines()
-        assert read_noise(Path(line.removeprefix("noise: "))).kind == "run"
+        assert read_noise(Path(line.removeprefix("noise: "))).run == "undecided"
 
     def test_as_json(self, run: Path, capsys: Capture) -> None:
         assert main(["baseline", "record", str(run), "--format", "json"]) == 0
