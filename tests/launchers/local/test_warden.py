@@ -74,6 +74,14 @@ class Family:
         return [one for one in found if (one.ppid() in pids) == (which == "inner")]
 
 
+def kill_together(*victims: psutil.Process) -> None:
+    """Kill processes so that none of them can act when another is gone."""
+    for one in victims:
+        one.suspend()
+    for one in victims:
+        one.kill()
+
+
 @pytest.fixture
 def roll(tmp_path: Path) -> Iterator[Path]:
     with roll_in(tmp_path) as roll:
@@ -184,9 +192,8 @@ def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: b
         victims = all_of_it.wardens(which)
         assert len(victims) == len(HIDERS)
         if not is_alone:
-            all_of_it.driver.kill()
-        for one in victims:
-            one.kill()
+            victims.append(psutil.Process(all_of_it.driver.pid))
+        kill_together(*victims)
         all_of_it.require_gone()
 
 
@@ -202,11 +209,7 @@ def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path:
 def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
     with family(tmp_path, "deaf") as all_of_it:
         eventually(all_of_it.are_all_there)
-        victims = (psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
-        for one in victims:
-            one.suspend()  # so that they die together: none can act in between
-        for one in victims:
-            one.kill()
+        kill_together(psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
         eventually(lambda: signed(all_of_it.rolls["deaf"]) is None)
 
 
@@ -226,10 +229,7 @@ def test_the_job_kills_what_it_has_seen_or_marked_when_both_wardens_are_killed(
     with LocalLauncher().start(Command(program(name, roll)), tmp_path, "job") as job:
         eventually(lambda: living(roll) == HIDERS[name])
         job.processes()
-        for one in job._wardens:
-            one.suspend()
-        for one in job._wardens:
-            one.kill()
+        kill_together(*job._wardens)
         ended = job.wait()
         assert (ended.status, ended.reason) == (None, "lost")
     assert living(roll) == []
@@ -294,7 +294,6 @@ def test_no_real_server_outlives_a_driver_and_a_warden(
     with family(tmp_path, server=llama_server, grace_s=2) as all_of_it:
         eventually(lambda: answers(free_port))
         (inner,) = all_of_it.wardens("inner")
-        all_of_it.driver.kill()
-        inner.kill()
+        kill_together(psutil.Process(all_of_it.driver.pid), inner)
         all_of_it.require_gone()
         assert not listens(free_port)
