@@ -5,17 +5,20 @@ lets go of it. Readers need none: a file is written whole or not at all.
 """
 
 import errno
+import fcntl
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from perfgate.core.flock import lock_within
+from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store
 
 WAIT_S = 60.0  # a promotion takes a second or two
+_PAUSE_S = 0.05  # between two tries
 # What network file systems answer that lock files by ranges, and no folders (flock(2)).
 _NO_LOCKS_OF_FOLDERS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 _DRAFT = re.compile(r"\..+\.json\.[a-z0-9_]{8,16}")  # as `core.durable_files` names them
@@ -57,8 +60,22 @@ def remove_drafts(folder: Path) -> None:
 
 
 def _lock(descriptor: int, folder: Path) -> None:
-    problem = "another process is changing the baselines"
-    lock_within(descriptor, WAIT_S, problem, file=folder, undone="nothing was changed")
+    """Lock the open file for this process alone, waiting for another that has it."""
+    ends = time.monotonic() + WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > ends:
+                raise InputError(
+                    "another process is changing the baselines",
+                    file=folder,
+                    expected=f"that it is done in {WAIT_S:.0f} s",
+                    hint="try again when it is done, or end it (`lslocks` lists it); nothing was "
+                    "changed",
+                ) from None
+        time.sleep(_PAUSE_S)
 
 
 def _file_for(folder: Path) -> int:

@@ -20,7 +20,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.rule import Rule
 from perfgate.launchers.base import Launcher, launcher
-from perfgate.launchers.site import Site, load_site
+from perfgate.launchers.site import Site
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
@@ -75,19 +75,18 @@ class Session:
     ab: AbSources | None = None
 
 
-def open_session(run: RunFolder, machine: Machine, launcher_name: str) -> Session:
+def open_session(run: RunFolder, machine: Machine, launcher_name: str, site: Site) -> Session:
     """A session that leases GPUs of this machine, everything else as it is by default.
 
     Args:
         run: the run folder.
         machine: the machine's facts.
         launcher_name: how programs are started, by its name in the registry.
+        site: what the site says of it.
 
     Raises:
         InputError: no such launcher, or the variables that name GPUs cannot be understood.
-        SeveralInputErrors: the site file is not as it should be.
     """
-    site = load_site()
     pool = GpuPool.of_machine(share_cpu=site.share_cpu)
     return Session(run, machine, launcher[launcher_name](), pool=pool, site=site)
 

@@ -240,7 +240,7 @@ class SessionOptions:
         slider = run.facts().get("machine", {}).get("boost_slider", "")
         machine = replace(self.machine, boost_slider=slider)
         session = replace(
-            open_session(run, machine, option("--launcher")),
+            open_session(run, machine, option("--launcher"), self._site),
             reference=option("--self-reference"),
             injections=tuple(parse_injection(text) for text in option("--inject")),
             cache=(run.path / "rehearsal" if self.rehearses else machine_store()) / "cache",
@@ -250,7 +250,6 @@ class SessionOptions:
             repo=None if repo is None else EngineRepo(repo),
             budget=self.budget,
             ab=self.ab,
-            site=self._site,
             kept=kept_of(run.records()) if self.resumes else KeptResults(),
             override=BuildOverride(option("--engine-version"), option("--engine-commit")),
             control=self.control,
