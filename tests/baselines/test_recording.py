@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,12 @@ def measure(run: RunFolder, probe: str = "c4", value: float = 100.0, **changes: 
         "synthetic": False,
     }
     run.record("measurement", {**line, **changes})
+
+
+def select(run: RunFolder, tests: Mapping[str, str]) -> None:
+    """Write down which tests the run has: name of each → its scenario."""
+    subjects = {name: {"scenario": scenario} for name, scenario in tests.items()}
+    run.record("selected", {"tests": sorted(tests), "subjects": subjects})
 
 
 def judge(run: RunFolder, probe: str = "c4", verdict: Verdict = Verdict.NO_BASELINE) -> None:
@@ -216,14 +222,22 @@ class TestRecord:
         assert candidate_store().list() == []
 
     def test_a_run_that_did_not_finish(self, run: RunFolder) -> None:
-        run.record("selected", {"tests": ["c4", "t.py::test_serving[small-serve-c8]"]})
+        select(run, {"c4": "small-serve", "c8": "small-serve"})
         measure(run)
         judge(run)
         with pytest.raises(InputError) as caught:
             record_candidates([run.path])
-        assert "did not finish: no verdict for t.py::test_serving[small-serve-c8]" in str(
-            caught.value.found
-        )
+        assert "did not finish: no verdict for c8" in str(caught.value.found)
+
+    def test_an_unfinished_test_of_a_longer_name_holds_up_no_other_scenario(
+        self, run: RunFolder
+    ) -> None:
+        other = "t.py::test_serving[small-serve-no-padding-c8]"
+        select(run, {"c4": "small-serve", other: "small-serve-no-padding"})
+        measure(run)
+        judge(run)
+        paths, left_out = record_candidates([run.path])
+        assert (len(paths), left_out) == (1, [])
 
     def test_a_disturbed_start_is_not_used_if_another_is_fine(self, run: RunFolder) -> None:
         measure(run, value=50.0, disturbed=["another process used 60 % of the cores"])

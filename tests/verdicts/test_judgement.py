@@ -1,21 +1,24 @@
 """A probe's verdict: the worst of its gating metrics, against a comparable baseline only."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Literal
 
 import building
 import pytest
 
 from perfgate.baselines import BaselineRun, Entry
+from perfgate.baselines.waivers import Waiver
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
+from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.probe import ProbeJudgement, RunNoise
 from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy, Hardware
-from perfgate.verdicts.judgement import Reference, judge, with_waivers
+from perfgate.verdicts.judgement import Reference, concluded, judge
 
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(
@@ -307,23 +310,33 @@ def test_a_reported_value_that_cannot_be_compared_spoils_no_verdict() -> None:
     assert note.startswith("ttft_p99_ms is not compared: ")
 
 
+def waived(judged: ProbeJudgement, broken: str = "") -> ProbeJudgement:
+    """The final verdict with waivers for whatever it lost."""
+    scenario, today = PROBE.scenario, date(2026, 11, 1)
+    hardware = scenario.hardware.label
+    waivers = [
+        Waiver(scenario.id, metric, hardware, 0.9, "known", "#1", "Ada", today, line=1)
+        for metric in ("output_throughput", "ttft_median_ms")
+    ]
+    return concluded(judged, scenario, PROBE.label, waivers, today, broken)
+
+
 def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
     judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    changed = (ChangedQuestions("accuracy:a", "baseline", 10, 1, 0, ("q1",), ()),)
+    judged = replace(judged, changed=changed, notes=("noted",))
     assert judged.verdict == Verdict.REGRESSION
-
-    def all_of(judgements: tuple[Judgement, ...]) -> tuple[Judgement, ...]:
-        return tuple(
-            replace(one, waiver="known") if one.verdict == Verdict.REGRESSION else one
-            for one in judgements
-        )
-
-    assert with_waivers(judged, all_of).verdict == Verdict.PASS
-    assert with_waivers(judged, lambda same: same) is judged
+    passed = waived(judged)
+    assert (passed.verdict, passed.changed, passed.notes) == (Verdict.PASS, changed, ("noted",))
+    assert concluded(judged, PROBE.scenario, PROBE.label, [], date(2026, 11, 1)) == judged
     without_ttft = judge(PROBE, Reference(entry([100.0] * 5)), new((50, 50)) * 2, FACTS, Rule())
-    assert with_waivers(without_ttft, all_of).verdict == Verdict.NO_BASELINE
+    assert waived(without_ttft).verdict == Verdict.NO_BASELINE
     documented = {"output_throughput": DocumentedValue(100.0)}
     below = judge(PROBE, Reference(None, documented), new((50, 50)) * 2, FACTS, Rule())
-    assert (below.verdict, with_waivers(below, all_of).verdict) == (
-        Verdict.REGRESSION,
-        Verdict.PASS,
-    )
+    assert (below.verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
+
+
+def test_no_waiver_lets_the_speed_of_broken_answers_count() -> None:
+    judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    voided = waived(judged, "BROKEN_OUTPUT in sums")
+    assert (voided.verdict, voided.reason[:13]) == (Verdict.INCONCLUSIVE, "BROKEN_OUTPUT")

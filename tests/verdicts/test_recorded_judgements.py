@@ -55,6 +55,8 @@ def judged(case: Mapping[str, Any]) -> Any:
         return {"refused": error.problem}
     plain = json.loads(json.dumps(to_plain(found)))
     assert plain.pop("changed") == []  # told beside the judgements; there are no answers here
+    for judgement in plain["judgements"]:
+        assert judgement.pop("is_interleaved") is False
     return plain
 
 

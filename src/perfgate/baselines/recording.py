@@ -256,11 +256,11 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
 
 def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[str]) -> None:
     """Note the scenarios with a test that was selected and never ended."""
-    selected = {test for line in folder.records("selected") for test in line["tests"]}
-    for test in selected - ended:
-        for scenario, one in found.items():
-            if f"[{scenario}-" in test:
-                one.faults.add(f"the run did not finish: no verdict for {test}")
+    for line in folder.records("selected"):
+        for test, subject in line["subjects"].items():
+            if test not in ended and subject["scenario"] in found:
+                fault = f"the run did not finish: no verdict for {test}"
+                found[subject["scenario"]].faults.add(fault)
 
 
 def _unwaived(line: Line) -> Verdict:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.baselines.waivers import Waiver, waive
+from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.control_builds import ControlBuilds
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.probe_state import (
@@ -13,8 +13,6 @@ from perfgate.campaign.probe_state import (
     StartAttempt,
     answered,
     not_reported,
-    not_worth_measuring,
-    of_broken_answers,
     told_of_client,
     why_not_used,
 )
@@ -31,7 +29,13 @@ from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.basis import Basis, BasisControls
 from perfgate.verdicts.control_starts import ControlStarts
-from perfgate.verdicts.judgement import judge, takes_turns, with_waivers
+from perfgate.verdicts.judgement import (
+    concluded,
+    judge,
+    not_worth_measuring,
+    of_broken_answers,
+    takes_turns,
+)
 from perfgate.verdicts.measured import MeasuredControl, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.references import References
@@ -289,7 +293,7 @@ class CampaignState:
         builds = self._controls
         why_not = builds.why_not.get("baseline", "")
         judged = judge_curve(sweep, self._points(sweep), self.rule, why_not, builds.policy)
-        return self._waived(sweep.label, of_broken_answers(judged, fault) if fault else judged)
+        return self._concluded(sweep.label, judged, fault)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
         """The means over all points of the sweep, one per fresh start that measured every point."""
@@ -342,7 +346,7 @@ class CampaignState:
                 self.rule,
                 self._control_starts(probe),
             )
-            state.judged = self._waived(probe.label, judged)
+            state.judged = self._concluded(probe.label, judged)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
 
@@ -356,18 +360,9 @@ class CampaignState:
         due = self._references.are_due(probe) and bool(state.disturbed)
         return due and len(state.own_reference) < FEWEST_REFERENCES
 
-    def _waived(self, label: str, judged: ProbeJudgement) -> ProbeJudgement:
-        return with_waivers(
-            judged,
-            lambda judgements: waive(
-                judgements,
-                scenario=self._scenario.id,
-                hardware=self._scenario.hardware.label,
-                probe=label,
-                waivers=self._session.waivers,
-                today=self._session.today,
-            ),
-        )
+    def _concluded(self, label: str, judged: ProbeJudgement, broken: str = "") -> ProbeJudgement:
+        session = self._session
+        return concluded(judged, self._scenario, label, session.waivers, session.today, broken)
 
 
 def _has_lost(judgement: Judgement) -> bool:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.baselines import BaselineRun
@@ -13,7 +13,7 @@ from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Against, Verdict
+from perfgate.gate.verdict import Against
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.references import ProbeReference
@@ -126,19 +126,6 @@ def suspected(judged: ProbeJudgement) -> frozenset[Against]:
 def why_not_used(disturbed: Sequence[str]) -> str:
     """Why starts were not used."""
     return f"disturbed, so not used: {'; '.join(disturbed)}"
-
-
-def of_broken_answers(judged: ProbeJudgement, fault: str) -> ProbeJudgement:
-    """A speed that proves nothing, since what was produced so fast is not worth having."""
-    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-        return judged
-    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
-    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
-
-
-def not_worth_measuring(fault: str) -> ProbeJudgement:
-    """A speed that was not measured, since the answers were found to be broken before."""
-    return of_broken_answers(ProbeJudgement(Verdict.PASS), f"not measured, {fault}")
 
 
 def ends_the_start(probe: Probe, error: RunError) -> bool:

@@ -35,7 +35,6 @@ from perfgate.gate.verdict import Judgement, Verdict, counted, percent, unjudged
 # which nothing is decided.
 FEWEST_REFERENCES = 3
 FIRST_LOOK = 4
-_IN_TURNS = "in turns with"  # how every reason says it, and `is_in_turns` knows it
 
 
 @dataclass(frozen=True)
@@ -347,6 +346,7 @@ def _judgement(
         reason=_reason(metric, level, loss, bounds, margin, decided, rule, too_noisy=too_noisy),
         notes=tuple(notes),
         mark="MACHINE" if too_noisy and decided.verdict == Verdict.INCONCLUSIVE else "",
+        is_interleaved=True,
     )
 
 
@@ -364,7 +364,7 @@ def _reason(
     low, high = (percent(one) for one in bounds)
     seen = with_interval(percent(scale.change(metric, loss)), low, high)
     band = percent(scale.change(metric, margin))
-    after = f"{counted(decided.new, 'fresh start')} {_IN_TURNS} {level.starts} of the reference"
+    after = f"{counted(decided.new, 'fresh start')} in turns with {level.starts} of the reference"
     if decided.verdict == Verdict.IMPROVEMENT:
         return f"{seen}, a gain that each of {rule.needed} starts shows; {after}"
     if decided.verdict == Verdict.PASS:
@@ -378,8 +378,3 @@ def _reason(
     left = rule.looks[-1] - decided.new if decided.needs_more else 0
     ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return f"{seen}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
-
-
-def is_in_turns(judgement: Judgement) -> bool:
-    """Whether this rule made the judgement, by the reason that it gives."""
-    return f" {_IN_TURNS} " in judgement.reason

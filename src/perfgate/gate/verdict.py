@@ -81,6 +81,7 @@ class Judgement:
             build that it is compared with.
         needs_control: whether the next start wanted is such a control.
         mark: what beside the build the verdict speaks of.
+        is_interleaved: whether the machine measured its own reference in turns with the new build.
     """
 
     metric: str
@@ -99,6 +100,7 @@ class Judgement:
     controls_used: int = 0
     needs_control: bool = False
     mark: Mark = ""
+    is_interleaved: bool = False
 
 
 def unjudged(

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.gate import scale
-from perfgate.gate.interleaved import is_in_turns
 from perfgate.gate.noise import BETWEEN, t_quantile
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict, counted
@@ -141,7 +140,7 @@ def _other_kind(result: TestResult, judgement: Judgement) -> TestRates | None:
         return PAIRED if answers else SCORE
     if judgement.against == "documented":
         return DOCUMENTED_SPEED
-    return IN_TURNS if is_in_turns(judgement) else None
+    return IN_TURNS if judgement.is_interleaved else None
 
 
 def _rates(judgement: Judgement, control: Controls) -> ProbeRates | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from perfgate.gate.verdict import Judgement
 
 _NUMBERS = ("baseline", "measured", "change", "band")
-_WORDS = ("verdict", "runs_used", "controls_used", "waiver", "mark")
+_WORDS = ("verdict", "runs_used", "controls_used", "waiver", "mark", "is_interleaved")
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
 

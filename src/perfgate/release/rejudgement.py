@@ -11,8 +11,6 @@ from typing import Any
 
 from perfgate.baselines.baseline import ChosenBaseline, Entry, Window
 from perfgate.baselines.file import read, read_head
-from perfgate.baselines.waivers import waive
-from perfgate.campaign.probe_state import of_broken_answers
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.claim_evidence import EarlierStarts
@@ -28,7 +26,7 @@ from perfgate.verdicts.basis import Basis, BasisControls, ClaimSide
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.documented_values import judge_measured_claim
-from perfgate.verdicts.judgement import Reference, judge, with_waivers
+from perfgate.verdicts.judgement import Reference, concluded, judge
 from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_probes
 
 Line = Mapping[str, Any]
@@ -97,8 +95,7 @@ class Rejudgement:
             basis.rule,
             self._controls(probe, basis.controls, used),
         )
-        judged = self._waived(probe.scenario, probe.label, basis, judged)
-        return of_broken_answers(judged, basis.broken) if basis.broken else judged
+        return _concluded(probe.scenario, probe.label, basis, judged)
 
     def _curve(self, sweep: SweepProbe, basis: Basis, used: list[RawMeasurement]) -> ProbeJudgement:
         points = []
@@ -123,8 +120,7 @@ class Rejudgement:
         builds = basis.controls or BasisControls("auto")
         why_not = builds.why_not.get("baseline", "")
         judged = judge_curve(sweep, points, basis.rule, why_not, builds.policy)
-        judged = self._waived(sweep.scenario, sweep.label, basis, judged)
-        return of_broken_answers(judged, basis.broken) if basis.broken else judged
+        return _concluded(sweep.scenario, sweep.label, basis, judged)
 
     def _claim(self, claim: ClaimProbe, basis: Basis, used: list[RawMeasurement]) -> Judgement:
         given: list[Sequence[Measurement]] = []
@@ -201,21 +197,6 @@ class Rejudgement:
         }
         return ControlStarts(controls.policy, measured, controls.why_not)
 
-    def _waived(
-        self, scenario: Scenario, label: str, basis: Basis, judged: ProbeJudgement
-    ) -> ProbeJudgement:
-        return with_waivers(
-            judged,
-            lambda judgements: waive(
-                judgements,
-                scenario=scenario.id,
-                hardware=scenario.hardware.label,
-                probe=label,
-                waivers=basis.waivers,
-                today=basis.today,
-            ),
-        )
-
     def _taken(
         self, probe: Probe, role: str, starts: Sequence[int], used: list[RawMeasurement]
     ) -> list[Measurement]:
@@ -232,3 +213,9 @@ class Rejudgement:
             found.append(self._raw[key])
         used += found
         return found
+
+
+def _concluded(
+    scenario: Scenario, label: str, basis: Basis, judged: ProbeJudgement
+) -> ProbeJudgement:
+    return concluded(judged, scenario, label, basis.waivers, basis.today, basis.broken)

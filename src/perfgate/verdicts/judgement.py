@@ -6,11 +6,13 @@ the anchor, so that a loss in many small steps shows. Then the gate judges it in
 (`perfgate.gate.probe.judge_probe`). Measured and documented are never mixed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 from perfgate.baselines import Entry
 from perfgate.baselines.noise_observation import node_of
+from perfgate.baselines.waivers import Waiver, waive
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -29,7 +31,7 @@ from perfgate.gate.probe import (
 )
 from perfgate.gate.rule import Rule
 from perfgate.gate.scores import Score, pooled_score
-from perfgate.gate.verdict import Against, Judgement, Verdict
+from perfgate.gate.verdict import Against, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -321,12 +323,54 @@ def sigma_of(metric: str, scenario: Scenario) -> float:
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
 
 
-def with_waivers(
-    judged: ProbeJudgement, waive: Callable[[tuple[Judgement, ...]], tuple[Judgement, ...]]
+def concluded(
+    judged: ProbeJudgement,
+    scenario: Scenario,
+    label: str,
+    waivers: Iterable[Waiver],
+    today: date,
+    broken: str = "",
 ) -> ProbeJudgement:
-    """`judged` with the regressions let through that `waive` marks so."""
-    judgements = waive(judged.judgements)
-    if judgements == judged.judgements:
+    """The final verdict of a test: waivers let regressions through, then broken answers void it.
+
+    In this order, as no waiver lets the speed of broken answers count.
+
+    Args:
+        judged: the verdict from numbers alone.
+        scenario: the test's.
+        label: the test's, within its scenario.
+        waivers: all there are.
+        today: the day of the run.
+        broken: why the speed of this build says nothing; empty: its answers are not broken.
+    """
+    judgements = waive(
+        judged.judgements,
+        scenario=scenario.id,
+        hardware=scenario.hardware.label,
+        probe=label,
+        waivers=waivers,
+        today=today,
+    )
+    if judgements != judged.judgements:
+        decided = together(judgements)
+        judged = replace(
+            judged,
+            verdict=decided.verdict,
+            judgements=judgements,
+            needs_more_runs=decided.needs_more_runs,
+            controls_wanted=decided.controls_wanted,
+        )
+    return of_broken_answers(judged, broken) if broken else judged
+
+
+def of_broken_answers(judged: ProbeJudgement, fault: str) -> ProbeJudgement:
+    """A speed that proves nothing, since what was produced so fast is not worth having."""
+    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
         return judged
-    decided = together(judgements)
-    return replace(decided, reason=judged.reason, observed=judged.observed, notes=judged.notes)
+    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
+    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
+
+
+def not_worth_measuring(fault: str) -> ProbeJudgement:
+    """A speed that was not measured, since the answers were found to be broken before."""
+    return of_broken_answers(ProbeJudgement(Verdict.PASS), f"not measured, {fault}")
