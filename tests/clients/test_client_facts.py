@@ -114,6 +114,24 @@ def test_nothing_is_said_of_a_dataset_that_no_total_tells(scenario: Scenario) ->
     assert not {"dataset_differs", "dataset_not_comparable"} & told(scenario, tokens=1).keys()
 
 
+@pytest.mark.parametrize(
+    ("isl", "osl", "said"),
+    [
+        (49.0, 2048.0, "mean ISL 49 tokens, the scenario has 1024"),
+        (1100.0, 1800.0, "mean OSL 1800 tokens, the scenario has 2048"),
+        (930.0, 2200.0, None),
+    ],
+)
+def test_real_prompts_are_as_long_as_asked_within_a_tenth(
+    isl: float, osl: float, said: str | None
+) -> None:
+    scenario = lab(dataset="real", isl=1024, osl=2048, input_tokens=None)
+    measured = Measurement({}, {"isl": isl, "osl": osl})
+    build = EngineBuild("tensorrt-llm", "1.0.0", "a")
+    found = client_facts(VllmBench(), target("0.11.0"), scenario, build, measured)
+    assert found.get("dataset_differs") == said
+
+
 def test_a_report_without_input_tokens() -> None:
     found = client_facts(
         VllmBench(), target("0.11.0"), LAB, EngineBuild("vllm", "0.11.0", ""), Measurement({}, {})

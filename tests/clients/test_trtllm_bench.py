@@ -217,8 +217,11 @@ class TestWhatWasAsked:
             assert error.failure == "not_in_force"
             assert "osl did not take effect: found 28.0, expected 128" in error.message
 
-    def test_real_prompts_have_the_lengths_they_have(self, tmp_path: Path) -> None:
-        assert parse(tmp_path, as_json(Run(osl=28)), with_load(dataset="real"))
+    def test_real_prompts_of_other_lengths_are_another_dataset(self, tmp_path: Path) -> None:
+        found = parse(tmp_path, as_json(Run(isl=49)), with_load(dataset="real"))
+        assert found.facts["dataset_differs"] == "mean ISL 49 tokens, the scenario has 128"
+        same = parse(tmp_path, as_json(Run(isl=120)), with_load(dataset="real"))
+        assert "dataset_differs" not in same.facts
 
     def test_streaming_that_was_not_in_force(self, tmp_path: Path) -> None:
         error = refused(tmp_path, as_json(Run()), STREAMED)

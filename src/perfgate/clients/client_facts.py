@@ -10,7 +10,7 @@ from perfgate.clients.base import Client, Target
 from perfgate.clients.datasets import not_sharegpt_v3
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario, Workload
 
 CLIENT_DIFFERS = "client_differs"
 CLIENT_AND_SERVER_DIFFER = "client_and_server_differ"
@@ -18,6 +18,7 @@ DATASET_DIFFERS = "dataset_differs"
 DATASET_NOT_COMPARABLE = "dataset_not_comparable"
 NOTED = (CLIENT_DIFFERS, CLIENT_AND_SERVER_DIFFER, DATASET_DIFFERS, DATASET_NOT_COMPARABLE)
 SYNTHETIC_TOLERANCE = 0.001  # of all input tokens: encoding generated text again joins a few
+REAL_TOLERANCE = 0.1  # of the mean lengths that real prompts are asked to have
 
 
 def client_facts(
@@ -36,14 +37,18 @@ def client_facts(
         ``client_version``; ``client_differs``: the document measured with another release;
         ``client_and_server_differ``: they are one project's, and not of one release;
         ``dataset_differs``: the prompts are not the document's, by the number of their tokens or,
-        where that cannot tell, by the dataset's file, so that no documented value is comparable;
+        where that cannot tell, by the dataset's file, or real prompts are on average more than a
+        tenth shorter or longer than asked, so that no documented value is comparable;
         ``dataset_not_comparable``: the number of tokens cannot tell. Each is a sentence; those
         that do not apply are left out.
     """
     load, version = scenario.workload, target.client_version
-    if client.of_engine or load is None or not version:
+    if load is None:
         return {}
-    facts: dict[str, Json] = {"client_version": version}
+    facts = other_lengths(load, measured)
+    if client.of_engine or not version:
+        return facts
+    facts["client_version"] = version
     documented = load.client_version
     if documented is not None and not same_release(documented, version):
         facts[CLIENT_DIFFERS] = (
@@ -66,6 +71,27 @@ def same_release(one: str, other: str) -> bool:
         return Version(Version(one).public) == Version(Version(other).public)
     except InvalidVersion:
         return one == other
+
+
+def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:
+    """``dataset_differs`` where real prompts or answers are on average not as long as asked.
+
+    Args:
+        load: what was asked; of generated prompts nothing is said, their lengths are required.
+        measured: with the facts ``isl`` and ``osl``, mean tokens of a request.
+    """
+    if load.dataset != "real":
+        return {}
+    asked = {"ISL": load.isl, "OSL": load.osl}
+    shown = {"ISL": measured.facts.get("isl"), "OSL": measured.facts.get("osl")}
+    other = [
+        f"mean {name} {length:.6g} tokens, the scenario has {wanted}"
+        for name, wanted in asked.items()
+        if wanted is not None
+        and isinstance(length := shown[name], int | float)
+        and abs(length - wanted) > REAL_TOLERANCE * wanted
+    ]
+    return {DATASET_DIFFERS: "; ".join(other)} if other else {}
 
 
 def _by_tokens(

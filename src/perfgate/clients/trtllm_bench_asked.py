@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
+from perfgate.clients.client_facts import other_lengths
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import METRICS
@@ -34,7 +35,8 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
     """`measured`, whose report shows nothing but what `scenario` asks for at `point`.
 
     What was asked and is null or missing there is no proof of anything: the fact
-    ``asked_not_reported`` names it.
+    ``asked_not_reported`` names it. Real prompts of other lengths are another dataset
+    (`other_lengths`), which is no fault of the run.
 
     Raises:
         RunError: ``incomplete`` (other number of requests), ``not_in_force`` (a setting or a
@@ -54,9 +56,9 @@ def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -
     silent: list[Json] = [
         knob.fact for knob in _knobs(scenario) if knob.asked is not None and knob.fact not in facts
     ]
-    if not silent:
-        return measured
-    return replace(measured, facts={**facts, "asked_not_reported": silent})
+    more = other_lengths(scenario.workload, measured) if scenario.workload else {}
+    more |= {"asked_not_reported": silent} if silent else {}
+    return replace(measured, facts={**facts, **more})
 
 
 def _knobs(scenario: Scenario) -> tuple[_Knob, ...]:
