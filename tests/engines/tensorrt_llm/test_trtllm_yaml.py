@@ -107,6 +107,16 @@ class TestTheMappingOfTheKvCache:
     def test_at_the_documents_own_release_the_file_is_the_documents(self) -> None:
         assert self.of("1.0.0", "1.0.0") == self.of("1.0.0", "1.0.0+local") == {"dtype": "fp8"}
 
+    def test_the_share_of_a_document_that_measured_a_commit_is_kept_at_its_release_too(
+        self,
+    ) -> None:
+        """Its key of that time, at the top of the file, took nothing away."""
+        case = scenario(release="1.0.0")
+        case = replace(case, source=replace(case.source, engine_commit="b626186"))
+        tree = llm_api_yaml.document(case, self.SETTINGS, release("1.0.0"), THROUGHPUT)
+        kept = {"dtype": "fp8", "free_gpu_memory_fraction": 0.8, "enable_block_reuse": False}
+        assert tree["kv_cache_config"] == kept
+
     @pytest.mark.parametrize("version", ["1.0.0rc4", "1.1.0", "1.2.0", "1.3.0rc3", "1.3.0"])
     def test_at_any_other_it_says_what_the_command_line_says(self, version: str) -> None:
         kept = {"dtype": "fp8", "free_gpu_memory_fraction": 0.8}

@@ -52,13 +52,19 @@ def with_kv_cache_kept(
 
     The mapping takes the place of the command line's own before 1.3, share and block reuse with
     it, so that one call would measure different things at two releases. At the document's own
-    release the command stays the document's; a scenario of no release, or with keys of its own in
-    the file, gets what it asks for.
+    release the command stays the document's; a scenario of no release or of a commit, whose key
+    may have been another one and have taken nothing away, or with keys of its own in the file,
+    gets what it asks for.
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
     there = _at(tree, place)
     is_other = documented is not None and not same_release(documented, release.version)
-    is_ours = documented is None or scenario.engine.extra_yaml is not None
+    source = scenario.source
+    is_ours = (
+        documented is None
+        or source.engine_commit is not None
+        or scenario.engine.extra_yaml is not None
+    )
     is_said = is_other or (is_ours and release.yaml_merge == "shallow")
     if there is None or not is_said:
         return tree
