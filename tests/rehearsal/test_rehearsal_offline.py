@@ -261,6 +261,20 @@ def test_one_metric_of_one_scenario_can_come_out_otherwise(
             assert scaled.metrics[metric] == pytest.approx(hit * value)
 
 
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+@pytest.mark.parametrize("metric", ["output_throughput", "duration_s", "tpot_median_ms"])
+def test_what_follows_from_a_scaled_metric_is_scaled_with_it(
+    tmp_path: Path, env: pytest.MonkeyPatch, metric: str, factor: float
+) -> None:
+    """The parser, which refuses reports that contradict themselves, takes it."""
+    fault = f"scale:{STREAMED}:{metric}={factor}"
+    _, well = play(staged(tmp_path / "well"), STREAMED, tmp_path / "one", env)
+    _, ill = play(staged(tmp_path / "ill", fault=fault), STREAMED, tmp_path / "two", env)
+    assert isinstance(well, Measurement)
+    assert isinstance(ill, Measurement), ill
+    assert ill.metrics[metric] == pytest.approx(factor * well.metrics[metric], rel=1e-3)
+
+
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path) -> None:
     stage = staged(tmp_path / "stage")
     argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "nowhere"]

@@ -16,7 +16,14 @@ from msgspec import convert
 
 from perfgate.core.programs import REHEARSAL_VARIABLE
 from perfgate.rehearsal.faults import Fault, Place
-from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
+from perfgate.rehearsal.synthetic_metrics import (
+    Guess,
+    Load,
+    dice,
+    performance,
+    right_answers,
+    scaled,
+)
 
 SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
@@ -123,7 +130,9 @@ class Playbook:
         chance = dice(self.seed, self.scenario, label, self.start)
         loss = max(map(self._lost, _SLOWER))
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
-        return {name: value * self._factor(label, name) for name, value in values.items()}
+        if self.fault is None or self.fault.name == "zero_metrics":
+            return {name: value * self._factor(label, name) for name, value in values.items()}
+        return scaled(values, lambda name: self._factor(label, name))
 
     def answers(self, task: str, name: str, questions: int) -> list[bool]:
         """Which questions of `task` are answered right by the measure of accuracy called `name`.

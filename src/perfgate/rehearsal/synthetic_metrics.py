@@ -6,13 +6,21 @@ latencies of one run belong together as those of a real one do.
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.metrics import ACCEPTANCE, THROUGHPUT, TTFT, lookup
 
 _FARTHEST = 2.0  # standard deviations: a rehearsal shows the road, not the gate's error rates
 # Statistics of a latency relative to its mean, where none is documented: median, p90, p99.
+_RATES = (
+    "request_throughput",
+    "output_throughput",
+    "total_token_throughput",
+    "output_throughput_per_gpu",
+)
+_USER, _LATENCY = "output_throughput_per_user", "mean_request_latency_ms"
+_POINTS = ("median", "p90", "p95", "p99")
 _SHAPES = {
     "ttft": (0.98, 1.2, 1.6),
     "tpot": (0.995, 1.03, 1.08),
@@ -104,6 +112,37 @@ def performance(
             1.0, tokens * _noise(chance, ACCEPTANCE.sigma) * (1 - loss)
         )
     return values
+
+
+def scaled(values: Mapping[str, float], factor: Callable[[str], float]) -> dict[str, float]:
+    """Metrics, some multiplied, and with them what follows from them: a report stays consistent.
+
+    Rates and duration are one number in several units, so that the factor farthest from 1 holds
+    for all of them; latencies shrink with the duration where a request would take longer than all
+    of them. Percentiles of a latency stay in order: where the factors would break it, all get the
+    one farthest from 1.
+
+    Args:
+        values: metric → value.
+        factor: of a metric, above 0; 1: it stays.
+    """
+    factors = {name: factor(name) for name in values}
+    rate = _farthest([*(factors[name] for name in _RATES), 1 / factors["duration_s"]])
+    factors |= {**dict.fromkeys(_RATES, rate), "duration_s": 1 / rate}
+    if factors[_USER] * values[_USER] > rate * values["output_throughput"]:
+        factors[_USER] = rate  # no user gets more than all of them
+    if factors[_LATENCY] * values[_LATENCY] > 1000 * values["duration_s"] / rate:
+        factors |= {name: 1 / rate for name in values if name.endswith("_ms")}
+    for short in _SHAPES:
+        names = [name for point in _POINTS if (name := f"{short}_{point}_ms") in values]
+        now = [values[name] * factors[name] for name in names]
+        if now != sorted(now):
+            factors |= dict.fromkeys(names, _farthest([factors[name] for name in names]))
+    return {name: value * factors[name] for name, value in values.items()}
+
+
+def _farthest(factors: Sequence[float]) -> float:
+    return max(factors, key=lambda factor: abs(math.log(factor)))
 
 
 def _rate(known: Mapping[str, float], load: Load, guess: Guess) -> float:

@@ -107,7 +107,7 @@ class TestTheMappingOfTheKvCache:
     def test_at_the_documents_own_release_the_file_is_the_documents(self) -> None:
         assert self.of("1.0.0", "1.0.0") == self.of("1.0.0", "1.0.0+local") == {"dtype": "fp8"}
 
-    def test_the_share_of_a_document_that_measured_a_commit_is_kept_at_its_release_too(
+    def test_the_share_of_a_document_that_measured_a_commit_is_kept(
         self,
     ) -> None:
         """Its key of that time, at the top of the file, took nothing away."""
