@@ -56,12 +56,12 @@ def test_a_scenario_without_ranks_starts_none(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("with_mpi4py")
 @pytest.mark.parametrize(
-    ("stand_in", "failure", "said"),
+    ("stand_in", "limit_s", "failure", "said"),
     [
-        ({"RANK_HANGS": "3"}, "mpi", "all 4 ranks started and did not reach each other"),
-        ({"RANK_SILENT": "2"}, "mpi", "3 of 4 ranks answered in 6 s; missing: rank 2"),
-        ({"ALONE": "1"}, "pmi_mismatch", "each of 4 ranks takes itself for the only one"),
-        ({"CRASHES": "1"}, "crash", "0 of 4 ranks answered"),
+        ({"RANK_HANGS": "3"}, 6.0, "mpi", "all 4 ranks started and did not reach each other"),
+        ({"RANK_SILENT": "2"}, 6.0, "mpi", "; missing: rank 2"),
+        ({"ALONE": "1"}, 120.0, "pmi_mismatch", "each of 4 ranks takes itself for the only one"),
+        ({"CRASHES": "1"}, 120.0, "crash", "0 of 4 ranks answered"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )
@@ -69,11 +69,12 @@ def test_ranks_in_trouble_are_told_in_time_and_nothing_of_them_stays(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     stand_in: dict[str, str],
+    limit_s: float,
     failure: str,
     said: str,
 ) -> None:
     """One waits in the library, as behind a firewall; is silent; does not know the launcher."""
-    monkeypatch.setattr(rank_check, "ANSWER_S", 6.0)
+    monkeypatch.setattr(rank_check, "ANSWER_S", limit_s)
     pass_on = {f"STAND_IN_{name}": value for name, value in stand_in.items()}
     with pytest.raises(RunError) as caught:
         check(tmp_path, two_hosts(pass_on=pass_on))

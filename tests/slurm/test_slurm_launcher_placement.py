@@ -180,7 +180,8 @@ class TestEnds:
             eventually(lambda: "ready" in job.stdout.read_text())
             assert job.wait(silence_s=0.5).reason == "silence"
             (node,) = nodes_of(placement)
-        here, _, there = job.evidence.read_text().partition(f"on {node}:\n")
+        evidence = (start_request.folder / "job.evidence.txt").read_text()
+        here, _, there = evidence.partition(f"on {node}:\n")
         assert "it wrote nothing for 0.5 s" in here
         assert "srun" in here
         assert "# it hangs here" in there
@@ -195,7 +196,8 @@ class TestEnds:
             slurm.run(("scancel", job_of(placement)))
             slurm.wait_for(job_of(placement))
             job.keep_evidence("to see")
-        assert "no more from the nodes: " in job.evidence.read_text()
+        evidence = (start_request.folder / "job.evidence.txt").read_text()
+        assert "no more from the nodes: " in evidence
 
 
 class TestInside:

@@ -89,8 +89,6 @@ def nothing_is_left(host: DockerHost) -> None:
         ("stubborn", signal.SIGTERM),
         ("stubborn", signal.SIGKILL),
         ("obedient", signal.SIGINT),
-        ("obedient", signal.SIGTERM),
-        ("obedient", signal.SIGKILL),
     ],
 )
 def test_perfgate_is_ended(

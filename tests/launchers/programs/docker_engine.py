@@ -152,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def create(self):
         one = Pending(self.query["name"], self.body)
-        self.daemon["log"]({"verb": "run", **one.question})
+        self.daemon["log"]({**one.question, "body": self.body})
         self.daemon["slow"]()
         if not self.daemon["image_folder"](one.body["Image"]).is_dir():
             self.refuse(404, f"No such image: {one.body['Image']}")
