@@ -289,7 +289,7 @@ def test_stop_asks_the_children_of_a_program_that_does_not_listen_before_it_kill
     )
     job = start(*python(deaf))
     eventually(lambda: "child ready" in job.stdout.read_text())
-    assert job.stop(grace_s=6).status == -signal.SIGKILL
+    assert job.stop(grace_s=2).status == -signal.SIGKILL
     assert "child heard" in job.stdout.read_text()
     assert gone(job)
 
