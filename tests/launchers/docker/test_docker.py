@@ -179,10 +179,11 @@ class TestNetwork:
         eventually(lambda: server.listens(port))
         client = placement.start_client(python("pass"), run.folder, "client", of_engine=True)
         assert client.wait(total_s=60).status == 0
-        asked = [one["options"] for one in host.runs]
-        assert asked[0]["publish"] == [f"127.0.0.1:{port}:{port}"]
-        assert asked[1]["network"] == [f"container:{asked[0]['name'][0]}"]
-        assert "publish" not in asked[1]
+        first, second = [one["HostConfig"] for one in host.runs]
+        published = [{"HostIp": "127.0.0.1", "HostPort": str(port)}]
+        assert first["PortBindings"] == {f"{port}/tcp": published}
+        assert second["NetworkMode"] == f"container:{host.runs[0]['name']}"
+        assert not second["PortBindings"]
 
     def test_of_this_machine_needs_no_port(self, run: Run, host: DockerHost) -> None:
         placement = run.place()
@@ -190,7 +191,7 @@ class TestNetwork:
         placement.free_port()
         job = placement.start(python("pass"), run.folder, "server")
         assert job.wait(total_s=60).status == 0
-        assert "publish" not in host.runs[-1]["options"]
+        assert not host.runs[-1]["HostConfig"]["PortBindings"]
 
     def test_none_is_refused(self, run: Run) -> None:
         with pytest.raises(InputError, match="cannot be reached"):
@@ -216,7 +217,8 @@ def test_gpus_are_those_of_the_lease(run: Run, host: DockerHost) -> None:
     leased = {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
     job = run.start(python("pass", env=leased), scenario=ONE_GPU)
     assert job.wait(total_s=60).status == 0
-    assert host.runs[-1]["options"]["gpus"] == ['"device=GPU-1,GPU-2"']
+    (gpus,) = host.runs[-1]["HostConfig"]["DeviceRequests"]
+    assert gpus["DeviceIDs"] == ["GPU-1", "GPU-2"]
     assert "CUDA_VISIBLE_DEVICES" not in host.runs[-1]["env"]
 
 
@@ -267,8 +269,7 @@ class TestOrphans:
         job = run.stubborn()
         run.undo.callback(job.stop, 0.0)
         assert json.loads(host.labels(job.container)[OWNER]) == vars(ContainerOwner.here())
-        host.relabel(job.container, OWNER, json.dumps(owner))
-        host.relabel(job.container, START, "another")
+        host.relabel(job.container, **{OWNER: json.dumps(owner), START: "another"})
         return job.container
 
     @pytest.mark.parametrize("changes", [{"pid": 2**22 + 1}, {"began": 1}, {"boot": "before"}])

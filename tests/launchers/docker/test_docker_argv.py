@@ -167,9 +167,9 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
             timeout=60,
             check=False,
         )
-        (run,) = host.runs
+        (asked,) = host.runs
     assert "could not select device driver" in not_started(done.returncode, done.stderr)
-    asked, settings = run["body"], run["body"]["HostConfig"]
+    settings = asked["HostConfig"]
     (gpus,) = settings["DeviceRequests"]
     assert gpus["DeviceIDs"] == ["GPU-1", "GPU-2"]
     assert set(settings["Binds"]) == {"/:/m:ro", f"/c:{HOME}/.cache", "/runs/one:/runs/one"}
