@@ -213,12 +213,6 @@ class TestStarted:
             assert job.stop().reason == "stopped"
         assert job.stdout.read_text() == "here\nwell\n"
 
-    def test_each_host_tells_whether_it_is_fit(self, tmp_path: Path) -> None:
-        with placed(tmp_path) as placement:
-            told: Any = placement.doctor()
-        assert told["machine"]["host"] == "n1"
-        assert {"checks", "observed"} <= set(told)
-
 
 class TestEnds:
     def test_one_rank_killed_ends_all(self, hosts: Cluster, tmp_path: Path) -> None:

@@ -87,18 +87,3 @@ def test_a_client_that_runs_here_is_ours_on_a_host_that_is_here(tmp_path: Path) 
         found = Marked(PLACE, mark).among(process_table())
     assert pid in {one.pid for one in found}
     assert os.getpid() not in {one.pid for one in found}
-
-
-def test_a_host_that_cannot_watch_is_a_note(
-    hosts: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(node_watch, "__name__", "perfgate.no_such_module")
-    with (
-        placed(tmp_path, two_hosts()) as placement,
-        placement.watched(tmp_path / "watch") as watch,
-    ):
-        pass
-    for seen in watch.conditions.values():
-        assert seen.cpu is None
-        assert "not watched: the watch ended with status 1" in seen.notes[0]
-    eventually(lambda: not hosted(hosts))
