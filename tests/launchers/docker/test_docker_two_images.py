@@ -1,5 +1,6 @@
 """Two images of one scenario in one session: neither is ever taken for the other."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DockerHost
     """A machine with two images, whose trtllm-bench are of two releases."""
     container_query._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
-    with docker_host() as host:
+    with docker_host(real=shutil.which("docker") is not None) as host:
         for name, value in host.environment.items():
             monkeypatch.setenv(name, value)
         host.image(trtllm_bench="echo 2.0.0")
