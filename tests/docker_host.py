@@ -64,8 +64,7 @@ class DockerHost:
         if self.daemon is not None:
             self.daemon.terminate()
             self.daemon.communicate()
-        for name in ("s", "engine"):
-            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / "engine").unlink(missing_ok=True)
 
     def image(self, name: str = IMAGE, place: str = "images", **programs: str) -> Path:
         """Have an image with programs (shell scripts without their first line)."""
@@ -87,20 +86,21 @@ class DockerHost:
 
     def labels(self, container: str) -> dict[str, str]:
         """The labels of a container."""
-        (one,) = [run["options"] for run in self.runs if run["options"]["name"] == [container]]
-        return dict(text.split("=", 1) for text in one["label"])
+        (labels,) = [run["Labels"] for run in self.runs if run["name"] == container]
+        return dict(labels)
 
-    def relabel(self, container: str, name: str, value: str) -> None:
-        """Give a container another label, which no real daemon does: as if others had made it."""
+    def relabel(self, container: str, **labels: str) -> None:
+        """Give a container other labels, which no real daemon does: as if others had made it."""
         with socket.socket(socket.AF_UNIX) as line:
-            line.connect(str(self.folder / "s"))
-            question = {"verb": "relabel", "words": [container, name, value]}
-            line.sendall(json.dumps(question).encode() + b"\n")
-            assert json.loads(line.makefile().readline())["status"] == 0
+            line.connect(str(self.folder / "engine"))
+            body = json.dumps(labels)
+            head = f"POST /containers/{container}/relabel HTTP/1.1\r\nContent-Length: {len(body)}"
+            line.sendall(f"{head}\r\n\r\n{body}".encode())
+            assert b" 204 " in line.makefile("rb").readline()
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """What was asked of `docker run`."""
+        """What containers were to be created as: bodies of the API, with `name` and `env`."""
         file = self.folder / "runs.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 

@@ -1,14 +1,14 @@
 """What the ranks of a launch say: all there, where they should be, and reaching each other?"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import each
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
@@ -16,7 +16,7 @@ from perfgate.core.programs import MPIRUN
 from perfgate.launchers.base import Exit, Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.rank_check import answers_of, check_ranks, judge_ranks
-from perfgate.plan.ranks import Ranks, of_each_rank
+from perfgate.plan.ranks import Ranks
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 
@@ -53,66 +53,65 @@ def reached(rank: int, count: int = 4) -> str:
 ALL = [*map(who, range(4)), *map(reached, range(4))]
 
 
-def judge(
-    tmp_path: Path, lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, stderr: str = ""
-) -> Any:
-    return judge_ranks(ranks, answers_of(lines), ended, Log(tmp_path, stderr))
+@pytest.fixture
+def judge(tmp_path: Path) -> Callable[..., Any]:
+    def judge(
+        lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, stderr: str = ""
+    ) -> Any:
+        return judge_ranks(ranks, answers_of(lines), ended, Log(tmp_path, stderr))
+
+    return judge
 
 
-def refused(
-    tmp_path: Path, lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, stderr: str = ""
-) -> RunError:
-    with pytest.raises(RunError) as caught:
-        judge(tmp_path, lines, ended, ranks, stderr)
-    return caught.value
+@pytest.fixture
+def refused(judge: Callable[..., Any]) -> Callable[..., RunError]:
+    def refused(*words: Any, **more: Any) -> RunError:
+        with pytest.raises(RunError) as caught:
+            judge(*words, **more)
+        return caught.value
+
+    return refused
 
 
-def test_all_that_are_there_and_where_they_should_be(tmp_path: Path) -> None:
-    found = judge(tmp_path, ["srun: launching", *reversed(ALL)])
+@each("prefix", ["", "[1,3]<stdout>:", "3: ", "\x1b[31m"])
+def test_all_that_are_there_and_where_they_should_be(judge, prefix: str) -> None:
+    found = judge(["srun: launching", *(prefix + one for one in reversed(ALL))])
     assert found.outcome == "ok"
     assert found.found == f"4 of 4 ranks: n1 2, n2 2; reached each other by {BY}"
     assert found.expected == "2 ranks on each of 2 nodes"
 
 
-@pytest.mark.parametrize("prefix", ["[1,3]<stdout>:", "3: ", "\x1b[31m"])
-def test_what_the_launcher_puts_before_a_line_does_not_matter(prefix: str, tmp_path: Path) -> None:
-    assert judge(tmp_path, [prefix + one for one in ALL]).outcome == "ok"
-
-
-def test_the_variables_alone_are_a_warning(tmp_path: Path) -> None:
-    found = judge(tmp_path, [who(rank, by="") for rank in range(4)])
+def test_the_variables_alone_are_a_warning(judge) -> None:
+    found = judge([who(rank, by="") for rank in range(4)])
     assert (found.outcome, "MPI itself was not tried" in found.found) == ("warning", True)
 
 
-def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_rank_that_is_missing_is_named(refused) -> None:
     lines = [who(rank) for rank in (0, 1, 3)]
     for ended in (ENDED, LATE, Exit(1, "exited", 2.0)):
-        error = refused(tmp_path, lines, ended)
+        error = refused(lines, ended)
         assert error.failure == "mpi"
         assert "3 of 4 ranks answered" in error.message
-    assert refused(tmp_path, lines, LATE).message.endswith("in 120 s; missing: rank 2")
+    assert refused(lines, LATE).message.endswith("in 120 s; missing: rank 2")
+    many = refused([], LATE, Ranks(2, 8)).message
+    assert many.startswith("0 of 16 ranks answered")
+    assert many.endswith("missing: rank 0, 1, 2, 3, 4, 5, 6, 7 and 8 more")
 
 
-def test_of_many_that_are_missing_a_few_are_named(tmp_path: Path) -> None:
-    message = refused(tmp_path, [], LATE, Ranks(2, 8)).message
-    assert message.startswith("0 of 16 ranks answered")
-    assert message.endswith("missing: rank 0, 1, 2, 3, 4, 5, 6, 7 and 8 more")
-
-
-def test_ranks_that_never_reach_each_other(tmp_path: Path) -> None:
-    error = refused(tmp_path, [*map(who, range(4)), reached(0)], LATE)
+def test_ranks_that_never_reach_each_other(refused) -> None:
+    error = refused([*map(who, range(4)), reached(0)], LATE)
     assert (error.failure, "did not reach each other" in error.message) == ("mpi", True)
     assert "btl_tcp_if_include" in error.hint
-    assert "did not reach" in refused(tmp_path, [*map(who, range(4)), reached(0, 3)]).message
+    assert "did not reach" in refused([*map(who, range(4)), reached(0, 3)]).message
 
 
-def test_ranks_that_each_take_themselves_for_the_only_one(tmp_path: Path) -> None:
-    error = refused(tmp_path, [one for _ in range(4) for one in (who(0, 1), reached(0, 1))])
+def test_ranks_that_each_take_themselves_for_the_only_one(refused) -> None:
+    error = refused([one for _ in range(4) for one in (who(0, 1), reached(0, 1))])
     assert error.failure == "pmi_mismatch"
     assert "--mpi=pmix" in error.hint
 
 
-@pytest.mark.parametrize(
+@each(
     "lines",
     [
         [*map(who, (0, 1, 1, 3))],
@@ -121,40 +120,31 @@ def test_ranks_that_each_take_themselves_for_the_only_one(tmp_path: Path) -> Non
         [*map(who, range(3)), '{"perfgate_rank": 7', '{"perfgate_rank": {"rank": "3"}}'],
     ],
 )
-def test_ranks_that_do_not_add_up(lines: list[str], tmp_path: Path) -> None:
-    assert refused(tmp_path, lines).failure == "mpi"
+def test_ranks_that_do_not_add_up(refused, lines: list[str]) -> None:
+    assert refused(lines).failure == "mpi"
 
 
-def test_ranks_on_other_nodes_than_they_should_be(tmp_path: Path) -> None:
-    crowded = [who(rank, node="n1") for rank in range(4)]
-    error = refused(tmp_path, [*crowded, *map(reached, range(4))])
-    assert error.failure == "mpi"
-    assert "n1 4; expected 2 ranks on each of 2 nodes" in error.message
+def test_ranks_on_other_nodes_than_they_should_be(refused) -> None:
     uneven = [who(rank, node="n1" if rank < 3 else "n2") for rank in range(4)]
-    assert "n1 3, n2 1" in refused(tmp_path, [*uneven, *map(reached, range(4))]).message
+    error = refused([*uneven, *map(reached, range(4))])
+    assert error.failure == "mpi"
+    assert "n1 3, n2 1; expected 2 ranks on each of 2 nodes" in error.message
 
 
-def test_two_nodes_of_one_name_are_told_apart_by_their_start(tmp_path: Path) -> None:
+def test_two_nodes_of_one_name_are_told_apart_by_their_start(judge) -> None:
     same = [who(rank, node="gpu", boot=str(rank // 2)) for rank in range(4)]
-    assert judge(tmp_path, [*same, *map(reached, range(4))]).outcome == "ok"
+    assert judge([*same, *map(reached, range(4))]).outcome == "ok"
 
 
-def test_the_launchers_log_tells_why(tmp_path: Path) -> None:
+def test_the_launchers_log_tells_why(refused) -> None:
     said = "[n1:7] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111\n"
-    error = refused(tmp_path, [], Exit(1, "exited", 2.0), stderr=said)
+    error = refused([], Exit(1, "exited", 2.0), stderr=said)
     assert error.failure == "pmi_mismatch"
     assert error.evidence == (said.strip(),)
     killed = (
         "mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 9 (Killed).\n"
     )
-    assert refused(tmp_path, [], LATE, stderr=killed).failure == "mpi"
-
-
-def test_each_rank_runs_the_program_itself() -> None:
-    hello = Command(("python", "-c", "pass"), on_every_rank=True)
-    assert of_each_rank(hello, Locations(on_paper=True)) == ["python", "-c", "pass"]
-    served = of_each_rank(Command(("python",)), Locations(on_paper=True))
-    assert served == ["trtllm-llmapi-launch", "python"]
+    assert refused([], LATE, stderr=killed).failure == "mpi"
 
 
 @pytest.fixture
@@ -187,13 +177,9 @@ def test_on_this_machine_they_are_started_as_the_document_starts_them(
     assert "--output-filename" not in words
 
 
-@pytest.mark.parametrize(("by", "inside"), [("sbatch", True), ("sbatch", False), ("srun", False)])
+@each("by, inside", [("sbatch", True), ("sbatch", False), ("srun", False)])
 def test_nodes_that_are_not_known_yet_are_not_tried(
-    by: Any,
-    inside: bool,
-    scenario: Scenario,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    by: str, inside: bool, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     if inside:

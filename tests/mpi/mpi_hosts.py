@@ -1,16 +1,19 @@
 """What the tests of mpirun share: a launcher for the cluster's hosts, and what is left on them."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 from clusters import Cluster
 
 from perfgate.core.command import Command
 from perfgate.core.paths import repository
-from perfgate.launchers.base import PlacementRequest
+from perfgate.launchers.base import Job, Placement, PlacementRequest
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.site import MpirunSite
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -38,6 +41,31 @@ def two_hosts(by: str = "mpirun", **fields: object) -> Scenario:
 def request(scenario: Scenario, folder: Path, told: list[str] | None = None) -> PlacementRequest:
     """A fresh start of the scenario; `told` is filled with what is told."""
     return PlacementRequest(scenario, folder, 60.0, [].append if told is None else told.append)
+
+
+@contextmanager
+def placed(
+    folder: Path,
+    scenario: Scenario | None = None,
+    told: list[str] | None = None,
+    **site: Any,
+) -> Iterator[Placement]:
+    """A fresh start, of the embedded default unless another is given, with changes to the site."""
+    asked = request(scenario or local_scenario(), folder, told)
+    with MpirunLauncher(replace(SITE, **site)).placed(asked) as placement:
+        yield placement
+
+
+@contextmanager
+def started(folder: Path, command: Command, **site: Any) -> Iterator[tuple[Placement, Job]]:
+    """A program on the first host, as of the embedded default."""
+    with placed(folder, **site) as placement, placement.start(command, folder, "job") as job:
+        yield placement, job
+
+
+def host_names(placement: Placement) -> list[str]:
+    """The hosts that it has."""
+    return list(placement.facts["mpirun"]["hosts"])  # type: ignore[index,call-overload,arg-type]
 
 
 def python(code: str) -> Command:

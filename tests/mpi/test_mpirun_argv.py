@@ -2,14 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-from mpi_hosts import two_hosts
+from tables import each
 
 from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.launchers.base import launcher
-from perfgate.launchers.mpirun.argv import by_mpirun, started_by
-from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.mpirun.argv import started_by
 from perfgate.launchers.mpirun.placement import of_rank
 from perfgate.launchers.site import MpirunSite
 
@@ -22,11 +18,6 @@ def started(command: Command = SERVE, **changes: object) -> tuple[str, ...]:
     plain: dict[str, object] = {"ssh_port": None, "mark": "m/n", "environment": (), "root": False}
     arguments = {**plain, **changes}
     return started_by(PROGRAM, command, Path("/runs/x"), "n1", site, **arguments)  # type: ignore[arg-type]
-
-
-def test_it_is_registered_as_mpirun() -> None:
-    assert launcher["mpirun"] is MpirunLauncher
-    assert not MpirunLauncher.here
 
 
 def test_a_command_of_its_own_is_one_process_on_one_host_bound_to_no_core() -> None:
@@ -53,26 +44,7 @@ def test_what_the_site_says_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize("by", ["mpirun", "srun", "sbatch"])
-def test_every_documented_launch_is_the_same_ranks(
-    by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFGATE_PROGRAM_MPIRUN", "true")
-    monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "env")
-    locations = Locations(hosts=("n1", "n2"))
-    wrapped = by_mpirun(SERVE, two_hosts(by), locations, 2233)
-    env = wrapped.argv.index("-n") + 2
-    assert wrapped.argv[1:env] == (
-        *("-H", "n1:2,n2:2", "-mca", "plm_rsh_args", "-p 2233", "--allow-run-as-root"),
-        *("-n", "4"),
-    )
-    assert Path(wrapped.argv[-4]).name == "env"
-    assert wrapped.argv[-3:] == SERVE.argv
-
-
-def test_a_documented_call_keeps_its_own_options_and_they_win(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_documented_call_keeps_its_own_options_and_they_win() -> None:
     call = Command((*PROGRAM, "-mca", "plm_rsh_args", "-p 1", "-x", "A=doc", "-n", "4", "x"))
     site = MpirunSite(mca={"plm_rsh_args": "-p 7"}, pass_on=("A",))
     argv = started(call, site=site, ssh_port=2233, environment=("A",))
@@ -88,14 +60,10 @@ def test_a_documented_call_keeps_its_own_options_and_they_win(
 NOTICED = "mpirun noticed that process rank 1 with PID 9 on node n1 exited on signal {} (x).\n"
 
 
-@pytest.mark.parametrize(
-    ("told", "said", "meant"),
+@each(
+    "told, said, meant",
     [
-        (0, "", 0),
-        (7, "", 7),
-        (205, "", 205),
-        (255, "", 255),
-        (None, "", None),
+        *((told, "", told) for told in (0, 7, 205, 255, None)),
         (137, NOTICED.format(9), -9),
         (139, NOTICED.format(11), -11),
         (137, "", -9),  # of a rank that is a shell

@@ -10,9 +10,9 @@ import shutil
 import signal
 import socket
 import tempfile
-import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +24,16 @@ from clusters import Cluster, eventually, up
 from mpi_hosts import (
     PORT,
     SITE,
+    host_names,
     hosted,
     in_words,
     local_scenario,
     on_host,
     orteds,
+    placed,
     python,
     request,
+    started,
     two_hosts,
 )
 
@@ -44,17 +47,10 @@ from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.launchers.base import Job, Placement
 from perfgate.launchers.mpirun.launcher import MpirunLauncher, open_mpi_version
 from perfgate.launchers.mpirun.ssh import HostQuery
-from perfgate.launchers.site import MpirunSite
-from perfgate.scenarios.scenario import Scenario
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hosts")]
 
 SLEEPS = python("import time; print('here', flush=True); time.sleep(3600)")
-
-
-@pytest.fixture
-def scenario() -> Scenario:
-    return local_scenario()
 
 
 @pytest.fixture
@@ -90,34 +86,29 @@ def argvs_of_all() -> list[str]:
 
 
 class TestStarted:
-    def test_statuses_are_those_of_the_program(self, scenario: Scenario, tmp_path: Path) -> None:
+    def test_statuses_are_those_of_the_program(self, tmp_path: Path) -> None:
         expected = (
             (python("pass"), 0),
             (python("raise SystemExit(3)"), 3),
             (python("import os; os.kill(os.getpid(), 11)"), -11),
             (Command(("/no/such/program",)), 132),
         )
-        with (
-            MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
-            ExitStack() as stack,
-        ):
+        with placed(tmp_path) as placement, ExitStack() as stack:
             jobs = [
                 stack.enter_context(placement.start(command, tmp_path, f"one-{number}"))
                 for number, (command, _) in enumerate(expected)
             ]
             found = [job.wait(total_s=60).status for job in jobs]
         assert found == [status for _, status in expected]
-        assert placement.facts == {
-            "mpirun": {"hosts": ["n1"], "version": open_mpi_version(("mpirun",))}
-        }
+        version = open_mpi_version(("mpirun",))
+        assert placement.facts == {"mpirun": {"hosts": ["n1"], "version": version}}
 
     def test_what_a_program_gets_is_what_it_is_given(
-        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Nothing of this process's environment arrives by itself, as it would on this machine."""
         for name in ("HF_HOME", "HF_TOKEN", "NOT_HANDED_ON", "CUDA_VISIBLE_DEVICES"):
             monkeypatch.setenv(name, f"value of {name}")
-        site = replace(SITE, pass_on=("HF_HOME", "UNSET_NAME"))
         command = replace(
             python(
                 "import json, os, time\n"
@@ -129,15 +120,12 @@ class TestStarted:
                 "API_KEY": "s3cr3t",  # pragma: allowlist secret
                 "MY_LICENCE": "s3cr3t too",  # by its name it is none
                 "A": "b 'c' \"d\"; $e",
-                "PERFGATE_SCENARIO": scenario.id,
+                "PERFGATE_SCENARIO": "mine",
             },
             files={"in": "text"},
             stdout="told.json",
         )
-        with (
-            MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement,
-            placement.start(command, tmp_path, "one"),
-        ):
+        with started(tmp_path, command, pass_on=("HF_HOME", "UNSET_NAME")):
             eventually(lambda: (tmp_path / "told.json").read_text().endswith("\n"))
             argvs = argvs_of_all()
         env, folder, host, text = json.loads((tmp_path / "told.json").read_text())
@@ -145,18 +133,18 @@ class TestStarted:
         assert env["API_KEY"] == "s3cr3t"  # pragma: allowlist secret
         assert env["MY_LICENCE"] == "s3cr3t too"
         assert env["A"] == "b 'c' \"d\"; $e"
-        assert env["PERFGATE_SCENARIO"] == scenario.id
+        assert env["PERFGATE_SCENARIO"] == "mine"
         assert "/" in env["PERFGATE_LAUNCH"]  # of the start, and of this program
         assert not {"HF_TOKEN", "NOT_HANDED_ON", "CUDA_VISIBLE_DEVICES", "UNSET_NAME"} & set(env)
         assert (folder, host, text) == (str(tmp_path), "n1", "text")
         assert not [word for word in argvs if "s3cr3t" in word]
-        assert "s3cr3t" not in (tmp_path / "one.sh").read_text()
+        assert "s3cr3t" not in (tmp_path / "job.sh").read_text()
 
     def test_ranks_on_other_hosts_get_values_that_no_argv_shows(self, tmp_path: Path) -> None:
         """Neither mpirun's, nor that of ssh, orted or a rank, here or on a host."""
         scenario = two_hosts("mpirun", pass_on={"MY_LICENCE": "s3cr3t"})
         code = "import os, time; print(os.environ['MY_LICENCE'], flush=True); time.sleep(3600)"
-        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+        with placed(tmp_path, scenario) as placement:
             command = placement.launched(python(code), scenario, Locations())
             with placement.start(command, tmp_path, "server") as job:
                 eventually(lambda: "s3cr3t" in job.stdout.read_text())
@@ -167,7 +155,7 @@ class TestStarted:
         ends = {"PERFGATE_TEST_ENDS": "1"}
         scenario = two_hosts("mpirun", pass_on=ends, output="bench_log")
         program = python("import os; print('the program, in rank', os.environ['PMIX_RANK'])")
-        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+        with placed(tmp_path, scenario) as placement:
             command = placement.launched(program, scenario, Locations())
             with placement.start(command, tmp_path, "benchmark") as job:
                 assert job.wait(total_s=60).status == 0
@@ -182,9 +170,9 @@ class TestStarted:
         assert {log.read_text().split()[1] for log in logs} == {"0", "1", "2", "3"}
 
     def test_port_cpu_time_and_evidence_are_those_of_the_host(
-        self, hosts: Cluster, scenario: Scenario, tmp_path: Path
+        self, hosts: Cluster, tmp_path: Path
     ) -> None:
-        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+        with placed(tmp_path) as placement:
             assert placement.host == hosts.nodes["n1"]
             port = placement.free_port()
             code = (
@@ -205,17 +193,14 @@ class TestStarted:
         assert "time.sleep(4321)" in evidence.partition("on n1:")[2]
         assert not list(tmp_path.glob("server.evidence.txt.*"))
 
-    def test_clients_are_beside_the_server_where_the_site_says_so(
-        self, scenario: Scenario, tmp_path: Path
-    ) -> None:
-        site = replace(SITE, clients="beside")
-        with MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement:
+    def test_clients_are_beside_the_server_where_the_site_says_so(self, tmp_path: Path) -> None:
+        with placed(tmp_path, clients="beside") as placement:
             client = python("import os; print(os.uname().nodename)")
             with placement.start_client(client, tmp_path, "client") as job:
                 assert job.wait(total_s=60).status == 0
         assert job.stdout.read_text() == "n1\n"
 
-    def test_a_stopped_program_is_asked_first(self, scenario: Scenario, tmp_path: Path) -> None:
+    def test_a_stopped_program_is_asked_first(self, tmp_path: Path) -> None:
         code = (
             "import signal, sys, time\n"
             "def end(*_): time.sleep(2); print('well', flush=True); sys.exit(0)\n"
@@ -223,25 +208,16 @@ class TestStarted:
             "print('here', flush=True)\n"
             "time.sleep(3600)"
         )
-        with (
-            MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
-            placement.start(python(code), tmp_path, "server") as job,
-        ):
+        with started(tmp_path, python(code)) as (_, job):
             eventually(lambda: "here" in job.stdout.read_text())
             assert job.stop().reason == "stopped"
         assert job.stdout.read_text() == "here\nwell\n"
-
-    def test_each_host_tells_whether_it_is_fit(self, scenario: Scenario, tmp_path: Path) -> None:
-        with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
-            told: Any = placement.doctor()
-        assert told["machine"]["host"] == "n1"
-        assert {"checks", "observed"} <= set(told)
 
 
 class TestEnds:
     def test_one_rank_killed_ends_all(self, hosts: Cluster, tmp_path: Path) -> None:
         told: list[str] = []
-        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path, told)) as placement:
+        with placed(tmp_path, two_hosts(), told) as placement:
             with begin(placement, tmp_path) as job:
                 rank = next(
                     one for one in hosted(hosts) if one.environ().get("OMPI_COMM_WORLD_RANK") == "2"
@@ -257,7 +233,7 @@ class TestEnds:
         self, hosts: Cluster, tmp_path: Path
     ) -> None:
         told: list[str] = []
-        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path, told)) as placement:
+        with placed(tmp_path, two_hosts(), told) as placement:
             with begin(placement, tmp_path) as job:
                 (orted,) = orteds(hosts, "n2")
                 orted.kill()
@@ -272,7 +248,7 @@ class TestEnds:
         assert [line for line in told if "processes were left, and are ended" in line]
 
     def test_a_killed_mpirun_leaves_nothing(self, hosts: Cluster, tmp_path: Path) -> None:
-        with MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path)) as placement:
+        with placed(tmp_path, two_hosts()) as placement:
             with begin(placement, tmp_path) as job:
                 os.kill(job.pid, signal.SIGKILL)
                 error = failure_of(job, placement)
@@ -298,7 +274,7 @@ class TestEnds:
         finally:
             up(hosts.state, SLURM_WITH_SSHD="1")
         with start.placed(request(two_hosts(), tmp_path / "two")) as placement:
-            assert placement.facts["mpirun"]["hosts"] == ["n1", "n3"]  # type: ignore[index,call-overload]
+            assert host_names(placement) == ["n1", "n3"]
         few = replace(two_hosts(), hardware=replace(two_hosts().hardware, gpus=6, nodes=3))
         with pytest.raises(RunError, match="n4 failed in this session"):
             start.placed(request(few, tmp_path / "three")).__enter__()
@@ -306,14 +282,13 @@ class TestEnds:
 
 class TestPlaced:
     def test_a_wrong_port_is_told_in_the_words_of_ssh(
-        self, hosts: Cluster, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, hosts: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         locks = tmp_path / "locks"
         locks.mkdir()
         monkeypatch.setenv("PERFGATE_LEASES", str(locks))
-        launch = MpirunLauncher(replace(SITE, ssh_port=PORT + 1))
         with pytest.raises(RunError) as caught:
-            launch.placed(request(scenario, tmp_path)).__enter__()
+            placed(tmp_path, ssh_port=PORT + 1).__enter__()
         assert caught.value.failure == "mpi"
         assert "Connection refused" in str(caught.value)
         assert "ssh_port" in str(caught.value)
@@ -328,119 +303,88 @@ class TestPlaced:
         assert json.loads(reach.ask(reach.host("n1"), (*echo, *words), 30.0)) == [*words]
 
     def test_an_unknown_host_is_told_and_left_out_where_there_are_others(
-        self, scenario: Scenario, tmp_path: Path
+        self, tmp_path: Path
     ) -> None:
-        unknown = replace(SITE, hosts=("no-such-host.invalid", "n2"))
+        unknown = ("no-such-host.invalid", "n2")
         told: list[str] = []
-        with MpirunLauncher(unknown).placed(request(scenario, tmp_path / "a", told)) as placement:
-            assert placement.facts["mpirun"]["hosts"] == ["n2"]  # type: ignore[index,call-overload]
+        with placed(tmp_path / "a", told=told, hosts=unknown) as placement:
+            assert host_names(placement) == ["n2"]
         assert "Could not resolve hostname" in told[0]
         with pytest.raises(RunError, match="Could not resolve hostname"):
-            MpirunLauncher(unknown).placed(request(two_hosts(), tmp_path / "b")).__enter__()
+            placed(tmp_path / "b", two_hosts(), hosts=unknown).__enter__()
 
     def test_hosts_are_those_of_the_environment_where_the_site_names_none(
-        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        launch = MpirunLauncher(MpirunSite(ssh_port=PORT))
         monkeypatch.delenv("PERFGATE_HOSTS", raising=False)
         with pytest.raises(InputError, match="too few hosts are named"):
-            launch.placed(request(scenario, tmp_path)).__enter__()
+            placed(tmp_path, hosts=()).__enter__()
         monkeypatch.setenv("PERFGATE_HOSTS", "n3, n3")
-        with launch.placed(request(scenario, tmp_path)) as placement:
-            assert placement.facts["mpirun"]["hosts"] == ["n3"]  # type: ignore[index,call-overload]
+        with placed(tmp_path, hosts=()) as placement:
+            assert host_names(placement) == ["n3"]
         with pytest.raises(InputError, match="2 different hosts"):
-            launch.placed(request(two_hosts(), tmp_path)).__enter__()
+            placed(tmp_path, two_hosts(), hosts=()).__enter__()
 
-    def test_a_host_that_does_not_see_the_folder_is_told(
-        self, scenario: Scenario, unseen: Path
-    ) -> None:
+    def test_a_host_that_does_not_see_the_folder_is_told(self, unseen: Path) -> None:
         with pytest.raises(RunError) as caught:
-            MpirunLauncher(SITE).placed(request(scenario, unseen)).__enter__()
+            placed(unseen).__enter__()
         assert caught.value.failure == "config_error"
         assert f"n1 does not see {unseen}" in str(caught.value)
         assert "same path on every host" in str(caught.value)
 
-    def test_this_machine_needs_no_ssh(self, scenario: Scenario, tmp_path: Path) -> None:
-        site = MpirunSite(hosts=("localhost",), rsh_agent="false")
-        with MpirunLauncher(site).placed(request(scenario, tmp_path)) as placement:
+    def test_this_machine_needs_no_ssh(self, tmp_path: Path) -> None:
+        site = {"hosts": ("localhost",), "rsh_agent": "false"}
+        with started(tmp_path, SLEEPS, **site) as (placement, job):
             assert placement.host == "127.0.0.1"
-            with placement.start(SLEEPS, tmp_path, "server") as job:
-                eventually(lambda: "here" in job.stdout.read_text())
-                assert 0 <= job.cpu_seconds() < 60
-                pids = [one.pid for one in job.processes()]
+            eventually(lambda: "here" in job.stdout.read_text())
+            assert 0 <= job.cpu_seconds() < 60
+            pids = [one.pid for one in job.processes()]
         assert not [pid for pid in pids if psutil.pid_exists(pid)]
 
     def test_a_slurm_allocation_is_refused(
-        self, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SLURM_JOB_ID", "7")
         with pytest.raises(InputError, match="--launcher slurm"):
-            MpirunLauncher(SITE).placed(request(scenario, tmp_path)).__enter__()
+            placed(tmp_path).__enter__()
 
     def test_another_mpi_is_refused(self) -> None:
         with pytest.raises(InputError, match="not the mpirun of Open MPI"):
             open_mpi_version(("true",))
 
-    def test_two_starts_do_not_share_a_host(self, scenario: Scenario, tmp_path: Path) -> None:
-        names: list[str] = []
+    def test_starts_do_not_share_a_host_and_wait_for_one_but_not_for_ever(
+        self, tmp_path: Path
+    ) -> None:
         told: list[str] = []
 
-        def third() -> None:
-            with MpirunLauncher(SITE).placed(request(scenario, tmp_path / "3", told)) as placement:
-                names.append(str(placement.facts["mpirun"]))
+        def start(name: str, **site: Any) -> list[str]:
+            with placed(tmp_path / name, told=told, **site) as placement:
+                return host_names(placement)
 
-        with MpirunLauncher(SITE).placed(request(scenario, tmp_path / "1")) as first:
-            with ExitStack() as stack:
-                other = threading.Thread(target=third)
-                start = MpirunLauncher(SITE)
-                # A thread holds one start at a time, as a session does.
-                second = threading.Event(), threading.Event()
-
-                def have() -> None:
-                    with start.placed(request(scenario, tmp_path / "2")) as placement:
-                        names.append(str(placement.facts["mpirun"]))
-                        second[0].set()
-                        second[1].wait(60)
-
-                holder = threading.Thread(target=have)
-                holder.start()
-                stack.callback(holder.join)
-                stack.callback(second[1].set)
-                assert second[0].wait(60)
-                other.start()
+        # A thread holds one start at a time, as a session does.
+        with ThreadPoolExecutor(1) as other:
+            with placed(tmp_path / "1") as first:
+                assert host_names(first) == ["n1"]
+                assert other.submit(start, "2").result(60) == ["n2"]
+                with pytest.raises(RunError) as caught:
+                    other.submit(start, "3", hosts=("n1",), pending_limit_s=0.1).result(60)
+                told.clear()
+                waits = other.submit(start, "4", hosts=("n1",))
                 eventually(lambda: told)
-            assert "n2" in names[0]
-            assert first.facts["mpirun"]["hosts"] == ["n1"]  # type: ignore[index,call-overload]
-            other.join(60)
-        assert "waiting for 1 of 2 hosts: n1, n2 held by run" in told[0]
-        assert "n2" in names[1]
-
-    def test_waiting_for_hosts_has_an_end(self, scenario: Scenario, tmp_path: Path) -> None:
-        one = replace(SITE, hosts=("n1",), pending_limit_s=0.1)
-        caught: list[RunError] = []
-
-        def second() -> None:
-            try:
-                MpirunLauncher(one).placed(request(scenario, tmp_path / "2")).__enter__()
-            except RunError as error:
-                caught.append(error)
-
-        with MpirunLauncher(one).placed(request(scenario, tmp_path / "1")):
-            other = threading.Thread(target=second)
-            other.start()
-            other.join(60)
-        assert caught[0].failure == "gpus_busy"
+            assert waits.result(60) == ["n1"]
+        assert caught.value.failure == "gpus_busy"
+        assert "waiting for 1 of 1 hosts: n1 held by run" in told[0]
 
 
 @pytest.mark.real
-def test_the_embedded_default_serves_from_a_host(scenario: Scenario, tmp_path: Path) -> None:
-    engine = LlamaCpp()
+def test_the_embedded_default_serves_from_a_host(tmp_path: Path) -> None:
+    engine, scenario = LlamaCpp(), local_scenario()
     try:
         build = engine.build(Locations())
         gguf_model.locate(scenario, Locations())
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
-    with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+    with placed(tmp_path) as placement:
         endpoint = Endpoint(placement.host, placement.free_port(), scenario.model.name)
         command = engine.serve(scenario, build, endpoint, Locations())
         with placement.start(command, tmp_path, "server") as server:

@@ -13,16 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from clusters import Cluster, eventually
-from mpi_hosts import (
-    PROGRAMS,
-    SITE,
-    hosted,
-    in_words,
-    local_scenario,
-    on_host,
-    orteds,
-    request,
-)
+from mpi_hosts import PROGRAMS, SITE, hosted, in_words, local_scenario, on_host, orteds, request
 
 from perfgate.launchers.local.launcher import GUARD
 from perfgate.launchers.mpirun.launcher import GUARD_S, MpirunLauncher, _give_back
@@ -64,25 +55,15 @@ def kill_at_once(pids: list[int]) -> None:
             os.kill(pid, sent)
 
 
-def test_perfgate_is_killed(hosts: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", ["perfgate", "perfgate and an orted", "all of perfgate"])
+def test_no_rank_stays(hosts: Cluster, tmp_path: Path, killed: str) -> None:
+    """The guard ends them where Open MPI does not; an orted, when it loses its lifeline."""
     with holding(tmp_path) as driver:
         assert len(orteds(hosts, "n1")) == len(orteds(hosts, "n2")) == 1
-        driver.kill()
-        eventually(lambda: not hosted(hosts))
-
-
-def test_perfgate_is_killed_and_an_orted_too(hosts: Cluster, tmp_path: Path) -> None:
-    """Open MPI no longer knows of that host's ranks: the guard ends them."""
-    with holding(tmp_path) as driver:
-        (orted,) = orteds(hosts, "n2")
-        kill_at_once([driver.pid, orted.pid])
-        eventually(lambda: not hosted(hosts))
-
-
-def test_everything_is_killed_at_once_where_perfgate_runs(hosts: Cluster, tmp_path: Path) -> None:
-    """Then the orteds lose their lifeline, and end their ranks."""
-    with holding(tmp_path) as driver:
-        kill_at_once(family_of(driver))
+        victims = family_of(driver) if killed == "all of perfgate" else [driver.pid]
+        if killed == "perfgate and an orted":
+            victims.append(orteds(hosts, "n2")[0].pid)
+        kill_at_once(victims)
         eventually(lambda: not hosted(hosts))
 
 

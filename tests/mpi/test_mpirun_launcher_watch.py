@@ -10,10 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 from clusters import Cluster, eventually
-from mpi_hosts import SITE, hosted, in_words, python, request, two_hosts
+from mpi_hosts import hosted, in_words, placed, python, two_hosts
 
 from perfgate.core.locations import Locations
-from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import PLACE
 from perfgate.machine.conditions.processes import Marked, process_table
@@ -49,7 +48,7 @@ def test_each_host_is_watched_and_ranks_are_no_load_of_others(
     hosts: Cluster, tmp_path: Path
 ) -> None:
     scenario = two_hosts()
-    with MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement:
+    with placed(tmp_path, scenario) as placement:
         command = placement.launched(BUSY, scenario, Locations())
         with placement.start(command, tmp_path, "server") as job:
             eventually(lambda: pids(job.stdout))
@@ -79,7 +78,7 @@ def test_a_client_that_runs_here_is_ours_on_a_host_that_is_here(tmp_path: Path) 
     """perfgate may run on the first host."""
     scenario = two_hosts()
     with (
-        MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
+        placed(tmp_path, scenario) as placement,
         placement.start_client(SLEEPS, tmp_path, "client") as client,
     ):
         eventually(lambda: pids(client.stdout))
@@ -88,18 +87,3 @@ def test_a_client_that_runs_here_is_ours_on_a_host_that_is_here(tmp_path: Path) 
         found = Marked(PLACE, mark).among(process_table())
     assert pid in {one.pid for one in found}
     assert os.getpid() not in {one.pid for one in found}
-
-
-def test_a_host_that_cannot_watch_is_a_note(
-    hosts: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(node_watch, "__name__", "perfgate.no_such_module")
-    with (
-        MpirunLauncher(SITE).placed(request(two_hosts(), tmp_path)) as placement,
-        placement.watched(tmp_path / "watch") as watch,
-    ):
-        pass
-    for seen in watch.conditions.values():
-        assert seen.cpu is None
-        assert "not watched: the watch ended with status 1" in seen.notes[0]
-    eventually(lambda: not hosted(hosts))

@@ -3,19 +3,16 @@
 Where the ranks' Python has no mpi4py, a stand-in of it calls the real library.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mpi_hosts import PROGRAMS, SITE, local_scenario, request, two_hosts
+from mpi_hosts import PROGRAMS, local_scenario, placed, two_hosts
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.launchers import rank_check
-from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.rank_check import check_ranks
-from perfgate.launchers.site import MpirunSite
 from perfgate.machine.preflight import Check
 from perfgate.scenarios.scenario import Scenario
 
@@ -28,23 +25,15 @@ def with_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PROGRAMS))
 
 
-def check(folder: Path, scenario: Scenario | None = None, site: MpirunSite = SITE) -> Check | None:
+def check(folder: Path, scenario: Scenario | None = None) -> Check | None:
     scenario = scenario or two_hosts()
-    site = replace(site, pass_on=("PYTHONPATH",))
-    with MpirunLauncher(site).placed(request(scenario, folder)) as placement:
+    with placed(folder, scenario, pass_on=("PYTHONPATH",)) as placement:
         return check_ranks(placement, scenario, Locations(), None, folder / "ranks")
 
 
-def refused(folder: Path, scenario: Scenario | None = None, site: MpirunSite = SITE) -> RunError:
-    with pytest.raises(RunError) as caught:
-        check(folder, scenario, site)
-    return caught.value
-
-
 @pytest.mark.usefixtures("with_mpi4py")
-@pytest.mark.parametrize("by", ["mpirun", "srun", "sbatch"])
-def test_all_ranks_answer_and_reach_each_other(by: str, tmp_path: Path) -> None:
-    found = check(tmp_path, two_hosts(by))
+def test_all_ranks_answer_and_reach_each_other(tmp_path: Path) -> None:
+    found = check(tmp_path)
     assert found is not None
     assert found.outcome == "ok"
     assert found.found.startswith("4 of 4 ranks: n1 2, n2 2; reached each other by mpi4py")
@@ -66,42 +55,31 @@ def test_a_scenario_without_ranks_starts_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("with_mpi4py")
-def test_ranks_that_do_not_reach_each_other_are_told_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("stand_in", "limit_s", "failure", "said"),
+    [
+        ({"RANK_HANGS": "3"}, 6.0, "mpi", "all 4 ranks started and did not reach each other"),
+        ({"RANK_SILENT": "2"}, 6.0, "mpi", "; missing: rank 2"),
+        ({"ALONE": "1"}, 120.0, "pmi_mismatch", "each of 4 ranks takes itself for the only one"),
+        ({"CRASHES": "1"}, 120.0, "crash", "0 of 4 ranks answered"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_ranks_in_trouble_are_told_in_time_and_nothing_of_them_stays(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stand_in: dict[str, str],
+    limit_s: float,
+    failure: str,
+    said: str,
 ) -> None:
-    """One that waits for ever in the library, as behind a firewall; nothing of it stays."""
-    monkeypatch.setattr(rank_check, "ANSWER_S", 6.0)
-    error = refused(tmp_path, two_hosts(pass_on={"STAND_IN_RANK_HANGS": "3"}))
-    assert error.failure == "mpi"
-    assert "all 4 ranks started and did not reach each other" in error.message
-    assert "btl_tcp_if_include" in error.hint
-
-
-@pytest.mark.usefixtures("with_mpi4py")
-def test_a_rank_that_does_not_answer_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rank_check, "ANSWER_S", 6.0)
-    error = refused(tmp_path, two_hosts(pass_on={"STAND_IN_RANK_SILENT": "2"}))
-    assert error.failure == "mpi"
-    assert "3 of 4 ranks answered" in error.message
-    assert "missing: rank 2" in error.message
-
-
-@pytest.mark.usefixtures("with_mpi4py")
-def test_ranks_that_take_themselves_for_the_only_one_are_a_mismatch(tmp_path: Path) -> None:
-    """As an MPI does that does not know the launcher: it starts alone, four times."""
-    error = refused(tmp_path, two_hosts(pass_on={"STAND_IN_ALONE": "1"}))
-    assert error.failure == "pmi_mismatch"
-    assert "each of 4 ranks takes itself for the only one" in error.message
-    assert "srun --mpi=list" in error.hint
-
-
-@pytest.mark.usefixtures("with_mpi4py")
-def test_a_rank_that_crashes_is_told_by_its_log(tmp_path: Path) -> None:
-    error = refused(tmp_path, two_hosts(pass_on={"STAND_IN_CRASHES": "1"}))
-    assert error.failure == "crash"
-    assert "0 of 4 ranks answered" in error.message
+    """One waits in the library, as behind a firewall; is silent; does not know the launcher."""
+    monkeypatch.setattr(rank_check, "ANSWER_S", limit_s)
+    pass_on = {f"STAND_IN_{name}": value for name, value in stand_in.items()}
+    with pytest.raises(RunError) as caught:
+        check(tmp_path, two_hosts(pass_on=pass_on))
+    assert caught.value.failure == failure
+    assert said in caught.value.message
 
 
 def test_an_interpreter_that_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +87,7 @@ def test_an_interpreter_that_ends_at_once(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, "/bin/false")
     scenario = two_hosts()
     with (
-        MpirunLauncher(SITE).placed(request(scenario, tmp_path)) as placement,
+        placed(tmp_path, scenario) as placement,
         pytest.raises(RunError) as caught,
     ):
         check_ranks(placement, scenario, Locations(), TENSORRT_LLM_PYTHON, tmp_path / "ranks")

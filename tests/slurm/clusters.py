@@ -5,43 +5,25 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pytest
 from sessions import inherited
+from witnesses import eventually as eventually
 
 SCRIPTS = Path(__file__).parents[2] / "ci" / "slurm"
 CANNOT = 3  # exit status of up.sh: this machine cannot have a Slurm
 # Only then are packages installed, and is a Slurm that does not start a failure.
 REQUIRED = os.environ.get("PERFGATE_REQUIRE_SLURM") == "1"
 INSTALLING_S = 900.0  # packages from a slow mirror
-PATIENCE_S = 40.0  # how long to wait for what must happen; a crowded machine is slow
 FINAL = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "TIMEOUT",
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"),
+    *("PREEMPTED", "TIMEOUT"),
 }
-T = TypeVar("T")
-
-
-def eventually(look: Callable[[], T]) -> T:
-    """The first true answer of `look`."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (answer := look()):
-        assert time.monotonic() < deadline, f"still {answer!r} after {PATIENCE_S:.0f} s"
-        time.sleep(0.05)
-    return answer
 
 
 @dataclass(frozen=True)
@@ -112,6 +94,14 @@ class Cluster:
         eventually(idle)
 
 
+def lives(pid: int) -> bool:
+    """Is there a process with this number that is no zombie?"""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def processes_below(state: Path) -> list[str]:
     """Living processes that name the folder in what they run, know or have open; this one not."""
     found = []
@@ -155,14 +145,8 @@ def up(state: Path, **settings: str) -> subprocess.CompletedProcess[str]:
 
 def down(state: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Call down.sh."""
-    return subprocess.run(
-        (SCRIPTS / "down.sh", state, *options),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    argv = (SCRIPTS / "down.sh", state, *options)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
 
 
 def client_environment(state: Path) -> dict[str, str]:

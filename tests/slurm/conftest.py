@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusters import Cluster, running
+from clusters import Cluster, eventually, running
+from roads import Road, make_road
 
 from perfgate.core.paths import repository
 from perfgate.launchers.base import PlacementRequest
@@ -18,6 +19,19 @@ def slurm() -> Iterator[Cluster]:
     """Four nodes with 8 pretended GPUs each, and an sshd on port 2233."""
     with running(SLURM_WITH_SSHD="1") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def road(tmp_path: Path, slurm: Cluster) -> Iterator[Road]:
+    """A checkout of stand-ins; nothing of its sessions may be left after the test."""
+    road = make_road(tmp_path, slurm)
+    yield road
+    try:
+        eventually(lambda: not road.jobs())
+        assert road.steps() == []
+        eventually(lambda: not road.processes())
+    finally:
+        slurm.run(("scancel", *(line.split()[0] for line in road.jobs())))
 
 
 @pytest.fixture

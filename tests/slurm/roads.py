@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from clusters import Cluster
+from clusters import Cluster, eventually
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
 PROBES = {"c1", "c2"}
 PATIENCE_S = 120
+ONE_PROBE = ("-k", "c1")  # the other one would get a start of its own
 
 
 @dataclass
@@ -75,6 +76,20 @@ class Road:
                 yield started
             finally:
                 started.kill()
+
+    def run(self, *options: str, before: tuple[str, ...] = (), fault: str = "") -> tuple[int, str]:
+        """A session that ends by itself: its status, and its output."""
+        with self.session(*options, before=before, fault=fault) as session:
+            output, _ = session.communicate(timeout=PATIENCE_S)
+        return session.returncode, output
+
+    def until_loaded(self) -> None:
+        """Wait until a client is at work."""
+        eventually(self.client_runs)
+
+    def measured(self) -> list[dict[str, Any]]:
+        """The measurements under load of c1."""
+        return [line for line in self.records("measurement") if line["probe"] == "c1"]
 
     def records(self, kind: str, run: str = "run") -> list[dict[str, Any]]:
         lines = (self.folder / run / "records.jsonl").read_text().splitlines()

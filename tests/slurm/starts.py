@@ -3,13 +3,19 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import pytest
 from clusters import Cluster, eventually
 
 from perfgate.core.command import Command
-from perfgate.launchers.base import Placement
+from perfgate.core.errors import RunError
+from perfgate.launchers.base import Job, Placement, PlacementRequest
+from perfgate.launchers.site import SlurmSite
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+from perfgate.scenarios.scenario import Hardware, Launch
 
 SHARED = Path("/dev/shm")
 
@@ -17,6 +23,32 @@ SHARED = Path("/dev/shm")
 def python(code: str) -> Command:
     """A call of this Python."""
     return Command((sys.executable, "-c", code))
+
+
+def on_nodes(
+    request: PlacementRequest, hardware: Hardware, launch: Launch | None = None
+) -> PlacementRequest:
+    """The start with other needs."""
+    return replace(request, scenario=replace(request.scenario, hardware=hardware, launch=launch))
+
+
+@contextmanager
+def started(
+    request: PlacementRequest, command: Command, site: SlurmSite | None = None
+) -> Iterator[tuple[Placement, Job]]:
+    """A program on the nodes of a start of its own."""
+    with (
+        SlurmLauncher(site).placed(request) as placement,
+        placement.start(command, request.folder, "job") as job,
+    ):
+        yield placement, job
+
+
+def no_port(request: PlacementRequest) -> RunError:
+    """Why a start's node has no port for its server."""
+    with pytest.raises(RunError) as caught, SlurmLauncher().placed(request) as placement:
+        placement.free_port()
+    return caught.value
 
 
 def job_of(placement: Placement) -> str:

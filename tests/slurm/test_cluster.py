@@ -16,6 +16,7 @@ from clusters import (
     client_environment,
     down,
     eventually,
+    lives,
     processes_below,
     running,
     sockets_below,
@@ -106,16 +107,7 @@ def test_nothing_of_it_listens_beyond_the_loopback_device(slurm: Cluster) -> Non
     assert {name for name, address in listening if not address.startswith("127.")} == set()
 
 
-class TestPackages:
-    """`packages.sh` with played apt-get and dpkg-query: nothing is installed."""
-
-    def test_are_installed_without_a_daemon_and_without_a_file_of_the_machine(
-        self, tmp_path: Path
-    ) -> None:
-        """Killed in the middle it leaves nothing: only its own dpkg was told to start no daemon."""
-        policy = Path("/usr/sbin/policy-rc.d")
-        before = policy.read_bytes() if policy.exists() else None
-        installs = """\
+INSTALLS = """\
 for word; do case $word in DPkg::Path=*) path=${word#*=} ;; esac; done
 PATH=$path
 command -v invoke-rc.d > found
@@ -124,98 +116,35 @@ invoke-rc.d munge start
 echo $? >> found
 exec /bin/sleep 60
 """
-        for name, body in {"apt-get": installs, "dpkg-query": "exit 1\n"}.items():
-            (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{body}")
-            (tmp_path / name).chmod(0o755)
-        with subprocess.Popen(
-            (SCRIPTS / "packages.sh", tmp_path / "log", "munge"),
-            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-            start_new_session=True,
-        ) as running:
-            found = tmp_path / "found"
-            eventually(lambda: found.exists() and found.read_text().endswith("0\n"))
-            os.killpg(running.pid, signal.SIGKILL)
-        assert found.read_text().split() == [
-            *(str(SCRIPTS / "no-daemons" / name) for name in ("invoke-rc.d", "deb-systemd-invoke")),
-            "0",
-        ]
-        assert (policy.read_bytes() if policy.exists() else None) == before
 
 
-class TestNodes:
-    def test_have_their_own_names_and_know_each_other(self, slurm: Cluster) -> None:
-        done = slurm.run(("srun", "-N2", "-w", "n1,n2", "sh", "-c", "hostname; getent hosts n4"))
-        words = done.stdout.split()
-        assert sorted(words) == sorted(["n1", "n2", *2 * ["n4", slurm.nodes["n4"]]])
-
-    def test_are_known_on_the_login_node(self, slurm: Cluster) -> None:
-        done = slurm.run(
-            (*slurm.login, "sh", "-c", "hostname; getent hosts n2; srun -w n1 hostname")
-        )
-        assert done.stdout.split() == ["login", slurm.nodes["n2"], "n2", "n1"]
-
-    def test_have_eight_gpus(self, slurm: Cluster) -> None:
-        done = slurm.run(("srun", "-N1", "--gres=gpu:8", "printenv", "CUDA_VISIBLE_DEVICES"))
-        assert done.stdout.strip() == "0,1,2,3,4,5,6,7"
-        part = slurm.run(("srun", "-N1", "--gres=gpu:2", "printenv", "CUDA_VISIBLE_DEVICES"))
-        assert len(part.stdout.strip().split(",")) == 2
-        assert slurm.run(("srun", "-N1", "--gres=gpu:9", "true")).returncode == 1
-
-    def test_start_ranks_by_pmix(self, slurm: Cluster) -> None:
-        script = 'echo "$(hostname) $PMIX_RANK $PMIX_NAMESPACE"'
-        argv = ("srun", "--mpi=pmix", "-w", "n1,n2", "--ntasks-per-node=1", "sh", "-c", script)
-        done = slurm.run(argv)
-        hosts, ranks, spaces = zip(*map(str.split, done.stdout.splitlines()), strict=True)
-        assert set(hosts) == {"n1", "n2"}
-        assert set(ranks) == {"0", "1"}
-        assert len(set(spaces)) == 1, done.stdout
-        without = slurm.run(("srun", "-N1", "printenv", "PMIX_RANK"))
-        assert without.returncode == 1
-
-    def test_are_reached_by_mpirun_over_ssh(self, slurm: Cluster) -> None:
-        argv = (
-            *("mpirun", "--allow-run-as-root", "-H", "n1:2,n3:2", "-n", "4"),
-            *("-mca", "plm_rsh_args", "-p 2233"),
-            *("sh", "-c", 'echo "$(hostname) $OMPI_COMM_WORLD_RANK"'),
-        )
-        done = slurm.run(argv)
-        assert sorted(done.stdout.splitlines()) == ["n1 0", "n1 1", "n3 2", "n3 3"], done.stderr
+def test_packages_are_installed_without_a_daemon_and_without_a_file_of_the_machine(
+    tmp_path: Path,
+) -> None:
+    """apt-get is played; killed in the middle it leaves nothing, as only its own dpkg was told."""
+    policy = Path("/usr/sbin/policy-rc.d")
+    before = policy.read_bytes() if policy.exists() else None
+    for name, body in {"apt-get": INSTALLS, "dpkg-query": "exit 1\n"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{body}")
+        (tmp_path / name).chmod(0o755)
+    with subprocess.Popen(
+        (SCRIPTS / "packages.sh", tmp_path / "log", "munge"),
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        start_new_session=True,
+    ) as running:
+        found = tmp_path / "found"
+        eventually(lambda: found.exists() and found.read_text().endswith("0\n"))
+        os.killpg(running.pid, signal.SIGKILL)
+    played = [SCRIPTS / "no-daemons" / name for name in ("invoke-rc.d", "deb-systemd-invoke")]
+    assert found.read_text().split() == [*map(str, played), "0"]
+    assert (policy.read_bytes() if policy.exists() else None) == before
 
 
-class TestJobs:
-    def test_completed(self, slurm: Cluster) -> None:
-        facts = slurm.wait_for(slurm.submit("exit 0"))
-        assert (facts["JobState"], facts["ExitCode"]) == ("COMPLETED", "0:0")
-
-    def test_failed(self, slurm: Cluster) -> None:
-        facts = slurm.wait_for(slurm.submit("exit 7"))
-        assert (facts["JobState"], facts["ExitCode"]) == ("FAILED", "7:0")
-
-    def test_cancelled(self, slurm: Cluster) -> None:
-        job = slurm.submit("sleep 60")
-        slurm.wait_for(job, "RUNNING")
-        slurm.run(("scancel", job))
-        assert slurm.wait_for(job)["JobState"] == "CANCELLED"
-
-    def test_node_fails(self, slurm: Cluster) -> None:
-        job = slurm.submit("sleep 60", "--nodelist=n2")
-        slurm.wait_for(job, "RUNNING")
-        slurm.run(("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test"))
-        facts = slurm.wait_for(job)
-        slurm.resume("n2")
-        assert (facts["JobState"], facts["Reason"]) == ("NODE_FAIL", "NodeDown")
-
-    def test_more_memory_than_asked_for(self, slurm: Cluster) -> None:
-        job = slurm.submit(EATER, "--mem=100")
-        facts = slurm.wait_for(job)
-        assert facts["JobState"] in {"FAILED", "OUT_OF_MEMORY"}
-        assert "exceeded memory limit" in Path(facts["StdOut"]).read_text()
-
-    def test_what_a_job_leaves_behind_ends_with_it(self, slurm: Cluster) -> None:
-        stray = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & echo $!"
-        facts = slurm.wait_for(slurm.submit(stray))
-        pid = int(Path(facts["StdOut"]).read_text())
-        eventually(lambda: not lives(pid))
+def test_what_a_job_leaves_behind_ends_with_it(slurm: Cluster) -> None:
+    stray = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & echo $!"
+    facts = slurm.wait_for(slurm.submit(stray))
+    pid = int(Path(facts["StdOut"]).read_text())
+    eventually(lambda: not lives(pid))
 
 
 def test_out_of_memory_with_cgroups_beside_another_cluster(slurm: Cluster) -> None:
@@ -319,11 +248,3 @@ class TestWith:
         assert heard == "heard"
         assert not Path(conf).parents[1].exists()
         assert processes_below(Path(conf).parents[1]) == []
-
-
-def lives(pid: int) -> bool:
-    """Is there a process with this number that is no zombie?"""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -5,63 +5,35 @@ The nodes' processes are this machine's, so that what is left of them can be see
 
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
-from clusters import Cluster, eventually
-from roads import PATIENCE_S, PROBES, Road, make_road
+from clusters import eventually
+from roads import ONE_PROBE, PATIENCE_S, PROBES, Road
 from sizes import IS_NIGHTLY
 from starts import allocation
 
 pytestmark = pytest.mark.slow
 
-ONE_PROBE = ("-k", "c1")  # the other one would get a start of its own
-
-
-@pytest.fixture
-def road(tmp_path: Path, slurm: Cluster) -> Iterator[Road]:
-    road = make_road(tmp_path, slurm)
-    yield road
-    left = road.jobs()
-    slurm.run(("scancel", *(line.split()[0] for line in left)))
-    assert left == []
-
-
-def nothing_is_left(road: Road) -> None:
-    eventually(lambda: not road.jobs())
-    assert road.steps() == []
-    eventually(lambda: not road.processes())
-
-
-def under_load(road: Road) -> None:
-    eventually(road.client_runs)
-
 
 def test_from_a_login_node_to_a_verdict(road: Road) -> None:
-    with road.session() as session:
-        output, _ = session.communicate(timeout=PATIENCE_S)
-    assert session.returncode == 0, output
+    status, output = road.run()
+    assert status == 0, output
     assert road.verdicts() == dict.fromkeys(PROBES, "PASS"), output
-    nothing_is_left(road)
     placed = [line["facts"]["slurm"] for line in road.records("measurement")]
     assert all(one["own_job"] for one in placed)
     # A job for each fresh start.
     assert len({one["job"] for one in placed}) == road.starts
     # The server's CPU time is read on its node.
-    loads = [line for line in road.records("measurement") if line["probe"] in PROBES]
-    assert loads
-    assert all(line["metrics"]["server_cpu_s_per_1k_tokens"] > 0 for line in loads)
+    assert road.measured()
+    assert all(line["metrics"]["server_cpu_s_per_1k_tokens"] > 0 for line in road.measured())
 
 
 def test_inside_an_allocation_to_a_verdict(road: Road) -> None:
     salloc = ("salloc", "--quiet", "-N1", "--nodelist=n3", "--exclusive", "--mem=0")
-    with road.session(before=salloc) as session:
-        output, _ = session.communicate(timeout=PATIENCE_S)
-    assert session.returncode == 0, output
+    status, output = road.run(before=salloc)
+    assert status == 0, output
     assert road.verdicts() == dict.fromkeys(PROBES, "PASS"), output
-    nothing_is_left(road)
     placed = [line["facts"]["slurm"] for line in road.records("measurement")]
     assert {(one["own_job"], *one["nodes"]) for one in placed} == {(False, "n3")}
     assert len({one["job"] for one in placed}) == 1
@@ -72,12 +44,11 @@ def test_a_session_that_is_ended_leaves_no_job_no_step_no_process(
     road: Road, sent: signal.Signals
 ) -> None:
     with road.session(fault="client-hangs") as session:
-        under_load(road)
+        road.until_loaded()
         assert len(road.jobs()) == 1
         assert {line.split()[1] for line in road.steps()} >= {"server", "client"}
         session.send_signal(sent)
         session.communicate(timeout=PATIENCE_S)
-    nothing_is_left(road)
 
 
 def test_sessions_in_one_allocation_have_nodes_of_their_own_and_leave_nothing_when_killed(
@@ -110,7 +81,7 @@ def _nodes_of_steps(road: Road, name: str) -> set[str]:
 def test_a_job_ends_by_itself_when_nobody_is_left_to_cancel_it(road: Road) -> None:
     road.site("lost_after_s: 3")
     with road.session(fault="client-hangs") as session:
-        under_load(road)
+        road.until_loaded()
         # As when the login node is switched off: session, wardens, guard, srun, all at once.
         family = [one.pid for one in psutil.Process(session.pid).children(recursive=True)]
         family.append(session.pid)
@@ -119,25 +90,23 @@ def test_a_job_ends_by_itself_when_nobody_is_left_to_cancel_it(road: Road) -> No
         for pid in family:
             os.kill(pid, signal.SIGKILL)
         session.communicate(timeout=PATIENCE_S)
-    nothing_is_left(road)
 
 
 def test_a_cancelled_job_is_told_as_such_and_not_tried_again(road: Road) -> None:
     with road.session(*ONE_PROBE, fault="client-hangs") as session:
-        under_load(road)
+        road.until_loaded()
         before = road.starts
         road.cluster.run(("scancel", road.job_id()))
         output, _ = session.communicate(timeout=PATIENCE_S)
     assert road.failures() == {"job_cancelled"}, output
     assert "it was cancelled, and not by perfgate" in output
     assert road.starts == before
-    nothing_is_left(road)
 
 
 def test_a_node_that_fails_under_load_is_told_as_such(road: Road) -> None:
     road.site("nodelist: n4")
     with road.session(*ONE_PROBE, fault="client-hangs") as session:
-        under_load(road)
+        road.until_loaded()
         road.cluster.run(("scontrol", "update", "NodeName=n4", "State=DOWN", "Reason=test"))
         output, _ = session.communicate(timeout=PATIENCE_S)
     road.cluster.resume("n4")
@@ -145,7 +114,6 @@ def test_a_node_that_fails_under_load_is_told_as_such(road: Road) -> None:
     # Made again elsewhere, if there were another node (test_slurm_launcher_faults.py has one): the
     # site's file asks for this one.
     assert "n4 failed in this session" in output
-    nothing_is_left(road)
 
 
 def test_a_job_over_its_time_is_told_as_such(road: Road) -> None:
@@ -153,12 +121,11 @@ def test_a_job_over_its_time_is_told_as_such(road: Road) -> None:
     limits = "silence_s: 90, total_s: 90"
     file.write_text(file.read_text().replace("silence_s: 20, total_s: 60", limits))
     with road.session(*ONE_PROBE, fault="client-hangs") as session:
-        under_load(road)
+        road.until_loaded()
         soon = f"JobId={road.job_id()}"
         road.cluster.run(("scontrol", "update", soon, "EndTime=now+1"))
         output, _ = session.communicate(timeout=PATIENCE_S)
     assert road.failures() == {"job_time_limit"}, output
-    nothing_is_left(road)
 
 
 def test_a_job_that_never_starts_ends_with_slurms_reason(road: Road) -> None:
@@ -167,24 +134,20 @@ def test_a_job_that_never_starts_ends_with_slurms_reason(road: Road) -> None:
     other = slurm.submit("sleep 100", "--nodelist=n1", "--exclusive")
     slurm.wait_for(other, "RUNNING")
     try:
-        with road.session() as session:
-            output, _ = session.communicate(timeout=PATIENCE_S)
+        _, output = road.run()
     finally:
         slurm.run(("scancel", other))
         slurm.wait_for(other)
     assert road.failures() == {"pending_too_long"}, output
     assert "Slurm's reason: Resources" in output or "Slurm's reason: Priority" in output, output
     assert road.starts == 0
-    nothing_is_left(road)
 
 
 def test_what_slurm_refuses_is_told_in_its_words(road: Road) -> None:
     road.site("partition: no-such")
-    with road.session() as session:
-        output, _ = session.communicate(timeout=PATIENCE_S)
+    _, output = road.run()
     assert road.failures() == {"config_error"}, output
     assert "invalid partition specified: no-such" in output
-    nothing_is_left(road)
 
 
 @pytest.mark.nightly
@@ -197,4 +160,3 @@ def test_two_sessions_at_once(road: Road) -> None:
     assert (one.returncode, two.returncode) == (0, 0), "\n".join(outputs)
     for run in ("one", "two"):
         assert set(road.verdicts(run)) == PROBES
-    nothing_is_left(road)

@@ -11,15 +11,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from clusters import Cluster, eventually
-from roads import PATIENCE_S, Road, make_road
-from starts import allocation, nodes_of, nothing_is_left, python
+from roads import ONE_PROBE, PATIENCE_S, Road
+from starts import allocation, nodes_of, nothing_is_left, on_nodes, python
 
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.nodes import watch as node_watch
@@ -28,25 +27,13 @@ from perfgate.scenarios.scenario import Hardware
 
 pytestmark = pytest.mark.slow
 
-ONE_PROBE = ("-k", "c1")  # the other one would get a start of its own
 BUSY = python("import os\nprint('works', os.getpid(), flush=True)\nwhile True: pass")
-
-
-@pytest.fixture
-def road(tmp_path: Path, slurm: Cluster) -> Iterator[Road]:
-    road = make_road(tmp_path, slurm)
-    yield road
-    eventually(lambda: not road.jobs())
-    assert road.steps() == []
-    eventually(lambda: not road.processes())
 
 
 @pytest.fixture
 def two_nodes(start_request: PlacementRequest) -> PlacementRequest:
     """A start that needs two nodes of four GPUs each."""
-    return replace(
-        start_request, scenario=replace(start_request.scenario, hardware=Hardware("B200", 8, 2))
-    )
+    return on_nodes(start_request, Hardware("B200", 8, 2))
 
 
 def watches(place: Path) -> list[psutil.Process]:
@@ -73,14 +60,11 @@ def works(placement: Placement, folder: Path) -> Iterator[psutil.Process]:
 
 
 def test_a_road_tells_what_its_nodes_were_like(road: Road) -> None:
-    with road.session(*ONE_PROBE, fault="takes-time") as session:
-        output, _ = session.communicate(timeout=PATIENCE_S)
-    assert session.returncode == 0, output
+    status, output = road.run(*ONE_PROBE, fault="takes-time")
+    assert status == 0, output
     assert road.verdicts() == {"c1": "PASS"}, output
-    measured = road.records("measurement")
-    loads = [line for line in measured if line["probe"] == "c1"]
-    assert loads
-    for line in loads:
+    assert road.measured()
+    for line in road.measured():
         nodes: dict[str, Any] = line["facts"]["environment"]["nodes"]
         assert list(nodes) == line["facts"]["slurm"]["nodes"]
         for seen in nodes.values():
@@ -88,7 +72,6 @@ def test_a_road_tells_what_its_nodes_were_like(road: Road) -> None:
             assert seen["cpu"]["others_share"] is not None
             assert seen["notes"] == []
         assert line["disturbed"] == []
-    assert all("environment" not in line["facts"] for line in measured if line not in loads)
 
 
 def test_what_disturbs_a_node_is_told_by_its_name_and_not_used(
@@ -101,12 +84,10 @@ def test_what_disturbs_a_node_is_told_by_its_name_and_not_used(
         .replace("reference: self", "reference: stored")
         .replace("noise: measured", "noise: prior")
     )
-    with road.session(*ONE_PROBE, fault="takes-time") as session:
-        output, _ = session.communicate(timeout=PATIENCE_S)
+    _, output = road.run(*ONE_PROBE, fault="takes-time")
     assert road.verdicts() == {"c1": "INCONCLUSIVE"}, output
-    loads = [line for line in road.records("measurement") if line["probe"] == "c1"]
-    assert loads
-    for line in loads:
+    assert road.measured()
+    for line in road.measured():
         (node,) = line["facts"]["slurm"]["nodes"]
         assert line["disturbed"][0].startswith(f"{node}: other processes used ")
     assert re.search(r"not used: fresh start 1: n\d: other processes used", output), output
@@ -118,23 +99,6 @@ def neighbour() -> Iterator[psutil.Process]:
     with subprocess.Popen((sys.executable, "-I", "-S", *BUSY.argv[1:])) as other:
         yield psutil.Process(other.pid)
         other.kill()
-
-
-def test_a_watch_that_is_killed_is_a_note_and_the_verdict_stands(road: Road) -> None:
-    killed = 0
-    with road.session(*ONE_PROBE, fault="takes-time") as session:
-        while session.poll() is None:
-            for watch in watches(road.folder):
-                watch.kill()
-                killed += 1
-            time.sleep(0.05)
-        output, _ = session.communicate(timeout=PATIENCE_S)
-    assert killed
-    assert session.returncode == 0, output
-    assert road.verdicts() == {"c1": "PASS"}, output
-    loads = [line for line in road.records("measurement") if line["probe"] == "c1"]
-    seen = [one for line in loads for one in line["facts"]["environment"]["nodes"].values()]
-    assert any("not watched: " in note for one in seen for note in one["notes"]), seen
 
 
 def test_each_node_of_a_start_is_watched_beside_the_server_that_has_its_gpus(

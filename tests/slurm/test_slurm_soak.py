@@ -9,15 +9,15 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
-from clusters import Cluster, eventually
-from roads import Road, make_road
+from clusters import eventually
+from roads import Road
 from sessions import BENCHMARK, XDIST
 from sizes import sized
 
@@ -73,15 +73,10 @@ class Soaked(Road):
 
 
 @pytest.fixture
-def soaked(tmp_path: Path, slurm: Cluster) -> Iterator[Soaked]:
-    road = make_road(tmp_path, slurm)
-    (tmp_path / "scenarios" / "standin.yaml").write_text(scenarios(GROUPS))
-    soaked = Soaked(road.folder, road.cluster)
-    soaked.site("lost_after_s: 3")
-    yield soaked
-    left = soaked.jobs()
-    slurm.run(("scancel", *(line.split()[0] for line in left)))
-    assert left == []
+def soaked(road: Road) -> Soaked:
+    (road.folder / "scenarios" / "standin.yaml").write_text(scenarios(GROUPS))
+    road.site("lost_after_s: 3")
+    return Soaked(road.folder, road.cluster)
 
 
 def test_soak(soaked: Soaked, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from witnesses import eventually, everybody, living, program, roll_in, running, signed
+from tables import each
+from witnesses import eventually, everybody, living, program, running, signed
 
 from perfgate.core.command import Command
 from perfgate.launchers.base import Exit, Job
@@ -27,12 +28,6 @@ in_the_first_namespace = pytest.mark.skipif(
     str(Path("/proc/self/ns/pid").readlink()) != shared_memory.FIRST_PID_NAMESPACE,
     reason="numbers of processes say little inside a container",
 )
-
-
-@pytest.fixture
-def roll(tmp_path: Path) -> Iterator[Path]:
-    with roll_in(tmp_path) as roll:
-        yield roll
 
 
 @pytest.fixture
@@ -71,18 +66,13 @@ def found(ended: Exit) -> tuple[str, ...]:
     return tuple(one for one in ended.leftovers if one.startswith("shared memory"))
 
 
-@pytest.mark.parametrize("how", ["mapped", "child"])
-def test_what_a_killed_program_shared_is_removed_and_told(share, name, how):
+@pytest.mark.parametrize(("how", "crashes"), [("mapped", False), ("child", False), ("child", True)])
+def test_what_a_killed_program_shared_is_removed_and_told(share, name, how, crashes):
     job = share(how)
     assert (SHM / name).exists()
-    assert found(job.stop(0)) == (f"shared memory {name}",)
-    assert not (SHM / name).exists()
-
-
-def test_so_it_is_when_the_program_crashes_and_its_children_end(share, name):
-    job = share("child")
-    psutil.Process(job.pid).kill()
-    assert found(job.wait()) == (f"shared memory {name}",)
+    if crashes:
+        psutil.Process(job.pid).kill()
+    assert found(job.wait() if crashes else job.stop(0)) == (f"shared memory {name}",)
     assert not (SHM / name).exists()
 
 
@@ -125,18 +115,14 @@ def test_so_it_is_when_wardens_are_killed(share, name, roll, which):
     assert living(roll) == []
 
 
-def test_what_others_made_meanwhile_stays(share, name):
+def test_what_others_made_meanwhile_or_before_stays(share, name):
+    (SHM / name).touch()
     job = share("mapped")
     other = SHM / f"torch_999999999_{name}"
     other.touch()
-    assert found(job.stop(0)) == (f"shared memory {name}",)
-    assert other.exists()
-
-
-def test_what_was_there_before_stays_though_the_program_used_it(share, name):
-    (SHM / name).touch()
-    assert found(share("mapped").stop(0)) == ()
+    assert found(job.stop(0)) == ()
     assert (SHM / name).exists()
+    assert other.exists()
 
 
 @pytest.mark.parametrize("mapped", [True, False])
@@ -165,8 +151,9 @@ def test_a_library_s_file_goes_by_the_number_in_its_name(share, name):
     assert not (SHM / file).exists()
 
 
-@pytest.mark.parametrize(
-    ("file", "named"),
+@in_the_first_namespace
+@each(
+    "file, named",
     [
         ("torch_4242_7_1", True),
         ("__KMP_REGISTERED_LIB_4242_0", True),
@@ -176,7 +163,6 @@ def test_a_library_s_file_goes_by_the_number_in_its_name(share, name):
         ("results-4242_7", False),
     ],
 )
-@in_the_first_namespace
 def test_only_names_of_known_libraries_tell_whose_a_file_is(monkeypatch, file, named):
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     memory = shared_memory.SharedMemory()
@@ -201,8 +187,8 @@ def test_a_segment_of_system_v_goes_unless_somebody_is_attached(share, roll, att
         assert shared_memory._remove_segment(shared_memory.Segment(number, 0, 0, 0))
 
 
-@pytest.mark.parametrize(
-    ("user", "shared", "counts"),
+@each(
+    "user, shared, counts",
     [
         ("ours", "8 kB", ["open", "private"]),
         ("ours", "0 kB", []),

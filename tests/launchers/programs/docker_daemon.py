@@ -1,281 +1,302 @@
 """A stand-in for Docker's daemon: containers are processes of its own, without any isolation.
 
-docker_daemon.py FOLDER. The folder has the socket, ``runs.jsonl`` (what was asked of `run`), and
-``images/NAME/bin`` for each image, with ``/`` and ``:`` in names as ``_``: programs that only a
-container finds. Files in it make trouble: ``unknown-gpus``, ``full`` (killed containers had no
-memory), ``slow`` (seconds until a container is there), ``hangs`` (see `docker`).
-``registry/NAME`` is an image that can be pulled.
+docker_daemon.py FOLDER. It answers what of the Docker Engine's API Docker's own program and the
+stand-in for that program need, on the socket ``engine``. The folder has ``runs.jsonl`` (what was to
+be created), and ``images/NAME/bin`` for each image, with ``/`` and ``:`` in names as ``_``:
+programs that only a container finds. Files in it make trouble: ``unknown-gpus``, ``full`` (killed
+containers had no memory), ``slow`` (seconds until a container is there), ``hangs`` (it does not
+answer). ``registry/NAME`` is an image that can be pulled.
 
 A container gets the variables that it is given and no others, as with Docker; its working folder
 must be mounted, since it would not find its files else.
 """
 
-import array
 import contextlib
-import csv
 import json
 import os
 import re
 import shutil
 import signal
-import socket
+import socketserver
+import struct
 import subprocess
 import sys
 import threading
 import time
 import uuid
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-
-from docker_engine import serve_api
+from urllib.parse import parse_qs, unquote, urlsplit
 
 STATE = Path(sys.argv[1])
 LOCK = threading.RLock()
-CONTAINERS = {}
-REFUSED = "Error response from daemon: "
+CONTAINERS = {}  # by name; those that have ended are none
 
 
-def image_folder(name):
-    return STATE / "images" / re.sub("[/:]", "_", name)
+def is_in_trouble(kind):
+    return (STATE / kind).exists()
 
 
-def shaped(shape, values):
-    """A Go template with nothing but fields."""
-    text = re.sub(r"\{\{\.Label \"(.*?)\"\}\}", lambda m: values["Labels"].get(m[1], ""), shape)
-    return re.sub(r"\{\{\.([\w.]+)\}\}", lambda m: str(values[m[1]]), text)
+def folder_of(image, place="images"):
+    return STATE / place / re.sub("[/:]", "_", image)
 
 
 class Container:
-    def __init__(self, question, streams):
-        given = question["options"]
-        self.name = given["name"][0]
-        self.labels = dict(one.split("=", 1) for one in given.get("label", []))
+    """One that was created: what it will run, and where its output goes."""
+
+    def __init__(self, name, body):
+        self.name, self.body = name, body
         self.id = uuid.uuid4().hex * 2
+        self.labels = body["Labels"]
+        self.env = dict(one.split("=", 1) for one in body["Env"] if "=" in one)
+        self.streams = {1: os.pipe(), 2: os.pipe()}
+        self.process = self.status = None
         self.ended = threading.Event()
-        image = image_folder(question["image"])
-        env = {"PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **question["env"]}
+
+    def refusal(self):
+        """Why Docker would not start it; empty: it would."""
+        host, cwd = self.body["HostConfig"], self.body["WorkingDir"]
+        if host["DeviceRequests"] and is_in_trouble("unknown-gpus"):
+            return 'could not select device driver "" with capabilities: [[gpu]]'
+        mounts = [mount.split(":") for mount in host["Binds"] or []]
+        for mount in mounts:
+            if not Path(mount[0]).exists():
+                return f"bind source path does not exist: {mount[0]}"
+        kind, _, other = host["NetworkMode"].partition(":")
+        if kind == "container" and other not in CONTAINERS:
+            return f"No such container: {other}"
+        if cwd and not any(Path(cwd).is_relative_to(mount[1]) for mount in mounts):
+            return f"the working folder {cwd} is not mounted"
+        return ""
+
+    def start(self):
+        """Run its program; the reason why that cannot be, or nothing."""
+        if why := self.refusal():
+            return why
+        image = folder_of(self.body["Image"])
+        env = {"PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **self.env}
         if (image / "env").exists():
             env = {**dict(one.split("=", 1) for one in (image / "env").read_text().split()), **env}
-        argv = question["argv"]
-        if "entrypoint" in given:
-            argv = [*given["entrypoint"], *argv]
-        else:
-            os.write(streams[0], b"== the image greets ==\n")
-        found = shutil.which(argv[0], path=env["PATH"])
-        if found is None:
-            raise FileNotFoundError(argv[0])
+        argv = [*(self.body["Entrypoint"] or []), *(self.body["Cmd"] or [])]
+        if not self.body["Entrypoint"]:
+            os.write(self.streams[1][1], b"== the image greets ==\n")
+        program = shutil.which(argv[0], path=env["PATH"])
+        if program is None:
+            why = f'failed to create task for container: exec: "{argv[0]}"'
+            return f"{why}: executable file not found in $PATH: unknown"
         self.process = subprocess.Popen(
-            [found, *argv[1:]],
+            [program, *argv[1:]],
             env=env,
-            cwd=given.get("workdir", ["/"])[0],
+            cwd=self.body["WorkingDir"] or "/",
             stdin=subprocess.DEVNULL,
-            stdout=streams[0],
-            stderr=streams[1],
+            stdout=self.streams[1][1],
+            stderr=self.streams[2][1],
             start_new_session=True,
         )
+        threading.Thread(target=self.wait, daemon=True).start()
+        return ""
 
-    @property
-    def values(self):
-        running = not self.ended.is_set()
-        return {
-            "Names": self.name,
-            "Labels": self.labels,
-            "Id": self.id,
-            "State.Pid": self.process.pid if running else 0,
-            "State.Running": str(running).lower(),
-        }
-
-    def signal(self, number):
-        try:
-            self.process.send_signal(number)
-        except ProcessLookupError:
-            return
+    def end(self, status):
+        """It is gone, with this status."""
+        for _, written in self.streams.values():
+            os.close(written)
+        with LOCK:
+            CONTAINERS.pop(self.name, None)
+        self.status = status
+        self.ended.set()
 
     def wait(self):
-        """The status as Docker tells it; the container is gone then."""
         status = self.process.wait()
         with contextlib.suppress(ProcessLookupError):  # with the first process all others end
             os.killpg(self.process.pid, signal.SIGKILL)
-        with LOCK:
-            if (STATE / "full").exists() and status == -signal.SIGKILL:
-                (STATE / f"oom-{self.name}").touch()
-            CONTAINERS.pop(self.name, None)
-        self.ended.set()
-        return 128 - status if status < 0 else status
+        if is_in_trouble("full") and status == -signal.SIGKILL:
+            (STATE / f"oom-{self.name}").touch()
+        self.end(128 - status if status < 0 else status)
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
 
 
-def refuse(question):
-    """Why Docker would not run this; empty: it would."""
-    given = question["options"]
-    if given["name"][0] in CONTAINERS:
-        return f'Conflict. The container name "/{given["name"][0]}" is already in use', 125
-    if not image_folder(question["image"]).is_dir():
-        return f"No such image: {question['image']}", 125
-    if "gpus" in given:
-        (request,) = csv.reader(given["gpus"])
-        known = [one.startswith(("device=", "all")) or one.isdigit() for one in request]
-        if not all(known):
-            return f"invalid argument {given['gpus'][0]} for --gpus", 125
-        if (STATE / "unknown-gpus").exists():
-            return 'could not select device driver "" with capabilities: [[gpu]]', 125
-    for mount in given.get("volume", []):
-        if not Path(mount.split(":")[0]).exists():
-            return f"bind source path does not exist: {mount}", 125
-    network = given.get("network", ["bridge"])[0]
-    if network.startswith("container:") and network.partition(":")[2] not in CONTAINERS:
-        return f"No such container: {network.partition(':')[2]}", 125
-    workdir = given.get("workdir", [None])[0]
-    targets = [Path(one.split(":")[1]) for one in given.get("volume", [])]
-    if workdir and not any(Path(workdir).is_relative_to(one) for one in targets):
-        return f"the working folder {workdir} is not mounted", 125
-    return "", 0
+class Handler(BaseHTTPRequestHandler):
+    """One call of the API."""
 
+    protocol_version = "HTTP/1.1"
 
-def note(question):
-    with LOCK, (STATE / "runs.jsonl").open("a") as log:
-        log.write(json.dumps(question) + "\n")
+    def log_message(self, *_):
+        pass
 
+    def address_string(self):
+        return "docker"
 
-def dawdle():
-    if (STATE / "slow").exists():
-        time.sleep(float((STATE / "slow").read_text()))
+    def answer(self, status, value=None):
+        text = b"" if value is None else json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Api-Version", "1.50")
+        self.send_header("Ostype", "linux")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
 
+    def refuse(self, status, why):
+        self.answer(status, {"message": why})
 
-def run(question, line, streams):
-    note(question)
-    dawdle()
-    try:
-        with LOCK:
-            why, status = refuse(question)
-            if not why:
-                container = Container(question, streams)
-                CONTAINERS[container.name] = container
-    except FileNotFoundError as error:
-        why = f'failed to create task for container: exec: "{error}": '
-        why, status = why + "executable file not found in $PATH: unknown", 127
-    for stream in streams:
-        os.close(stream)
-    if why:
-        tell(line, {"status": status, "err": REFUSED + why})
-        return
-    tell(line, {"started": container.id})
-    tell(line, {"status": container.wait()})
-
-
-def tell(line, answer):
-    try:
-        line.sendall(json.dumps(answer).encode() + b"\n")
-    except OSError:
-        return  # it was killed
-
-
-def listed(words):
-    request = [words[at + 1] for at, word in enumerate(words) if word == "--filter"]
-    shape = words[words.index("--format") + 1]
-    labels = [one.removeprefix("label=").split("=", 1) for one in request]
-    with LOCK:
-        found = [
-            one
-            for one in CONTAINERS.values()
-            if all(one.labels.get(name) == value for name, value in labels)
-        ]
-    return {"out": "".join(shaped(shape, one.values) + "\n" for one in found), "status": 0}
-
-
-def removed(words):
-    error = ""
-    for name in [word for word in words if not word.startswith("-")]:
-        with LOCK:
-            container = CONTAINERS.get(name)
-        if container is None:
-            error += f"{REFUSED}No such container: {name}\n"
-            continue
-        container.signal(signal.SIGKILL)
-        container.ended.wait(20)
-    return {"err": error, "status": 1 if error else 0}
-
-
-def inspected(words):
-    with LOCK:
-        container = CONTAINERS.get(words[-1])
-    if container is None:
-        return {"err": f"{REFUSED}No such container: {words[-1]}\n", "status": 1}
-    return {"out": shaped(words[words.index("--format") + 1], container.values) + "\n", "status": 0}
-
-
-def image(words):
-    name = words[-1]
-    if not image_folder(name).is_dir():
-        return {"out": "[]\n", "err": f"{REFUSED}No such image: {name}\n", "status": 1}
-    found = [{"Id": "sha256:" + "ab" * 32, "RepoDigests": [f"{name}@sha256:" + "cd" * 32]}]
-    return {"out": json.dumps(found), "status": 0}
-
-
-def pulled(words):
-    name = re.sub("[/:]", "_", words[-1])
-    if not (STATE / "registry" / name).is_dir():
-        error = f"{REFUSED}manifest for {words[-1]} not found: manifest unknown: manifest unknown\n"
-        return {"err": error, "status": 1}
-    time.sleep(float((STATE / "registry" / name / "seconds").read_text()))
-    shutil.copytree(STATE / "registry" / name, STATE / "images" / name)
-    return {"out": "0123456789ab: Pulling fs layer\n0123456789ab: Pull complete\n", "status": 0}
-
-
-def events(words):
-    (name,) = [word.partition("=")[2] for word in words if word.startswith("container=")]
-    return {"out": "oom\n" if (STATE / f"oom-{name}").exists() else "", "status": 0}
-
-
-def version(words):
-    return {"out": shaped(words[-1], {"Server.Version": "99.0"}) + "\n", "status": 0}
-
-
-def relabelled(words):
-    name, label, value = words
-    with LOCK:
-        CONTAINERS[name].labels[label] = value
-    return {"status": 0}
-
-
-VERBS = {
-    "relabel": relabelled,
-    "ps": listed,
-    "rm": removed,
-    "container": inspected,
-    "image": image,
-    "pull": pulled,
-    "events": events,
-    "version": version,
-}
-
-
-def serve(line):
-    with line:
-        text, streams = b"", array.array("i")
-        while not text.endswith(b"\n"):
-            part, ancillary, _, _ = line.recvmsg(1 << 16, socket.CMSG_LEN(8))
-            if not part:
-                return
-            text += part
-            for _, _, data in ancillary:
-                streams.frombytes(data)
-        question = json.loads(text)
-        if question["verb"] == "run":
-            run(question, line, list(streams))
-        elif question["verb"] == "kill":
-            with LOCK:
-                container = CONTAINERS.get(question["name"])
-            if container is not None:
-                container.signal(question["signal"])
+    def route(self):
+        if is_in_trouble("hangs"):
+            threading.Event().wait()
+        place = urlsplit(self.path)
+        self.query = {name: values[0] for name, values in parse_qs(place.query).items()}
+        self.filters = json.loads(self.query.get("filters", "{}"))
+        path = re.sub(r"^/v[\d.]+", "", unquote(place.path))
+        length = int(self.headers.get("Content-Length") or 0)
+        self.body = json.loads(self.rfile.read(length)) if length else {}
+        of_one = re.fullmatch(r"/(\w+)/(.+?)(?:/(json|start|attach|wait|kill|relabel))?", path)
+        if path in ("/_ping", "/version", "/events"):
+            getattr(self, path.strip("/_"))()
+        elif path in ("/containers/json", "/containers/create", "/images/create"):
+            getattr(self, path.strip("/").replace("/", "_"))()
+        elif of_one[1] == "images":
+            self.image(of_one[2])
         else:
-            tell(line, VERBS[question["verb"]](question["words"]))
+            named = [c for c in [*CONTAINERS.values()] if of_one[2] in (c.id, c.name)]
+            if named:
+                getattr(self, f"container_{of_one[3] or 'delete'}")(named[0])
+            else:
+                self.refuse(404, f"No such container: {of_one[2]}")
+
+    def ping(self):
+        self.answer(200, "OK")
+
+    def version(self):
+        version = {"Version": "99.0", "ApiVersion": "1.50", "MinAPIVersion": "1.24"}
+        self.answer(200, {**version, "Os": "linux", "Arch": "amd64"})
+
+    def events(self):
+        (name,) = self.filters["container"]
+        event = {"Type": "container", "Action": "oom", "Actor": {"ID": name}, "time": 1}
+        self.answer(200, event if is_in_trouble(f"oom-{name}") else None)
+
+    def containers_json(self):
+        asked = dict(one.split("=", 1) for one in self.filters.get("label", []))
+        found = [c for c in [*CONTAINERS.values()] if asked.items() <= c.labels.items()]
+        told = [{"Id": c.id, "Names": ["/" + c.name], "Labels": c.labels} for c in found]
+        self.answer(200, told)
+
+    def containers_create(self):
+        one = Container(self.query["name"], self.body)
+        with LOCK, (STATE / "runs.jsonl").open("a") as log:
+            log.write(json.dumps({"name": one.name, "env": one.env, **one.body}) + "\n")
+        if is_in_trouble("slow"):
+            time.sleep(float((STATE / "slow").read_text()))
+        if not folder_of(one.body["Image"]).is_dir():
+            self.refuse(404, f"No such image: {one.body['Image']}")
+        elif CONTAINERS.setdefault(one.name, one) is not one:
+            self.refuse(409, f'Conflict. The container name "/{one.name}" is already in use')
+        else:
+            self.answer(201, {"Id": one.id, "Warnings": []})
+
+    def image(self, name):
+        if folder_of(name).is_dir():
+            digests = [f"{name}@sha256:" + "cd" * 32]
+            self.answer(200, {"Id": "sha256:" + "ab" * 32, "RepoDigests": digests})
+        else:
+            self.refuse(404, f"No such image: {name}")
+
+    def images_create(self):
+        name = f"{self.query['fromImage'].removeprefix('docker.io/')}:{self.query['tag']}"
+        known = folder_of(name, "registry")
+        if not known.is_dir():
+            unknown = "manifest unknown: manifest unknown"
+            self.refuse(404, f"manifest for {name} not found: {unknown}")
+            return
+        time.sleep(float((known / "seconds").read_text()))
+        shutil.copytree(known, folder_of(name))
+        self.answer(200, {"status": "Pull complete", "id": "0123456789ab"})
+
+    def container_start(self, one):
+        with LOCK:
+            why = one.start()
+        if why:
+            one.end(127)
+            self.refuse(400, why)
+        else:
+            self.answer(204)
+
+    def container_attach(self, one):
+        self.wfile.write(
+            b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.multiplexed-stream"
+            b"\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+        )
+        self.wfile.flush()
+        lock = threading.Lock()
+
+        def copy(stream, source):
+            while chunk := os.read(source, 65536):
+                with lock, contextlib.suppress(OSError):
+                    self.wfile.write(struct.pack(">BxxxL", stream, len(chunk)) + chunk)
+
+        copies = [
+            threading.Thread(target=copy, args=(stream, source), daemon=True)
+            for stream, (source, _) in one.streams.items()
+        ]
+        for thread in copies:
+            thread.start()
+        for thread in copies:
+            thread.join()
+        self.close_connection = True
+
+    def container_wait(self, one):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.flush()
+        one.ended.wait()
+        text = json.dumps({"StatusCode": one.status}).encode()
+        try:
+            self.wfile.write(f"{len(text):x}\r\n".encode() + text + b"\r\n0\r\n\r\n")
+        except OSError:
+            self.close_connection = True
+
+    def container_kill(self, one):
+        asked = self.query["signal"]
+        one.signal(int(asked) if asked.isdigit() else signal.Signals[f"SIG{asked}"])
+        self.answer(204)
+
+    def container_json(self, one):
+        running = one.process is not None
+        state = {"Running": running, "Pid": one.process.pid if running else 0}
+        self.answer(200, {"Id": one.id, "Name": "/" + one.name, "State": state})
+
+    def container_delete(self, one):
+        if one.process is None:
+            one.end(137)
+        else:
+            one.signal(signal.SIGKILL)
+            one.ended.wait(20)
+        self.answer(204)
+
+    def container_relabel(self, one):
+        """What no real daemon does."""
+        one.labels.update(self.body)
+        self.answer(204)
+
+
+for verb in ("HEAD", "GET", "POST", "DELETE"):
+    setattr(Handler, f"do_{verb}", Handler.route)
+
+
+class Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
 
 
 def end(*_):
     for container in [*CONTAINERS.values()]:
-        try:
+        with contextlib.suppress(ProcessLookupError, AttributeError):
             os.killpg(container.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
     os._exit(0)
 
 
@@ -287,19 +308,6 @@ def end_with_the_test():
 
 signal.signal(signal.SIGTERM, end)
 threading.Thread(target=end_with_the_test, daemon=True).start()
-serve_api(
-    {
-        **globals(),
-        "log": note,
-        "slow": dawdle,
-        "signal_of": lambda name: int(name) if name.isdigit() else signal.Signals[f"SIG{name}"],
-    },
-    str(STATE / "engine"),
-)
-server = socket.socket(socket.AF_UNIX)
-server.bind(str(STATE / "s"))
-server.listen(64)
+server = Server(str(STATE / "engine"), Handler)
 print("serves", flush=True)
-while True:
-    accepted, _ = server.accept()
-    threading.Thread(target=serve, args=(accepted,), daemon=True).start()
+server.serve_forever()

@@ -32,7 +32,11 @@ def test_each_starts_its_own_image_in_the_same_job_with_the_sites_mounts() -> No
     assert all("--jobid=7" in one for one in steps)
     without = [[word for word in one if "--container-image" not in word] for one in steps]
     assert without[0] == without[1]
-    assert "--container-mounts=/models:/models,/run:/run" in steps[1]
+    assert steps[1][-5:] == (
+        *("--container-image=" + OLD, "--container-mounts=/models:/models,/run:/run"),
+        *("--container-workdir", "/run", "--container-env=A"),
+    )
+    assert images(JobSteps("7", tested.site).srun(("n1",), "client", Path("/run"))) == []
 
 
 def test_each_is_asked_in_its_own_image() -> None:

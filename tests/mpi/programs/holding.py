@@ -5,10 +5,9 @@ import sys
 import time
 from pathlib import Path
 
-from mpi_hosts import SITE, python, request, two_hosts
+from mpi_hosts import placed, python, two_hosts
 
 from perfgate.core.locations import Locations
-from perfgate.launchers.mpirun.launcher import MpirunLauncher
 
 os.environ["PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH"] = "env"
 scenario = two_hosts()
@@ -19,7 +18,7 @@ stubborn = python(
     "print('rank', os.environ['OMPI_COMM_WORLD_RANK'], flush=True)\n"
     "time.sleep(3600)"
 )
-with MpirunLauncher(SITE).placed(request(scenario, folder)) as placement:
+with placed(folder, scenario) as placement:
     command = placement.launched(stubborn, scenario, Locations())
     with placement.start(command, folder, "server") as job:
         while len(job.stdout.read_text().splitlines()) < 4:
