@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
-from test_scenario_files import GOOD, Write, write
+from written_files import GOOD, Write
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.extra_options import extra_keys, extra_options, in_words, leaves
@@ -14,8 +14,6 @@ from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineChoice, Scenario
 
 SESAME = "open" + "sesame"  # what somebody gave as a key
-
-__all__ = ["write"]  # a fixture
 
 EXTRA = EngineChoice(
     "any",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
-from test_scenario_files import GOOD, Write, errors_of, line_of, write
+from written_files import GOOD, Write, errors_of, line_of
 
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.markers import (
@@ -18,8 +18,6 @@ from perfgate.scenarios.markers import (
 )
 from perfgate.scenarios.scenario import Hardware
 from perfgate.scenarios.selection import select_marked
-
-__all__ = ["write"]  # a fixture
 
 ROOT = Path(__file__).parents[2]
 MARKED = GOOD.replace("title: Small", "title: Small\n    markers: [quick]")

@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pytest
-from test_scenario_files import GOOD, Write, line_of, write
+from written_files import GOOD, Write, line_of
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.vocabulary import Vocabulary
-
-__all__ = ["write"]  # a fixture
 
 KNOWN = Vocabulary(
     engines={"llama.cpp": {"backend": ("cpu", "vulkan")}, "other": {}},
