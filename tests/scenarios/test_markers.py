@@ -17,7 +17,6 @@ from perfgate.scenarios.markers import (
     markers_of,
 )
 from perfgate.scenarios.scenario import Hardware
-from perfgate.scenarios.selection import select_marked
 
 ROOT = Path(__file__).parents[2]
 MARKED = GOOD.replace("title: Small", "title: Small\n    markers: [quick]")
@@ -40,17 +39,6 @@ def test_streaming_is_a_fact_of_the_load() -> None:
     assert "streaming" in markers_of(SCENARIO)
     assert "streaming" not in markers_of(at_once)
     assert "streaming" not in markers_of(replace(SCENARIO, workload=None))
-
-
-def test_the_recipes_variables_select_its_scenarios() -> None:
-    suite = load_suite(ROOT / "scenarios")
-    for expression, count in (
-        ("gb200 and streaming and offline", 4),
-        ("gb200 and not streaming", 5),
-    ):
-        found = select_marked(suite.scenarios, expression, suite.markers)
-        assert len(found) == count, expression
-        assert all(one.hardware.gpu == "GB200" for one in found)
 
 
 def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:

@@ -40,10 +40,6 @@ def refused(file: Path) -> list[InputError]:
     return list(caught.value.errors)
 
 
-def test_a_scenario_of_known_names_is_read(write: Write) -> None:
-    assert len(load_scenarios(write(FULL), KNOWN)) == 1
-
-
 def test_scores_of_bands_and_floors_are_known_too(write: Write) -> None:
     wrong = "accuracy:gsm8k:exact_match:strict"
     text = FULL.replace(
