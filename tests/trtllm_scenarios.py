@@ -1,6 +1,6 @@
 """The documents' commands, typed off by hand, each with the suite's scenario that renders it.
 
-That these scenarios have the documents' values is held by test_documented_scenarios.
+What they ask beyond a command is held by test_documented_scenarios.
 """
 
 from dataclasses import dataclass, field, replace

@@ -148,25 +148,21 @@ def test_faults_of_the_client(
     assert found.failure == kind.failure
 
 
-@pytest.mark.parametrize(("name", "version"), [*RELEASES[3:4], *NEWEST])
-def test_no_server_is_no_run(
+@pytest.mark.parametrize(("name", "version"), NEWEST)
+def test_no_server_and_another_model_are_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, version: str
 ) -> None:
-    scenario = scenario_of(name, version)
-    if name == "sglang-bench":
-        scenario = scenario_of(name, version, warmup_requests=1)
-    ended, found = run(scenario, tmp_path, monkeypatch)
+    warm_up = {"warmup_requests": 1} if name == "sglang-bench" else {}
+    ended, found = run(scenario_of(name, version, **warm_up), tmp_path, monkeypatch)
     assert ended.status == 1
     assert isinstance(found, RunError)
-
-
-def test_another_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving() as port:
-        ended, _ = run(
-            scenario_of("vllm-bench", "0.32.0"), tmp_path, monkeypatch, port=port, model="other"
-        )
-    assert ended.status == 1
-    assert "no such model" in ended.err
+    if name == "vllm-bench":
+        (tmp_path / "other").mkdir()
+        with serving() as port:
+            case = scenario_of(name, version)
+            ended, _ = run(case, tmp_path / "other", monkeypatch, port=port, model="other")
+        assert ended.status == 1
+        assert "no such model" in ended.err
 
 
 def test_a_ratio_of_the_other_client_is_an_error(tmp_path: Path) -> None:

@@ -99,14 +99,6 @@ def test_a_table_of_another_release_is_found_before_a_start(stage: Any) -> None:
     assert "releases/0.10.0.yaml:" in str(caught.value)
 
 
-def test_an_option_that_is_gone_is_found_before_a_start(stage: Any) -> None:
-    case = scenario()
-    here, build = stage(case, "0.11.0", "cli_drift_help"), EngineBuild("vllm", "0.11.0", "0.11.0")
-    command = Vllm().serve(case, build, Endpoint(HOST, 8000, "m"), here)
-    with pytest.raises(CliDrift, match="no option -tp"):
-        Vllm().verify(build, [command], here)
-
-
 def test_an_extra_option_that_it_lacks_is_named_by_its_field(stage: Any) -> None:
     case = scenario({"vllm": ("--enable-mamba-magic",)})
     here, build = stage(case, "0.11.0"), EngineBuild("vllm", "0.11.0", "0.11.0")

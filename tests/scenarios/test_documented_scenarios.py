@@ -1,12 +1,14 @@
 """The documented scenarios: every number of the documents, written down here a second time.
 
-But for the performance lab's settings, which test_performance_lab reads from its own lines.
+But for settings that commands of the documents hold: those of trtllm_scenarios, and the lines of
+the performance lab.
 """
 
 from typing import Any
 
 from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 from tables import each
+from trtllm_scenarios import DOCUMENTED
 
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
@@ -49,20 +51,6 @@ GB200 = {
 # Lengths → requests, all at once.
 LENGTHS = {"32000-100": 100, "4000-200": 500, "2000-100": 500, "128-4": 1000}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "b200-r1-fp4-min-latency": {
-        "tp": 8, "ep": 2, "max_batch_size": 1, "moe_backend": "TRTLLM", "mtp": {"layers": 3},
-        "pdl": True,
-    },
-    "b200-r1-0528-fp4-fp8kv-max-throughput": {
-        "tp": 8, "ep": 8, "attention_dp": True, "max_batch_size": 896, "max_num_tokens": 2048,
-        "kv_cache_fraction": 0.93, "kv_cache_dtype": "fp8", "iteration_log": True,
-        "cuda_graphs": {
-            "padding": True, "batch_sizes": [896, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1]
-        },
-    },
-    "b200-r1-fp4-fp16kv-max-throughput": FP16KV,
-    "h200-r1-fp8-min-latency": {"tp": 8, "ep": 4, "max_batch_size": 1, "mtp": {"layers": 3}},
-    "h200-r1-fp8-max-throughput": H200_MAX,
     "b200-r1-fp4-chunked-context-off": {**FP16KV, "chunked_context": False},
     "b200-r1-fp4-chunked-context-on": {**FP16KV, "chunked_context": True},
     "b200-r1-fp4-chunked-context-small": {**FP16KV, "chunked_context": True, "max_num_tokens": 768},
@@ -73,7 +61,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "b200-r1-fp4-explore": FP16KV,
     "h200-r1-fp8-explore": H200_MAX,
-    "b200-r1-0528-fp4-serve": SERVE,
     "b200-r1-0528-fp4-serve-no-padding": {
         **SERVE, "cuda_graphs": {"padding": False, "max_batch_size": 128}
     },
@@ -83,31 +70,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "b200-r1-0528-fp4-gsm8k-bos": SERVE,
     "b200-r1-fp4-kv-fp16": B200_KV,
     "b200-r1-fp4-kv-fp8": {**B200_KV, "kv_cache_dtype": "fp8"},
-    "b200-r1-0528-fp8-serve": {**SERVE, "moe_backend": "DEEPGEMM", "moe_max_num_tokens": 3200},
     "h200-r1-0528-fp8-serve": SERVE,
     "h200-r1-0528-fp8-serve-8k1k": {**SERVE, "max_num_tokens": 9216, "max_seq_len": 9216},
-    "gb200-r1-0528-fp4-wide-ep-serve": {
-        **SERVE, "tp": 16, "ep": 16, "moe_backend": "WIDEEP", "moe_max_num_tokens": 9216,
-        "moe_load_balancer": {"num_slots": 288, "layer_updates_per_iter": 1},
-    },
-    "h200-v3-fp8-quickstart": {"tp": 8},
-    **{f"h200-v3-fp8-mtp-{n}": {"tp": 8, "mtp": {"layers": n}} for n in range(4)},
-    "h200-v3-fp8-gpqa": {
-        "tp": 8, "max_batch_size": 32, "max_num_tokens": 4096, "overlap_scheduler": True,
-        "cuda_graphs": {},
-    },
+    **{f"h200-v3-fp8-mtp-{n}": {"tp": 8, "mtp": {"layers": n}} for n in (1, 2)},
     "h200-v3-fp8-gpqa-eval": {
         "tp": 8, "backend": "pytorch", "max_batch_size": 32, "max_num_tokens": 4096,
         "kv_cache_fraction": 0.95, "moe_backend": "CUTLASS", "overlap_scheduler": True,
         "chunked_context": False, "pdl": False, "cuda_graphs": {},
     },
-    "h200-v3-fp8-serve": {**V3_SERVE, "pp": 1},
-    "h200-v3-fp8-2node-mpirun": {**V3, "tp": 16, "ep": 8},
-    "h200-v3-fp8-2node-slurm": {**V3, "tp": 16, "ep": 4},
-    "gb200-r1-fp4-2node-slurm": {
-        **FP16KV, "backend": "pytorch", "overlap_scheduler": True, "pp": 1,
-    },
-    "h200-v3-fp8-deepgemm-on": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-off": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-nvcc": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-2node-deepgemm-on": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
@@ -116,16 +86,14 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "h200-v3-fp8-kv-fp8": {**V3_KV, "kv_cache_dtype": "fp8"},
     "h200-v3-fp8-kv-fp8-checkpoint": V3_KV,
     **{
-        f"gb200-r1-fp4-{use}-{streaming}": {**GB200, **changes}
+        f"gb200-r1-fp4-{use}-no-streaming": {**GB200, **changes}
         for use, changes in {
             "reasoning": {"max_num_tokens": 6000},
             "chat": {"max_num_tokens": 7000, "kv_cache_fraction": 0.80},
             "summarization": {"max_num_tokens": 9000},
             "generation": {"max_num_tokens": 3000},
         }.items()
-        for streaming in ("streaming", "no-streaming")
     },
-    "h200-r1-0528-fp8-sharegpt": {"tp": 8, "ep": 8},
 }  # fmt: skip
 
 SWEEP = (32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -208,7 +176,9 @@ def told_settings(scenario: Scenario) -> dict[str, Any]:
 
 
 def test_every_documented_scenario_is_there_and_no_other() -> None:
-    assert {name for name in SCENARIOS if "-lab-" not in name} == set(SETTINGS)
+    by_command = {case.scenario.id for case in DOCUMENTED} - {"fp8-kv"}
+    assert {name for name in SCENARIOS if "-lab-" not in name} == {*SETTINGS, *by_command}
+    assert not by_command & set(SETTINGS)
     assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
 
 
