@@ -38,7 +38,7 @@ def run(
     """Run ``[sys.executable, "-m", MODULE, …]`` to its end.
 
     Args:
-        argv: MODULE is pytest or perfgate.
+        argv: MODULE is pytest, perfgate or perfgate.rehearsal.
         cwd: its working folder.
         env: its environment.
         timeout: in seconds; then it is killed, and the test fails.

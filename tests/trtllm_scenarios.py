@@ -1,28 +1,25 @@
-"""Scenarios as the public documents describe them, and what the documents show for each.
+"""The documents' commands, typed off by hand, each with the suite's scenario that renders it.
 
-Typed off the documents by hand: the expected side of the tests, independent of `scenarios/`.
+What they ask beyond a command is held by test_documented_scenarios.
 """
 
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from documented_set import documented_suite
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import bench, examples, serve
 from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    CudaGraphs,
     EngineChoice,
     EngineSettings,
     GatePolicy,
     Hardware,
     Limits,
     Model,
-    MoeLoadBalancer,
-    Mtp,
     Scenario,
-    Smoke,
     Source,
     Workload,
 )
@@ -31,15 +28,6 @@ ON_PAPER = Locations(on_paper=True)
 SERVED = Endpoint("0.0.0.0", 8000, "model")  # noqa: S104
 DATASET = "dataset.txt"
 SUBCOMMANDS = ("throughput", "prepare-dataset", "token-norm-dist")
-EXAMPLE_GRAPHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 384)
-FIRST_PROMPTS = (
-    "Hello, my name is",
-    "The president of the United States is",
-    "The capital of France is",
-    "The future of AI is",
-)
-
-
 UNSET = EngineSettings()
 
 
@@ -126,7 +114,7 @@ class Documented:
     """One documented command.
 
     Attributes:
-        scenario: the scenario that it belongs to.
+        scenario: the scenario that it belongs to, without what is not this command's.
         options: its options as the document shows them.
         yaml: its YAML file.
         env: its environment.
@@ -140,57 +128,24 @@ class Documented:
     beyond: dict[str, str] = field(default_factory=dict)
 
 
-YAML_FILE = {"--extra_llm_api_options": "./extra-llm-api-config.yml"}
+YAML_FILE = "./extra-llm-api-config.yml"
+SUITE = {one.id: one for one in documented_suite().scenarios}
 REPORT = {"--report_json": "the results are read from it"}
+COUNTED = {"--num_requests": "the whole dataset, which the document does not count"}
+LISTENING = dict.fromkeys(("--host", "--port"), "the run chooses where the server listens")
+UNCAPPED = {"--concurrency": "-1 is the default"}
+LAUNCH_SH = dict.fromkeys(("--backend", "--warmup"), "as in the recipe's launch.sh")
 V3 = "deepseek-ai/DeepSeek-V3"
-V3_GRAPHS = CudaGraphs(padding=True, batch_sizes=EXAMPLE_GRAPHS)
+GRAPHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]
 V3_YAML = {
     "pytorch_backend_config": {
         "use_cuda_graph": True,
         "cuda_graph_padding_enabled": True,
-        "cuda_graph_batch_sizes": list(EXAMPLE_GRAPHS),
+        "cuda_graph_batch_sizes": GRAPHS,
         "print_iter_log": True,
         "enable_overlap_scheduler": True,
     },
     "enable_attention_dp": True,
-}
-V3_SETTINGS = EngineSettings(
-    backend="pytorch",
-    attention_dp=True,
-    iteration_log=True,
-    overlap_scheduler=True,
-    cuda_graphs=V3_GRAPHS,
-    max_batch_size=161,
-    max_num_tokens=1160,
-    kv_cache_fraction=0.95,
-)
-R1_SERVE = EngineSettings(
-    backend="pytorch",
-    tp=8,
-    ep=8,
-    max_batch_size=1024,
-    max_num_tokens=3200,
-    max_seq_len=2048,
-    kv_cache_fraction=0.8,
-    trust_remote_code=True,
-    attention_dp=True,
-    cuda_graphs=CudaGraphs(padding=True, max_batch_size=128),
-    kv_cache_dtype="fp8",
-    stream_interval=10,
-    mtp=Mtp(1),
-)
-R1_SERVE_OPTIONS = {
-    "--host": "0.0.0.0",  # noqa: S104
-    "--port": "8000",
-    "--backend": "pytorch",
-    "--max_batch_size": "1024",
-    "--max_num_tokens": "3200",
-    "--max_seq_len": "2048",
-    "--kv_cache_free_gpu_memory_fraction": "0.8",
-    "--tp_size": "8",
-    "--ep_size": "8",
-    "--trust_remote_code": None,
-    **YAML_FILE,
 }
 R1_SERVE_YAML = {
     "enable_attention_dp": True,
@@ -199,66 +154,55 @@ R1_SERVE_YAML = {
     "stream_interval": 10,
     "speculative_config": {"decoding_type": "MTP", "num_nextn_predict_layers": 1},
 }
+R1_SERVED = (
+    "--host 0.0.0.0 --port 8000 --backend pytorch --max_batch_size 1024 --max_num_tokens 3200 "
+    "--max_seq_len 2048 --kv_cache_free_gpu_memory_fraction 0.8 --trust_remote_code"
+)
+V3_BENCH = f"--model {V3} --backend pytorch --max_batch_size 161 --max_num_tokens 1160"
 
 
-def _gb200(name: str, isl: int, osl: int, tokens: int, fraction: float) -> Documented:
-    """A row of the GB200 recipe's table of use cases."""
+def of(
+    name: str,
+    command: str,
+    yaml: dict[str, Any] | None = None,
+    env: dict[str, str] | None = None,
+    beyond: dict[str, str] | None = None,
+) -> Documented:
+    """The suite's scenario, and the options of the document's command."""
+    one = SUITE[name]
+    if one.workload is not None:
+        one = replace(one, smoke=None, accuracy=())
+    file = f" --extra_llm_api_options {YAML_FILE}" if yaml else ""
+    if one.workload is not None and one.workload.client == "trtllm-bench":
+        file += f" --dataset {DATASET}"
     return Documented(
-        scenario(
-            name,
-            "1.0.0rc1",
-            "nvidia/DeepSeek-R1-FP4",
-            settings=EngineSettings(
-                tp=4,
-                ep=4,
-                pp=1,
-                attention_dp=True,
-                max_batch_size=384,
-                max_num_tokens=tokens,
-                kv_cache_fraction=fraction,
-            ),
-            workload=offline(384, 7680, isl=isl, osl=osl, streaming=True, capped=False),
-        ),
-        {
-            "--model": "nvidia/DeepSeek-R1-FP4",
-            "--dataset": DATASET,
-            "--num_requests": "7680",
-            "--concurrency": "-1",
-            "--streaming": None,
-            "--max_batch_size": "384",
-            "--max_num_tokens": str(tokens),
-            "--kv_cache_free_gpu_mem_fraction": f"{fraction:g}",
-            "--tp": "4",
-            "--ep": "4",
-            "--pp": "1",
-            **YAML_FILE,
-        },
-        {"enable_attention_dp": True},
-        beyond=REPORT,
+        one, options(tuple((command + file).split())), yaml or {}, env or {}, beyond or {}
     )
 
 
-DOCUMENTED: tuple[Documented, ...] = (
+def _gb200(use: str, tokens: int, fraction: float) -> Documented:
+    """A row of the GB200 recipe's table of use cases."""
+    command = (
+        "--model nvidia/DeepSeek-R1-FP4 --num_requests 7680 --concurrency -1 "
+        f"--streaming --max_batch_size 384 --max_num_tokens {tokens} --tp 4 --ep 4 --pp 1 "
+        f"--kv_cache_free_gpu_mem_fraction {fraction}"
+    )
+    name = f"gb200-r1-fp4-{use}-streaming"
+    return of(name, command, {"enable_attention_dp": True}, beyond={**REPORT, **LAUNCH_SH})
+
+
+def _quickstart(layers: int) -> Documented:
+    command = f"--model_dir {V3} --spec_decode_algo MTP --spec_decode_nextn {layers}"
+    beyond = {"--tp_size": "the model does not fit on one GPU"}
+    return of(f"h200-v3-fp8-mtp-{layers}", command, beyond=beyond)
+
+
+CASES = {
     # 000, "B200 min-latency"
-    Documented(
-        scenario(
-            "b200-min-latency",
-            model="nvidia/DeepSeek-R1-FP4",
-            settings=EngineSettings(
-                tp=8, ep=2, max_batch_size=1, moe_backend="TRTLLM", mtp=Mtp(3), pdl=True
-            ),
-            workload=offline(1, 10, dataset="real"),
-        ),
-        {
-            "--model": "nvidia/DeepSeek-R1-FP4",
-            "--dataset": DATASET,
-            "--num_requests": "10",
-            "--concurrency": "1",
-            "--max_batch_size": "1",
-            "--tp": "8",
-            "--ep": "2",
-            **YAML_FILE,
-        },
+    "b200-min-latency": of(
+        "b200-r1-fp4-min-latency",
+        "--model nvidia/DeepSeek-R1-FP4 --num_requests 10 --concurrency 1 --max_batch_size 1 "
+        "--tp 8 --ep 2",
         {
             "moe_config": {"backend": "TRTLLM"},
             "speculative_config": {"decoding_type": "MTP", "num_nextn_predict_layers": 3},
@@ -268,37 +212,11 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     # 000, "B200 max-throughput for R1-0528 with FP8 KV cache". The document's top-level
     # `kv_cache_dtype` is that of its commit; 1.0.0 reads kv_cache_config.dtype only (#5752).
-    Documented(
-        scenario(
-            "b200-fp8-kv",
-            model="nvidia/DeepSeek-R1-0528-FP4",
-            settings=EngineSettings(
-                tp=8,
-                ep=8,
-                max_batch_size=896,
-                max_num_tokens=2048,
-                kv_cache_fraction=0.93,
-                kv_cache_dtype="fp8",
-                attention_dp=True,
-                iteration_log=True,
-                cuda_graphs=CudaGraphs(
-                    padding=True, batch_sizes=(896, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
-                ),
-            ),
-            workload=offline(7168, 114688),
-        ),
-        {
-            "--model": "nvidia/DeepSeek-R1-0528-FP4",
-            "--dataset": DATASET,
-            "--tp": "8",
-            "--ep": "8",
-            "--max_batch_size": "896",
-            "--max_num_tokens": "2048",
-            "--kv_cache_free_gpu_mem_fraction": "0.93",
-            "--concurrency": "7168",
-            "--num_requests": "114688",
-            **YAML_FILE,
-        },
+    "b200-fp8-kv": of(
+        "b200-r1-0528-fp4-fp8kv-max-throughput",
+        "--model nvidia/DeepSeek-R1-0528-FP4 --tp 8 --ep 8 --max_batch_size 896 "
+        "--max_num_tokens 2048 --kv_cache_free_gpu_mem_fraction 0.93 --concurrency 7168 "
+        "--num_requests 114688",
         {
             "cuda_graph_config": {
                 "enable_padding": True,
@@ -311,134 +229,50 @@ DOCUMENTED: tuple[Documented, ...] = (
         beyond=REPORT,
     ),
     # 000, "B200 max-throughput for R1 with FP16 KV cache"
-    Documented(
-        scenario(
-            "b200-fp16-kv",
-            model="nvidia/DeepSeek-R1-FP4",
-            settings=EngineSettings(
-                tp=8,
-                ep=8,
-                max_batch_size=384,
-                max_num_tokens=1536,
-                kv_cache_fraction=0.85,
-                attention_dp=True,
-                iteration_log=True,
-                cuda_graphs=CudaGraphs(padding=True, batch_sizes=EXAMPLE_GRAPHS),
-            ),
-            workload=offline(3072, 49152, warmup_requests=0),
-        ),
+    "b200-fp16-kv": of(
+        "b200-r1-fp4-fp16kv-max-throughput",
+        "--model nvidia/DeepSeek-R1-FP4 --tp 8 --ep 8 --warmup 0 --max_batch_size 384 "
+        "--max_num_tokens 1536 --num_requests 49152 --concurrency 3072 "
+        "--kv_cache_free_gpu_mem_fraction 0.85",
         {
-            "--model": "nvidia/DeepSeek-R1-FP4",
-            "--tp": "8",
-            "--ep": "8",
-            "--warmup": "0",
-            "--dataset": DATASET,
-            "--max_batch_size": "384",
-            "--max_num_tokens": "1536",
-            "--num_requests": "49152",
-            "--concurrency": "3072",
-            "--kv_cache_free_gpu_mem_fraction": "0.85",
-            **YAML_FILE,
-        },
-        {
-            "cuda_graph_config": {"enable_padding": True, "batch_sizes": list(EXAMPLE_GRAPHS)},
+            "cuda_graph_config": {"enable_padding": True, "batch_sizes": GRAPHS},
             "print_iter_log": True,
             "enable_attention_dp": True,
         },
         beyond=REPORT,
     ),
     # 000, "H200 min-latency"
-    Documented(
-        scenario(
-            "h200-min-latency",
-            settings=EngineSettings(tp=8, ep=4, max_batch_size=1, mtp=Mtp(3)),
-            workload=offline(1, 10, dataset="real"),
-        ),
-        {
-            "--model": "deepseek-ai/DeepSeek-R1",
-            "--dataset": DATASET,
-            "--num_requests": "10",
-            "--max_batch_size": "1",
-            "--tp": "8",
-            "--ep": "4",
-            "--concurrency": "1",
-            **YAML_FILE,
-        },
+    "h200-min-latency": of(
+        "h200-r1-fp8-min-latency",
+        "--model deepseek-ai/DeepSeek-R1 --num_requests 10 --max_batch_size 1 --tp 8 --ep 4 "
+        "--concurrency 1",
         {"speculative_config": {"decoding_type": "MTP", "num_nextn_predict_layers": 3}},
         beyond=REPORT,
     ),
     # 000, "H200 max-throughput"
-    Documented(
-        scenario(
-            "h200-max-throughput",
-            settings=EngineSettings(
-                tp=8,
-                ep=8,
-                max_batch_size=128,
-                max_num_tokens=1151,
-                kv_cache_fraction=0.8,
-                attention_dp=True,
-                cuda_graphs=CudaGraphs(batch_sizes=(128,)),
-            ),
-            workload=offline(1024, 5120, warmup_requests=0),
-            environment={"TRTLLM_DG_JIT_USE_NVCC": "1"},
-        ),
-        {
-            "--model": "deepseek-ai/DeepSeek-R1",
-            "--tp": "8",
-            "--ep": "8",
-            "--warmup": "0",
-            "--dataset": DATASET,
-            "--max_batch_size": "128",
-            "--max_num_tokens": "1151",
-            "--num_requests": "5120",
-            "--concurrency": "1024",
-            "--kv_cache_free_gpu_mem_fraction": "0.8",
-            **YAML_FILE,
-        },
+    "h200-max-throughput": of(
+        "h200-r1-fp8-max-throughput",
+        "--model deepseek-ai/DeepSeek-R1 --tp 8 --ep 8 --warmup 0 --max_batch_size 128 "
+        "--max_num_tokens 1151 --num_requests 5120 --concurrency 1024 "
+        "--kv_cache_free_gpu_mem_fraction 0.8",
         {"cuda_graph_config": {"batch_sizes": [128]}, "enable_attention_dp": True},
         {"TRTLLM_DG_JIT_USE_NVCC": "1"},
         beyond=REPORT,
     ),
     # 001, "Launch the TRT-LLM Server", FP4
-    Documented(
-        scenario(
-            "r1-0528-fp4-serve",
-            "1.0.0rc6",
-            "nvidia/DeepSeek-R1-0528-FP4",
-            settings=R1_SERVE,
-            workload=served(),
-        ),
-        R1_SERVE_OPTIONS,
-        R1_SERVE_YAML,
+    "r1-0528-fp4-serve": of(
+        "b200-r1-0528-fp4-serve", f"{R1_SERVED} --tp_size 8 --ep_size 8", R1_SERVE_YAML
     ),
     # 001, the same for FP8 on Blackwell
-    Documented(
-        scenario(
-            "r1-0528-fp8-serve",
-            "1.0.0rc6",
-            "deepseek-ai/DeepSeek-R1-0528",
-            settings=replace(R1_SERVE, moe_backend="DEEPGEMM", moe_max_num_tokens=3200),
-            workload=served(),
-        ),
-        R1_SERVE_OPTIONS,
+    "r1-0528-fp8-serve": of(
+        "b200-r1-0528-fp8-serve",
+        f"{R1_SERVED} --tp_size 8 --ep_size 8",
         {**R1_SERVE_YAML, "moe_config": {"backend": "DEEPGEMM", "max_num_tokens": 3200}},
     ),
-    # 001, "Wide Expert Parallelism"
-    Documented(
-        scenario(
-            "r1-0528-wide-ep",
-            "1.0.0rc6",
-            "nvidia/DeepSeek-R1-0528-FP4",
-            settings=replace(
-                R1_SERVE,
-                moe_backend="WIDEEP",
-                moe_max_num_tokens=9216,
-                moe_load_balancer=MoeLoadBalancer(288, 1),
-            ),
-            workload=served(),
-        ),
-        R1_SERVE_OPTIONS,
+    # 001, "Wide Expert Parallelism", for more GPUs than the section's command has
+    "r1-0528-wide-ep": of(
+        "gb200-r1-0528-fp4-wide-ep-serve",
+        f"{R1_SERVED} --tp_size 16 --ep_size 16",
         {
             **R1_SERVE_YAML,
             "moe_config": {
@@ -449,196 +283,57 @@ DOCUMENTED: tuple[Documented, ...] = (
         },
     ),
     # 002, "Run a single inference"
-    Documented(
-        scenario(
-            "quickstart",
-            "0.19.0",
-            V3,
-            settings=EngineSettings(tp=8),
-            smoke=Smoke("trtllm-quickstart", FIRST_PROMPTS),
-        ),
-        {"--model_dir": V3, "--tp_size": "8"},
-    ),
-    # 002, "Multi-Token Prediction (MTP)": N = 0 and N = 3
-    *(
-        Documented(
-            scenario(
-                f"mtp-{layers}",
-                "0.19.0",
-                V3,
-                settings=EngineSettings(tp=8, mtp=Mtp(layers)),
-                smoke=Smoke("trtllm-quickstart", FIRST_PROMPTS),
-            ),
-            {"--model_dir": V3, "--spec_decode_algo": "MTP", "--spec_decode_nextn": str(layers)},
-            beyond={"--tp_size": "the model does not fit on one GPU"},
-        )
-        for layers in (0, 3)
-    ),
+    "quickstart": of("h200-v3-fp8-quickstart", f"--model_dir {V3} --tp_size 8"),
+    # 002, "Multi-Token Prediction (MTP)"
+    "mtp-0": _quickstart(0),
+    "mtp-3": _quickstart(3),
     # 002, "Run evaluation on GPQA dataset"
-    Documented(
-        scenario(
-            "gpqa",
-            "0.19.0",
-            V3,
-            settings=EngineSettings(
-                tp=8,
-                cuda_graphs=CudaGraphs(),
-                overlap_scheduler=True,
-                max_batch_size=32,
-                max_num_tokens=4096,
-            ),
-            accuracy=(AccuracyTask("trtllm-gpqa", "gpqa_diamond", 0, concurrency=32),),
-        ),
-        {
-            "--hf_model_dir": V3,
-            "--data_dir": "gpqa_diamond.csv",
-            "--tp_size": "8",
-            "--use_cuda_graph": None,
-            "--enable_overlap_scheduler": None,
-            "--concurrency": "32",
-            "--batch_size": "32",
-            "--max_num_tokens": "4096",
-        },
+    "gpqa": of(
+        "h200-v3-fp8-gpqa",
+        f"--hf_model_dir {V3} --data_dir gpqa_diamond.csv --tp_size 8 --use_cuda_graph "
+        "--enable_overlap_scheduler --concurrency 32 --batch_size 32 --max_num_tokens 4096",
     ),
     # 002, "Serving"
-    Documented(
-        scenario(
-            "v3-serve",
-            "0.19.0",
-            V3,
-            settings=replace(V3_SETTINGS, tp=8, ep=8, pp=1),
-            workload=served(isl=1000, osl=1000),
-        ),
-        {
-            "--host": "0.0.0.0",  # noqa: S104
-            "--port": "8000",
-            "--backend": "pytorch",
-            "--max_batch_size": "161",
-            "--max_num_tokens": "1160",
-            "--tp_size": "8",
-            "--ep_size": "8",
-            "--pp_size": "1",
-            "--kv_cache_free_gpu_memory_fraction": "0.95",
-            **YAML_FILE,
-        },
+    "v3-serve": of(
+        "h200-v3-fp8-serve",
+        "--host 0.0.0.0 --port 8000 --backend pytorch --max_batch_size 161 --max_num_tokens 1160 "
+        "--tp_size 8 --ep_size 8 --pp_size 1 --kv_cache_free_gpu_memory_fraction 0.95",
         V3_YAML,
     ),
     # 002, "mpirun"
-    Documented(
-        scenario(
-            "2node-mpirun",
-            "0.19.0",
-            V3,
-            settings=replace(V3_SETTINGS, tp=16, ep=8),
-            workload=offline(4096, 16384, isl=1000, osl=1000, streaming=True),
-        ),
-        {
-            "--model": V3,
-            "--backend": "pytorch",
-            "--max_batch_size": "161",
-            "--max_num_tokens": "1160",
-            "--dataset": DATASET,
-            "--tp": "16",
-            "--ep": "8",
-            "--kv_cache_free_gpu_mem_fraction": "0.95",
-            "--concurrency": "4096",
-            "--streaming": None,
-            **YAML_FILE,
-        },
+    "2node-mpirun": of(
+        "h200-v3-fp8-2node-mpirun",
+        f"{V3_BENCH} --tp 16 --ep 8 --kv_cache_free_gpu_mem_fraction 0.95 --concurrency 4096 "
+        "--streaming",
         V3_YAML,
-        beyond={**REPORT, "--num_requests": "the whole dataset, which the document does not count"},
+        beyond={**REPORT, **COUNTED},
     ),
     # 002, "Slurm"
-    Documented(
-        scenario(
-            "2node-slurm",
-            "0.19.0",
-            V3,
-            settings=replace(V3_SETTINGS, tp=16, ep=4),
-            workload=offline(4096, 4096, isl=1000, osl=1000, capped=False),
-        ),
-        {
-            "--model": V3,
-            "--backend": "pytorch",
-            "--max_batch_size": "161",
-            "--max_num_tokens": "1160",
-            "--dataset": DATASET,
-            "--tp": "16",
-            "--ep": "4",
-            "--kv_cache_free_gpu_mem_fraction": "0.95",
-            **YAML_FILE,
-        },
+    "2node-slurm": of(
+        "h200-v3-fp8-2node-slurm",
+        f"{V3_BENCH} --tp 16 --ep 4 --kv_cache_free_gpu_mem_fraction 0.95",
         V3_YAML,
-        beyond={
-            **REPORT,
-            "--num_requests": "the whole dataset, which the document does not count",
-            "--concurrency": "-1 is the default",
-        },
+        beyond={**REPORT, **COUNTED, **UNCAPPED},
     ),
     # 002, "Example: Multi-node benchmark on GB200 Slurm cluster"
-    Documented(
-        scenario(
-            "gb200-2node",
-            "0.19.0",
-            settings=replace(
-                V3_SETTINGS,
-                tp=8,
-                ep=8,
-                pp=1,
-                max_batch_size=384,
-                max_num_tokens=1536,
-                kv_cache_fraction=0.85,
-            ),
-            workload=offline(3072, 49152, warmup_requests=0),
-        ),
-        {
-            "--model": "deepseek-ai/DeepSeek-R1",
-            "--backend": "pytorch",
-            "--num_requests": "49152",
-            "--max_batch_size": "384",
-            "--max_num_tokens": "1536",
-            "--concurrency": "3072",
-            "--dataset": DATASET,
-            "--tp": "8",
-            "--pp": "1",
-            "--ep": "8",
-            "--kv_cache_free_gpu_mem_fraction": "0.85",
-            "--warmup": "0",
-            **YAML_FILE,
-        },
+    "gb200-2node": of(
+        "gb200-r1-fp4-2node-slurm",
+        "--model deepseek-ai/DeepSeek-R1 --model_path <MODELS>/DeepSeek-R1-FP4 --backend pytorch "
+        "--num_requests 49152 --max_batch_size 384 --max_num_tokens 1536 --concurrency 3072 "
+        "--tp 8 --pp 1 --ep 8 --kv_cache_free_gpu_mem_fraction 0.85 --warmup 0",
         V3_YAML,
         beyond=REPORT,
     ),
     # 002, "DeepGEMM", one node; its batch, tokens, concurrency and requests are placeholders
-    Documented(
-        scenario(
-            "deepgemm",
-            "0.19.0",
-            V3,
-            settings=replace(V3_SETTINGS, tp=8, ep=8, kv_cache_fraction=0.9),
-            workload=offline(1024, 5120, isl=1000, osl=1000, streaming=True),
-            environment={"TRTLLM_DG_ENABLED": "1"},
-        ),
-        {
-            "--model": V3,
-            "--backend": "pytorch",
-            "--max_batch_size": "161",
-            "--max_num_tokens": "1160",
-            "--dataset": DATASET,
-            "--tp": "8",
-            "--ep": "8",
-            "--kv_cache_free_gpu_mem_fraction": "0.9",
-            "--concurrency": "1024",
-            "--num_requests": "5120",
-            "--streaming": None,
-            "--report_json": "report.json",
-            **YAML_FILE,
-        },
+    "deepgemm": of(
+        "h200-v3-fp8-deepgemm-on",
+        f"{V3_BENCH} --tp 8 --ep 8 --kv_cache_free_gpu_mem_fraction 0.9 --concurrency 1024 "
+        "--num_requests 5120 --streaming --report_json report.json",
         V3_YAML,
         {"TRTLLM_DG_ENABLED": "1"},
     ),
-    # 002, "FP8 KV Cache and MLA", option 2
-    Documented(
+    # 002, "FP8 KV Cache and MLA", option 2, which the suite asks of a server with more settings
+    "fp8-kv": Documented(
         scenario(
             "fp8-kv",
             "0.19.0",
@@ -646,34 +341,18 @@ DOCUMENTED: tuple[Documented, ...] = (
             settings=EngineSettings(backend="pytorch", tp=8, kv_cache_dtype="fp8"),
             workload=served(),
         ),
-        {
-            "--host": "0.0.0.0",  # noqa: S104
-            "--port": "8000",
-            "--backend": "pytorch",
-            "--tp_size": "8",
-            **YAML_FILE,
-        },
+        {"--backend": "pytorch", "--tp_size": "8", "--extra_llm_api_options": YAML_FILE},
         {"pytorch_backend_config": {"kv_cache_dtype": "fp8"}},
+        beyond=LISTENING,
     ),
     # 003, "Inference Use case configs"
-    _gb200("reasoning", 1000, 1000, 6000, 0.85),
-    _gb200("chat", 128, 128, 7000, 0.8),
-    _gb200("summarization", 8000, 512, 9000, 0.85),
-    _gb200("generation", 512, 8000, 3000, 0.85),
+    "reasoning": _gb200("reasoning", 6000, 0.85),
+    "chat": _gb200("chat", 7000, 0.8),
+    "summarization": _gb200("summarization", 9000, 0.85),
+    "generation": _gb200("generation", 3000, 0.85),
     # 004, "Choosing the Inference Engine"
-    Documented(
-        scenario(
-            "sharegpt",
-            "1.0.0",
-            "deepseek-ai/DeepSeek-R1-0528",
-            settings=EngineSettings(tp=8, ep=8),
-            workload=served(),
-        ),
-        {"--tp_size": "8", "--ep_size": "8"},
-        beyond={
-            "--host": "the run chooses where the server listens",
-            "--port": "the run chooses where the server listens",
-        },
-    ),
-)
-CASES = {case.scenario.id: case for case in DOCUMENTED}
+    "sharegpt": of("h200-r1-0528-fp8-sharegpt", "--tp_size 8 --ep_size 8", beyond=LISTENING),
+}
+DOCUMENTED = tuple(CASES.values())
+R1_SERVE = CASES["r1-0528-fp4-serve"].scenario.engine.settings
+V3_SETTINGS = CASES["deepgemm"].scenario.engine.settings

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from launching import BENCH, PAPER, launched
 
@@ -18,6 +18,11 @@ from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Hardware
 
 SCENARIO = replace(launched("sbatch", time_limit="02:00:00"), hardware=Hardware("GB200", 8, 2))
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
 
 
 def test_is_spelled_as_documented() -> None:
@@ -37,12 +42,6 @@ def test_is_spelled_as_documented() -> None:
     )
 
 
-def test_the_site_chooses_partition_and_account() -> None:
-    job = wrapped(BENCH, SCENARIO, PAPER).files["benchmark.slurm"]
-    assert "partition" not in job
-    assert "account" not in job
-
-
 def test_a_run_has_everything_in_the_logs_of_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SBATCH", "TRTLLM_LLMAPI_LAUNCH"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "true")
@@ -54,13 +53,8 @@ def test_a_run_has_everything_in_the_logs_of_its_step(monkeypatch: pytest.Monkey
 
 def test_a_run_that_is_ended_ends_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An sbatch that waits and is ended leaves its job running."""
-    programs = {
-        "sbatch": 'echo "17;cluster"; echo "$@" > asked; exec sleep 60',
-        "scancel": 'echo "$@" > cancelled',
-    }
-    for name, body in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path, "sbatch", 'echo "17;cluster"; echo "$@" > asked; exec sleep 60')
+    program(tmp_path, "scancel", 'echo "$@" > cancelled')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
     monkeypatch.delenv("PERFGATE_PROGRAM_SBATCH", raising=False)
@@ -81,8 +75,7 @@ def test_a_run_that_is_ended_ends_its_job(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_status_of_the_job_is_that_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    (tmp_path / "sbatch").write_text(f"#!/bin/sh\necho 17\nexit {status}\n")
-    (tmp_path / "sbatch").chmod(0o755)
+    program(tmp_path, "sbatch", f"echo 17\nexit {status}")
     monkeypatch.setenv("PERFGATE_PROGRAM_SBATCH", str(tmp_path / "sbatch"))
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
     made = wrapped(BENCH, SCENARIO, Locations())
@@ -108,13 +101,12 @@ WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 
 
 @given(arguments=st.lists(WORDS, max_size=5), value=WORDS)
+@settings(max_examples=40)
 def test_a_rank_gets_the_very_arguments_and_variables(
     tmp_path_factory: pytest.TempPathFactory, arguments: list[str], value: str
 ) -> None:
     folder = tmp_path_factory.mktemp("rank")
-    told = folder / "trtllm-llmapi-launch"
-    told.write_text('#!/bin/sh\nprintf "%s\\0" "$MY_VALUE" "$@"\n')
-    told.chmod(0o755)
+    program(folder, "trtllm-llmapi-launch", 'printf "%s\\0" "$MY_VALUE" "$@"')
     command = Command(("trtllm-bench", *arguments), env={"MY_VALUE": value})
     script = folder / "benchmark.sh"
     script.write_bytes(wrapped(command, SCENARIO, PAPER).files["benchmark.sh"].encode())
@@ -127,11 +119,8 @@ def test_a_rank_gets_the_very_arguments_and_variables(
 def test_the_status_of_the_ranks_is_that_of_the_job(tmp_path: Path) -> None:
     for name, content in wrapped(BENCH, SCENARIO, PAPER).files.items():
         (tmp_path / name).write_text(content)
-    programs = {"srun": 'while [ "$1" != bash ]; do shift; done; exec "$@"'}
-    programs["trtllm-llmapi-launch"] = "exit 42"
-    for name, body in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / name).chmod(0o755)
+    program(tmp_path, "srun", 'while [ "$1" != bash ]; do shift; done; exec "$@"')
+    program(tmp_path, "trtllm-llmapi-launch", "exit 42")
     env = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(["bash", "benchmark.slurm"], cwd=tmp_path, env=env, check=False)
     assert done.returncode == 42

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from perfgate.core.command import Command
 from perfgate.core.steps import Role, Step
 from perfgate.engines.base import EngineBuild
+from perfgate.launchers.local.launcher import free_port
 from perfgate.plan.script import Readiness, script
 from perfgate.plan.shell_text import call, comment, commented
 
@@ -38,10 +39,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
+    return free_port("127.0.0.1")
 
 
 @pytest.fixture

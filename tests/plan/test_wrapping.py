@@ -19,17 +19,12 @@ def test_without_a_launch_it_is_the_same_command() -> None:
     assert wrapped(BENCH, SCENARIO, PAPER) is BENCH
 
 
-@pytest.mark.parametrize("by", WAYS)
-def test_every_rank_runs_the_engine_under_its_launcher(by: str) -> None:
-    made = wrapped(BENCH, launched(by), PAPER)
-    everything = " ".join([*made.argv, *made.files.values()])
-    assert "trtllm-llmapi-launch trtllm-bench" in everything.replace("\\\n ", "").replace("  ", " ")
-
-
-@pytest.mark.parametrize("by", WAYS)
-def test_keeps_the_files_and_variables_of_the_command(by: str) -> None:
+@each("by", WAYS)
+def test_every_rank_runs_the_engine_under_its_launcher_with_its_files(by: str) -> None:
     command = replace(BENCH, env={"TRTLLM_ENABLE_PDL": "1"})
     made = wrapped(command, launched(by), PAPER)
+    everything = " ".join([*made.argv, *made.files.values()])
+    assert "trtllm-llmapi-launch trtllm-bench" in everything.replace("\\\n ", "").replace("  ", " ")
     assert made.files["config.yml"] == "a: 1\n"
     assert made.env == command.env
 

@@ -1,11 +1,17 @@
 """A stage with the suite's own scenarios, and how a stand-in is run on it."""
 
 import os
+import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import forked
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -25,6 +31,9 @@ SHAREGPT = "h200-r1-0528-fp8-sharegpt"  # vllm bench serve
 GPQA = "h200-v3-fp8-gpqa"
 GPQA_EVAL = "h200-v3-fp8-gpqa-eval"
 QUICKSTART = "h200-v3-fp8-quickstart"
+
+
+DATA = '{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n'
 
 
 @cache
@@ -77,15 +86,17 @@ class Stage:
         probe: str = "",
         start: int = 1,
     ) -> Ended:
-        """Run a stand-in to its end in `folder`."""
-        done = subprocess.run(
-            list(argv),
-            cwd=folder,
-            env=self.environment(scenario, probe, start),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        """Run a stand-in to its end in `folder`: without the start of Python, where it is one."""
+        env = self.environment(scenario, probe, start)
+        script = Path(argv[0])
+        if script.parent == self.folder / "bin":
+            _, python, *call = shlex.split(script.read_text().splitlines()[-1])
+            words = [python, *call[:-1], *argv[1:]]  # all but "$@"
+            done = forked.run(words, cwd=folder, env=env, timeout=60, traced=True)
+        else:
+            done = subprocess.run(
+                argv, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False
+            )
         return Ended(done.returncode, done.stdout, done.stderr)
 
     def step(
@@ -101,13 +112,48 @@ class Stage:
         return ended
 
 
-def staged(folder: Path, version: str | None = None, fault: str | None = None) -> Stage:
-    """Stage the whole suite below `folder`."""
+Put = Callable[..., Stage]  # of a release and a fault, or none
+
+
+def staged(
+    folder: Path,
+    version: str | None = None,
+    fault: str | None = None,
+    cases: Iterable[Scenario] | None = None,
+) -> Stage:
+    """Stage the whole suite, or these scenarios alone, below `folder`."""
     env = set_up(
         folder,
-        scenarios().values(),
+        scenarios().values() if cases is None else cases,
         engine_version=version,
         fault=parse_fault(fault) if fault else None,
         seed=7,
     )
     return Stage(folder, env, version)
+
+
+@contextmanager
+def serving(
+    argv: Sequence[str], url: str, folder: Path, env: Mapping[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A server from when it is healthy on; its logs are ``server.out`` and ``server.err``."""
+    with (folder / "server.out").open("w") as out, (folder / "server.err").open("w") as err:
+        server = subprocess.Popen(argv, cwd=folder, env=env, stdout=out, stderr=err)
+        try:
+            deadline = time.monotonic() + 60
+            while not _is_healthy(url):
+                assert server.poll() is None, (folder / "server.err").read_text()
+                assert time.monotonic() < deadline, "the server never came up"
+                time.sleep(0.05)
+            yield server
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5):
+            return True
+    except OSError:
+        return False

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from playing import Stage, staged
+from tables import each
 
 from perfgate.launchers.nodes import rank_hello
 from perfgate.launchers.rank_check import answers_of
@@ -31,29 +32,19 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("program", WRAPPED)
+@each("program", WRAPPED)
 def test_the_command_runs_once_and_its_status_is_passed_on(
     stage: Stage, tmp_path: Path, program: str
 ) -> None:
-    ended = stage.run([stage.program(program), *WRAPPED[program].split(), *SAY], tmp_path)
-    assert ended.status == 3
-    assert ended.out.splitlines() == ["said"]
+    wrapper = [stage.program(program), *WRAPPED[program].split()]
+    ended = stage.run([*wrapper, *SAY], tmp_path)
+    assert (ended.status, ended.out.splitlines()) == (3, ["said"])
     assert "worse" in ended.err
+    inside = stage.run([*wrapper, "bash", "-c", "command -v trtllm-bench"], tmp_path)
+    assert inside.out.strip() == stage.program("trtllm-bench")
 
 
-@pytest.mark.parametrize("program", WRAPPED)
-def test_inside_programs_are_the_stand_ins(stage: Stage, tmp_path: Path, program: str) -> None:
-    argv = [
-        stage.program(program),
-        *WRAPPED[program].split(),
-        "bash",
-        "-c",
-        "command -v trtllm-bench",
-    ]
-    assert stage.run(argv, tmp_path).out.strip() == stage.program("trtllm-bench")
-
-
-@pytest.mark.parametrize("variable", ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"])
+@each("variable", ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"])
 def test_of_the_ranks_of_a_real_launcher_only_the_first_runs_the_program(
     stage: Stage, tmp_path: Path, variable: str
 ) -> None:

@@ -17,10 +17,8 @@ PRINTED = [
 
 
 class TestParse:
-    def test_a_name(self) -> None:
+    def test_a_name_and_a_loss(self) -> None:
         assert parse_fault("oom") == Fault("oom")
-
-    def test_a_loss(self) -> None:
         assert parse_fault("slow:8%") == Fault("slow", 0.08)
         assert parse_fault("accuracy:2pp") == Fault("accuracy", 0.02)
 
@@ -38,19 +36,8 @@ class TestParse:
     @each(
         "text",
         [
-            "",
-            "melt",
-            "oom:8%",
-            "slow",
-            "slow:8",
-            "slow:8pp",
-            "slow:0%",
-            "slow:100%",
-            "scale",
-            "scale:one",
-            "scale:one:ttft_mean_ms",
-            "scale:one:ttft_mean_ms=0",
-            "scale::a=1",
+            *("", "melt", "oom:8%", "slow", "slow:8", "slow:8pp", "slow:0%", "slow:100%", "scale"),
+            *("scale:one", "scale:one:ttft_mean_ms", "scale:one:ttft_mean_ms=0", "scale::a=1"),
         ],
     )
     def test_refuses_anything_else_and_lists_all_faults(self, text: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from playing import (
+    DATA,
     GPQA,
     GPQA_EVAL,
     MIN_LATENCY,
@@ -12,9 +13,9 @@ from playing import (
     STREAMED,
     UNSTREAMED,
     Ended,
+    Put,
     Stage,
     scenarios,
-    staged,
 )
 from tables import each
 
@@ -52,17 +53,10 @@ def what_of(name: str) -> Measurable:
     return scenario.smoke
 
 
-@pytest.fixture
-def env(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    return monkeypatch
-
-
 def play(
-    stage: Stage, name: str, folder: Path, env: pytest.MonkeyPatch, start: int = 1
+    stage: Stage, name: str, folder: Path, start: int = 1
 ) -> tuple[Ended, Measurement | RunError]:
     """All steps of the scenario's first probe, and what its program reads of them."""
-    for variable, value in stage.env.items():
-        env.setenv(variable, value)
     scenario, what, program = scenarios()[name], what_of(name), PROGRAMS[name]()
     label = what.task if isinstance(what, AccuracyTask) else what.label
     steps = program.steps(scenario, stage.build(scenario), what, stage.locations)
@@ -74,13 +68,13 @@ def play(
         return ended, error
 
 
-@pytest.mark.parametrize("version", [None, "1.0.0", "1.2.0", "1.3.0"])
-@pytest.mark.parametrize("name", [MIN_LATENCY, STREAMED, UNSTREAMED])
+@each("version", [None, "1.2.0", "1.3.0"])
+@each("name", [MIN_LATENCY, STREAMED, UNSTREAMED])
 def test_trtllm_bench_is_read_as_a_whole_measurement(
-    tmp_path: Path, env: pytest.MonkeyPatch, name: str, version: str | None
+    put: Put, tmp_path: Path, name: str, version: str | None
 ) -> None:
-    stage = staged(tmp_path / "stage", version)
-    ended, found = play(stage, name, tmp_path / "run", env)
+    stage = put(version)
+    ended, found = play(stage, name, tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, Measurement), found
     point = what_of(name)
@@ -92,12 +86,12 @@ def test_trtllm_bench_is_read_as_a_whole_measurement(
         assert found.metrics[metric] == pytest.approx(value.value, rel=0.03)
 
 
-@pytest.mark.parametrize("version", [None, "1.0.0", "1.3.0"])
+@each("version", [None, "1.3.0"])
 def test_the_printed_report_says_the_same_as_the_json(
-    tmp_path: Path, env: pytest.MonkeyPatch, version: str | None
+    put: Put, tmp_path: Path, version: str | None
 ) -> None:
-    stage = staged(tmp_path / "stage", version)
-    _, from_json = play(stage, STREAMED, tmp_path / "run", env)
+    stage = put(version)
+    _, from_json = play(stage, STREAMED, tmp_path / "run")
     assert isinstance(from_json, Measurement)
     (tmp_path / "run" / "report.json").unlink()
     from_text = TrtllmBench().parse(scenarios()[STREAMED], what_of(STREAMED), tmp_path / "run")
@@ -105,10 +99,10 @@ def test_the_printed_report_says_the_same_as_the_json(
         assert value == pytest.approx(from_json.metrics[name], rel=1e-3, abs=1e-3)
 
 
-def test_labels_are_those_of_the_release(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    old = staged(tmp_path / "old", "0.19.0")
-    new = staged(tmp_path / "new", "1.2.0")
-    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+def test_labels_are_those_of_the_release(put: Put, tmp_path: Path) -> None:
+    old = put("0.19.0")
+    new = put("1.2.0")
+    (tmp_path / "data").write_text(DATA)
     words = ["--model", "any", "throughput", "--dataset", "data", "--streaming"]
     before = old.run([old.program("trtllm-bench"), *words], tmp_path).out
     after = new.run([new.program("trtllm-bench"), *words], tmp_path).out
@@ -130,11 +124,11 @@ def test_labels_are_those_of_the_release(tmp_path: Path, env: pytest.MonkeyPatch
     ],
 )
 def test_the_share_of_the_kv_cache_is_told_as_the_release_tells_it(
-    tmp_path: Path, version: str, yaml: str, share: float | None, shown: str
+    put: Put, tmp_path: Path, version: str, yaml: str, share: float | None, shown: str
 ) -> None:
-    stage = staged(tmp_path / "stage", version)
+    stage = put(version)
     (tmp_path / "extra.yml").write_text(yaml or "{}")
-    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    (tmp_path / "data").write_text(DATA)
     words = "-m any throughput --dataset data --kv_cache_free_gpu_mem_fraction 0.8 --report_json r"
     words += " --extra_llm_api_options extra.yml"
     ended = stage.run([stage.program("trtllm-bench"), *words.split()], tmp_path)
@@ -144,18 +138,18 @@ def test_the_share_of_the_kv_cache_is_told_as_the_release_tells_it(
     assert f"KV Memory Percentage:   {shown}\n" in ended.out
 
 
-def test_quickstart_answers_all_prompts(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    ended, found = play(staged(tmp_path / "stage"), QUICKSTART, tmp_path / "run", env)
+def test_quickstart_answers_all_prompts(put: Put, tmp_path: Path) -> None:
+    ended, found = play(put(), QUICKSTART, tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, Measurement), found
     assert found.facts["answers"] == 4
 
 
-@pytest.mark.parametrize("version", ["0.20.0", "1.1.0", "1.3.0rc3"])
+@each("version", ["0.20.0", "1.3.0rc3"])
 def test_trtllm_eval_scores_all_questions_and_later_keeps_the_answers(
-    tmp_path: Path, env: pytest.MonkeyPatch, version: str
+    put: Put, tmp_path: Path, version: str
 ) -> None:
-    ended, found = play(staged(tmp_path / "stage", version), GPQA_EVAL, tmp_path / "run", env)
+    ended, found = play(put(version), GPQA_EVAL, tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, Measurement), found
     assert found.facts["questions"] == 198
@@ -164,42 +158,25 @@ def test_trtllm_eval_scores_all_questions_and_later_keeps_the_answers(
     assert kept == ([pytest.approx(score, abs=1e-6)] if version == "1.3.0rc3" else [])
 
 
-@pytest.mark.parametrize("fault", CLIENT)
-def test_a_fault_of_trtllm_eval_is_found_by_the_parser(
-    tmp_path: Path, env: pytest.MonkeyPatch, fault: str
-) -> None:
-    stage = staged(tmp_path / "stage", "1.3.0rc3", fault=fault)
-    ended, found = play(stage, GPQA_EVAL, tmp_path / "run", env)
-    assert ended.status == 0
-    assert isinstance(found, RunError)
-    assert found.failure == FAULTS[fault].failure
-
-
-def test_gpqa_scores_all_questions(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    ended, found = play(staged(tmp_path / "stage"), GPQA, tmp_path / "run", env)
+def test_gpqa_scores_all_questions(put: Put, tmp_path: Path) -> None:
+    ended, found = play(put(), GPQA, tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, Measurement), found
     assert found.facts["questions"] == 198
 
 
-@pytest.mark.parametrize("name", [MIN_LATENCY, QUICKSTART, GPQA])
-def test_everything_says_that_it_is_synthetic(
-    tmp_path: Path, env: pytest.MonkeyPatch, name: str
-) -> None:
-    ended, _ = play(staged(tmp_path / "stage"), name, tmp_path / "run", env)
+@each("name", [MIN_LATENCY, QUICKSTART, GPQA])
+def test_everything_says_that_it_is_synthetic(put: Put, tmp_path: Path, name: str) -> None:
+    ended, _ = play(put(), name, tmp_path / "run")
     assert "all numbers are synthetic" in ended.err
-    report = tmp_path / "run" / "report.json"
-    if report.exists():
-        assert json.loads(report.read_text())["perfgate_synthetic"] is True
+    if name == MIN_LATENCY:
+        report = json.loads((tmp_path / "run" / "report.json").read_text())
+        assert report["perfgate_synthetic"] is True
 
 
-@pytest.mark.parametrize("kind", ENDING, ids=lambda kind: kind.name)
-def test_a_fault_of_the_engine_ends_it_with_telling_lines(
-    tmp_path: Path, env: pytest.MonkeyPatch, kind
-) -> None:
-    ended, found = play(
-        staged(tmp_path / "stage", fault=kind.name), MIN_LATENCY, tmp_path / "run", env
-    )
+@each("kind", ENDING, ids=lambda kind: kind.name)
+def test_a_fault_of_the_engine_ends_it_with_telling_lines(put: Put, tmp_path: Path, kind) -> None:
+    ended, found = play(put(fault=kind.name), MIN_LATENCY, tmp_path / "run")
     assert isinstance(found, RunError)
     if kind.name == "killed":
         assert ended.status == -9
@@ -211,49 +188,46 @@ def test_a_fault_of_the_engine_ends_it_with_telling_lines(
         assert classify(ended.err.splitlines())[0] == kind.failure
 
 
-@pytest.mark.parametrize("fault", CLIENT)
-@pytest.mark.parametrize("name", [MIN_LATENCY, STREAMED, QUICKSTART, GPQA])
+@each(
+    ("name", "fault", "failure"),
+    [
+        *((name, one, FAULTS[one].failure) for name in (MIN_LATENCY, GPQA_EVAL) for one in CLIENT),
+        (STREAMED, "partial", "incomplete"),
+        (QUICKSTART, "partial", "incomplete"),
+        (QUICKSTART, "truncated", "truncated_output"),
+        (QUICKSTART, "no_metrics", "no_metrics"),
+        (QUICKSTART, "zero_metrics", "broken_output"),  # its answers are empty
+        (QUICKSTART, "broken_answers", "broken_output"),
+        (QUICKSTART, "wrong_answers", FAULTS["wrong_answers"].failure),
+        (GPQA, "partial", "incomplete"),
+        (GPQA, "truncated", "no_metrics"),  # its whole report is one line, without a half
+    ],
+)
 def test_a_fault_of_the_report_ends_in_0_and_is_found_by_the_parser(
-    tmp_path: Path, env: pytest.MonkeyPatch, name: str, fault: str
+    put: Put, tmp_path: Path, name: str, fault: str, failure: str
 ) -> None:
-    ended, found = play(staged(tmp_path / "stage", fault=fault), name, tmp_path / "run", env)
+    stage = put("1.3.0rc3" if name == GPQA_EVAL else None, fault)
+    ended, found = play(stage, name, tmp_path / "run")
     assert ended.status == 0
     assert isinstance(found, RunError)
-    expected = FAULTS[fault].failure
-    if name == GPQA and fault == "truncated":  # its whole report is one line, without a half
-        expected = "no_metrics"
-    if name == QUICKSTART and fault == "zero_metrics":  # its answers are empty
-        expected = "broken_output"
-    assert found.failure == expected
+    assert found.failure == failure
 
 
-@pytest.mark.parametrize("fault", ["broken_answers", "wrong_answers"])
-def test_answers_of_no_working_model_and_of_no_document(
-    tmp_path: Path, env: pytest.MonkeyPatch, fault: str
-) -> None:
-    ended, found = play(staged(tmp_path / "stage", fault=fault), QUICKSTART, tmp_path / "run", env)
-    assert ended.status == 0
-    assert isinstance(found, RunError)
-    assert found.failure == FAULTS[fault].failure
-
-
-def test_slower_means_slower_by_as_much(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    _, well = play(staged(tmp_path / "well"), MIN_LATENCY, tmp_path / "one", env)
-    _, slow = play(staged(tmp_path / "slow", fault="slow:8%"), MIN_LATENCY, tmp_path / "two", env)
+def test_slower_means_slower_by_as_much(put: Put, tmp_path: Path) -> None:
+    _, well = play(put(), MIN_LATENCY, tmp_path / "one")
+    _, slow = play(put(fault="slow:8%"), MIN_LATENCY, tmp_path / "two")
     assert isinstance(well, Measurement)
     assert isinstance(slow, Measurement)
     for name in ("output_throughput", "output_throughput_per_user"):
         assert slow.metrics[name] == pytest.approx(0.92 * well.metrics[name])
 
 
-def test_one_metric_of_one_scenario_can_come_out_otherwise(
-    tmp_path: Path, env: pytest.MonkeyPatch
-) -> None:
+def test_one_metric_of_one_scenario_can_come_out_otherwise(put: Put, tmp_path: Path) -> None:
     fault = f"scale:{MIN_LATENCY}:output_throughput_per_user=0.5"
     for name, factor in ((MIN_LATENCY, 0.5), (STREAMED, 1.0)):
-        _, well = play(staged(tmp_path / f"well-{name}"), name, tmp_path / name, env)
-        stage = staged(tmp_path / f"ill-{name}", fault=fault)
-        _, scaled = play(stage, name, tmp_path / f"{name}-scaled", env)
+        _, well = play(put(), name, tmp_path / name)
+        stage = put(fault=fault)
+        _, scaled = play(stage, name, tmp_path / f"{name}-scaled")
         assert isinstance(well, Measurement)
         assert isinstance(scaled, Measurement)
         for metric, value in well.metrics.items():
@@ -261,22 +235,23 @@ def test_one_metric_of_one_scenario_can_come_out_otherwise(
             assert scaled.metrics[metric] == pytest.approx(hit * value)
 
 
-@pytest.mark.parametrize("factor", [0.7, 1.3])
-@pytest.mark.parametrize("metric", ["output_throughput", "duration_s", "tpot_median_ms"])
+@pytest.mark.parametrize(
+    ("metric", "factor"),
+    [("output_throughput", 1.3), ("duration_s", 0.7), ("tpot_median_ms", 1.3)],
+)
 def test_what_follows_from_a_scaled_metric_is_scaled_with_it(
-    tmp_path: Path, env: pytest.MonkeyPatch, metric: str, factor: float
+    put: Put, tmp_path: Path, metric: str, factor: float
 ) -> None:
     """The parser, which refuses reports that contradict themselves, takes it."""
-    fault = f"scale:{STREAMED}:{metric}={factor}"
-    _, well = play(staged(tmp_path / "well"), STREAMED, tmp_path / "one", env)
-    _, ill = play(staged(tmp_path / "ill", fault=fault), STREAMED, tmp_path / "two", env)
+    _, well = play(put(), STREAMED, tmp_path / "one")
+    _, ill = play(put(fault=f"scale:{STREAMED}:{metric}={factor}"), STREAMED, tmp_path / "two")
     assert isinstance(well, Measurement)
     assert isinstance(ill, Measurement), ill
     assert ill.metrics[metric] == pytest.approx(factor * well.metrics[metric], rel=1e-3)
 
 
-def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    stage = staged(tmp_path / "stage")
+def test_a_dataset_that_is_not_there_is_refused(put: Put, tmp_path: Path) -> None:
+    stage = put()
     argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "nowhere"]
     ended = stage.run(argv, tmp_path)
     assert ended.status == 2

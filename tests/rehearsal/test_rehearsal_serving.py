@@ -2,14 +2,15 @@
 
 import json
 import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
-from playing import MIN_LATENCY, SERVED, SHAREGPT, Ended, Stage, scenarios, staged
+from playing import DATA, MIN_LATENCY, SERVED, SHAREGPT, Ended, Put, Stage, scenarios, serving
+from tables import each
 
 from perfgate.clients.base import Client, Target, client
 from perfgate.clients.smoke_test import ask
@@ -24,50 +25,37 @@ from perfgate.rehearsal.faults import FAULTS
 from perfgate.scenarios.documented import documented_values
 
 HOST = "127.0.0.1"
+REPORTS = ["partial", "truncated", "no_metrics", "zero_metrics"]
+Server = Callable[[str], Endpoint]
 
 
 @contextmanager
-def serving(stage: Stage, name: str, folder: Path) -> Iterator[Endpoint]:
+def started(stage: Stage, name: str, folder: Path) -> Iterator[Endpoint]:
     """The scenario's server, as perfgate calls it."""
     scenario, engine = scenarios()[name], TensorRTLLM()
     endpoint = Endpoint(HOST, free_port(HOST), engine.served_model(scenario, stage.locations))
-    command = engine.serve(scenario, stage.build(scenario), endpoint, stage.locations)
-    folder.mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in stage.env.items():
+            patch.setenv(variable, value)
+        command = engine.serve(scenario, stage.build(scenario), endpoint, stage.locations)
+    folder.mkdir(parents=True, exist_ok=True)
     for file, content in command.files.items():
         (folder / file).write_text(content)
-    with (folder / "server.out").open("w") as out, (folder / "server.err").open("w") as err:
-        server = subprocess.Popen(
-            command.argv, cwd=folder, env=stage.environment(name), stdout=out, stderr=err
-        )
-        try:
-            _wait(server, endpoint, folder)
-            yield endpoint
-        finally:
-            server.terminate()
-            server.wait(10)
+    with serving(command.argv, endpoint.url, folder, stage.environment(name)):
+        yield endpoint
 
 
-def _wait(server: subprocess.Popen[bytes], endpoint: Endpoint, folder: Path) -> None:
-    for _ in range(200):
-        assert server.poll() is None, (folder / "server.err").read_text()
-        try:
-            with urllib.request.urlopen(endpoint.url + "/health", timeout=1) as answer:
-                assert answer.status == 200
-                return
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError("the server never came up")
+@pytest.fixture(scope="module")
+def server(_stages: Put, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A scenario's server with which nothing is wrong, one for all tests."""
+    with ExitStack() as stack:
 
+        @cache
+        def of(name: str) -> Endpoint:
+            folder = tmp_path_factory.mktemp("server")
+            return stack.enter_context(started(_stages(None, None), name, folder))
 
-@pytest.fixture
-def env(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    return monkeypatch
-
-
-def use(stage: Stage, env: pytest.MonkeyPatch) -> Stage:
-    for variable, value in stage.env.items():
-        env.setenv(variable, value)
-    return stage
+        yield of
 
 
 def load(
@@ -78,8 +66,7 @@ def load(
     program = client[scenario.workload.client]()
     assert isinstance(program, Client)
     point = scenario.points()[0]
-    tokenizer = str(stage.folder / "models")
-    target = Target(endpoint, tokenizer, stage.locations)
+    target = Target(endpoint, str(stage.folder / "models"), stage.locations)
     folder.mkdir()
     command = program.command(target, scenario.workload, point, folder)
     ended = stage.run(command.argv, folder, name, point.label)
@@ -93,60 +80,51 @@ def load(
 
 def evaluate(
     stage: Stage, endpoint: Endpoint, folder: Path, start: int = 1
-) -> tuple[Ended, Measurement | RunError]:
+) -> Measurement | RunError:
     task = scenarios()[SERVED].accuracy[0]
     folder.mkdir()
     command = LmEval().command(Target(endpoint, "tokenizer", stage.locations), task, folder)
-    ended = stage.run(command.argv, folder, SERVED, task.task, start)
+    stage.run(command.argv, folder, SERVED, task.task, start)
     try:
-        return ended, LmEval().parse(task, folder)
+        return LmEval().parse(task, folder)
     except RunError as error:
-        return ended, error
+        return error
 
 
-def test_the_server_lists_its_model_and_answers(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    stage = use(staged(tmp_path / "stage"), env)
+def test_the_server_lists_its_model_and_answers(server: Server, tmp_path: Path) -> None:
+    smoke, endpoint = scenarios()[SERVED].smoke, server(SERVED)
+    assert smoke is not None
+    with urllib.request.urlopen(endpoint.url + "/v1/models") as answer:
+        (listed,) = json.load(answer)["data"]
+    assert listed["id"] == endpoint.model
+    assert "stand-in" in listed["owned_by"]
+    assert ask(endpoint, smoke, tmp_path, 5.0).facts["answers"] == len(smoke.prompts)
+
+
+def test_first_answers_can_be_broken_and_wrong(put: Put, tmp_path: Path) -> None:
     smoke = scenarios()[SERVED].smoke
     assert smoke is not None
-    with serving(stage, SERVED, tmp_path / "server") as endpoint:
-        with urllib.request.urlopen(endpoint.url + "/v1/models") as answer:
-            listed = json.load(answer)["data"]
-        assert [model["id"] for model in listed] == [endpoint.model]
-        assert "stand-in" in listed[0]["owned_by"]
-        found = ask(endpoint, smoke, tmp_path, 5.0)
-    assert found.facts["answers"] == len(smoke.prompts)
-
-
-def test_first_answers_can_be_broken_and_wrong(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    smoke = scenarios()[SERVED].smoke
-    assert smoke is not None
-    stage = use(staged(tmp_path / "broken", fault="broken_answers"), env)
-    with serving(stage, SERVED, tmp_path / "one") as endpoint, pytest.raises(RunError) as caught:
-        ask(endpoint, smoke, tmp_path, 5.0)
-    assert caught.value.failure == "broken_output"
-    stage = use(staged(tmp_path / "wrong", fault="wrong_answers"), env)
-    with serving(stage, SERVED, tmp_path / "two") as endpoint:
+    with started(put(fault="broken_answers"), SERVED, tmp_path) as endpoint:
+        with pytest.raises(RunError) as caught:
+            ask(endpoint, smoke, tmp_path, 5.0)
+        assert caught.value.failure == "broken_output"
+    with started(put(fault="wrong_answers"), SERVED, tmp_path) as endpoint:
         texts = ask(endpoint, smoke, tmp_path, 5.0).facts["answer_texts"]
     assert "London" in str(texts)  # fluent: what it should be stands in the scenario's document
 
 
-def test_another_model_is_not_served(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    stage = use(staged(tmp_path / "stage"), env)
-    with serving(stage, SERVED, tmp_path / "server") as endpoint:
-        other = Endpoint(endpoint.host, endpoint.port, "another")
-        ended, _ = load(stage, SERVED, other, tmp_path / "run")
+def test_another_model_is_not_served(put: Put, server: Server, tmp_path: Path) -> None:
+    other = Endpoint(HOST, server(SERVED).port, "another")
+    ended, _ = load(put(), SERVED, other, tmp_path / "run")
     assert ended.status == 1
     assert "Initial test run failed" in ended.err
 
 
-@pytest.mark.parametrize("version", [None, "1.0.0", "1.3.0"])
-@pytest.mark.parametrize("name", [SERVED, SHAREGPT])
+@each("name", [SERVED, SHAREGPT])
 def test_load_is_read_as_a_whole_measurement(
-    tmp_path: Path, env: pytest.MonkeyPatch, name: str, version: str | None
+    put: Put, server: Server, tmp_path: Path, name: str
 ) -> None:
-    stage = use(staged(tmp_path / "stage", version), env)
-    with serving(stage, name, tmp_path / "server") as endpoint:
-        ended, found = load(stage, name, endpoint, tmp_path / "run")
+    ended, found = load(put(), name, server(name), tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, Measurement), found
     assert "all numbers are synthetic" in ended.err
@@ -156,133 +134,101 @@ def test_load_is_read_as_a_whole_measurement(
             assert found.metrics[metric] == pytest.approx(value.value, rel=0.15)
 
 
+def test_a_newer_release_serves_and_loads(put: Put, tmp_path: Path) -> None:
+    stage = put("1.3.0")
+    with started(stage, SERVED, tmp_path / "server") as endpoint:
+        _, found = load(stage, SERVED, endpoint, tmp_path / "run")
+    assert isinstance(found, Measurement), found
+
+
 def test_benchmark_serving_writes_the_odd_keys_of_the_real_one(
-    tmp_path: Path, env: pytest.MonkeyPatch
+    put: Put, server: Server, tmp_path: Path
 ) -> None:
-    stage = use(staged(tmp_path / "stage"), env)
-    with serving(stage, SERVED, tmp_path / "server") as endpoint:
-        load(stage, SERVED, endpoint, tmp_path / "run")
-    files = [path for path in (tmp_path / "run").rglob("*.json") if "pytorch" not in path.name]
-    assert len(files) == 1
-    result = json.loads(files[0].read_text())
+    load(put(), SERVED, server(SERVED), tmp_path / "run")
+    (file,) = [one for one in (tmp_path / "run").rglob("*.json") if "pytorch" not in one.name]
+    result = json.loads(file.read_text())
     assert "request_goodput:" in result
     assert result["request_rate"] == "inf"
     assert result["perfgate_synthetic"] is True
 
 
-def test_without_a_server_the_client_fails(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    stage = use(staged(tmp_path / "stage"), env)
+def test_without_a_server_the_client_fails(put: Put, tmp_path: Path) -> None:
     nowhere = Endpoint(HOST, free_port(HOST), "model")
-    ended, found = load(stage, SERVED, nowhere, tmp_path / "run")
+    ended, found = load(put(), SERVED, nowhere, tmp_path / "run")
     assert ended.status == 1
     assert "Cannot connect to host" in ended.err
     assert isinstance(found, RunError)
 
 
-@pytest.mark.parametrize("fault", ["partial", "truncated", "no_metrics", "zero_metrics"])
-@pytest.mark.parametrize("name", [SERVED, SHAREGPT])
+@each("fault", REPORTS)
+@each("name", [SERVED, SHAREGPT])
 def test_a_fault_of_the_report_ends_in_0_and_is_found_by_the_parser(
-    tmp_path: Path, env: pytest.MonkeyPatch, name: str, fault: str
+    put: Put, server: Server, tmp_path: Path, name: str, fault: str
 ) -> None:
-    stage = use(staged(tmp_path / "stage", fault=fault), env)
-    with serving(stage, name, tmp_path / "server") as endpoint:
-        ended, found = load(stage, name, endpoint, tmp_path / "run")
+    ended, found = load(put(fault=fault), name, server(name), tmp_path / "run")
     assert ended.status == 0, ended.err
     assert isinstance(found, RunError)
     assert found.failure == FAULTS[fault].failure
 
 
-def test_a_request_that_is_too_long_is_told_by_client_and_server(
-    tmp_path: Path, env: pytest.MonkeyPatch
-) -> None:
-    stage = use(staged(tmp_path / "stage", fault="request_too_long"), env)
-    with serving(stage, SERVED, tmp_path / "server") as endpoint:
+def test_a_request_that_is_too_long_is_told_by_client_and_server(put: Put, tmp_path: Path) -> None:
+    stage = put(fault="request_too_long")
+    with started(stage, SERVED, tmp_path / "server") as endpoint:
         ended, _ = load(stage, SERVED, endpoint, tmp_path / "run")
     assert ended.status == 1
-    assert classify(ended.err.splitlines())[0] == "request_too_long"
-    log = (tmp_path / "server" / "server.err").read_text().splitlines()
-    assert classify(log)[0] == "request_too_long"
+    log = (tmp_path / "server" / "server.err").read_text()
+    for told in (ended.err, log):
+        assert classify(told.splitlines())[0] == "request_too_long"
 
 
-def test_a_taken_port_is_told(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    stage = use(staged(tmp_path / "stage"), env)
-    with serving(stage, SERVED, tmp_path / "server") as endpoint:
-        argv = [stage.program("trtllm-serve"), "model", "--host", HOST]
-        ended = stage.run([*argv, "--port", str(endpoint.port)], tmp_path, SERVED)
-    assert ended.status == 1
-    assert classify(ended.err.splitlines())[0] == "port_in_use"
+def test_a_server_that_cannot_start_tells_why(put: Put, server: Server, tmp_path: Path) -> None:
+    for fault, port, failure in (
+        (None, server(SERVED).port, "port_in_use"),
+        ("oom", free_port(HOST), "oom"),
+    ):
+        stage = put(fault=fault)
+        argv = [stage.program("trtllm-serve"), "model", "--host", HOST, "--port", str(port)]
+        ended = stage.run(argv, tmp_path, SERVED)
+        assert ended.status == 1
+        assert classify(ended.err.splitlines())[0] == failure
 
 
-def test_a_server_that_oom_ends_before_it_listens(tmp_path: Path) -> None:
-    stage = staged(tmp_path / "stage", fault="oom")
-    port = str(free_port(HOST))
-    argv = [stage.program("trtllm-serve"), "model", "--host", HOST, "--port", port]
-    ended = stage.run(argv, tmp_path, SERVED)
-    assert ended.status == 1
-    assert classify(ended.err.splitlines())[0] == "oom"
+@each(("fault", "loss"), [(None, 0.0), ("accuracy:5pp", 0.05)])
+def test_scores_lie_around_the_documented_ones_or_as_far_below_as_asked(
+    put: Put, server: Server, tmp_path: Path, fault: str | None, loss: float
+) -> None:
+    found = evaluate(put(fault=fault), server(SERVED), tmp_path / "run")
+    assert isinstance(found, Measurement), found
+    assert found.facts["questions"] == 1319
+    documented = documented_values(scenarios()[SERVED])
+    assert documented is not None
+    assert len(found.metrics) == 2
+    for name, score in found.metrics.items():
+        assert score == pytest.approx(documented.values[name].value - loss, abs=0.003)
 
 
-class TestLmEval:
-    def test_scores_lie_around_the_documented_ones(
-        self, tmp_path: Path, env: pytest.MonkeyPatch
-    ) -> None:
-        stage = use(staged(tmp_path / "stage"), env)
-        with serving(stage, SERVED, tmp_path / "server") as endpoint:
-            ended, found = evaluate(stage, endpoint, tmp_path / "run")
-        assert ended.status == 0, ended.err
-        assert isinstance(found, Measurement), found
-        assert found.facts["questions"] == 1319
-        documented = documented_values(scenarios()[SERVED])
-        assert documented is not None
-        assert len(found.metrics) == 2
-        for name, score in found.metrics.items():
-            assert score == pytest.approx(documented.values[name].value, abs=0.003)
-
-    def test_two_starts_differ_in_a_few_answers_only(
-        self, tmp_path: Path, env: pytest.MonkeyPatch
-    ) -> None:
-        stage = use(staged(tmp_path / "stage"), env)
-        with serving(stage, SERVED, tmp_path / "server") as endpoint:
-            _, one = evaluate(stage, endpoint, tmp_path / "one", start=1)
-            _, two = evaluate(stage, endpoint, tmp_path / "two", start=2)
-        assert isinstance(one, Measurement)
-        assert isinstance(two, Measurement)
-        for name, answers in one.answers.items():
-            turned = sum(two.answers[name][key] != right for key, right in answers.items())
-            assert 0 < turned < 0.05 * len(answers)
-
-    @pytest.mark.parametrize(
-        ("fault", "failure"),
-        [
-            ("partial", "incomplete"),
-            ("truncated", "truncated_output"),
-            ("no_metrics", "no_metrics"),
-        ],
-    )
-    def test_faults(
-        self, tmp_path: Path, env: pytest.MonkeyPatch, fault: str, failure: str
-    ) -> None:
-        stage = use(staged(tmp_path / "stage", fault=fault), env)
-        with serving(stage, SERVED, tmp_path / "server") as endpoint:
-            _, found = evaluate(stage, endpoint, tmp_path / "run")
-        assert isinstance(found, RunError)
-        assert found.failure == failure
-
-    def test_lower_accuracy(self, tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-        stage = use(staged(tmp_path / "stage", fault="accuracy:5pp"), env)
-        with serving(stage, SERVED, tmp_path / "server") as endpoint:
-            _, found = evaluate(stage, endpoint, tmp_path / "run")
-        assert isinstance(found, Measurement)
-        documented = documented_values(scenarios()[SERVED])
-        assert documented is not None
-        for name, score in found.metrics.items():
-            assert score == pytest.approx(documented.values[name].value - 0.05, abs=0.003)
+def test_two_starts_differ_in_a_few_answers_only(put: Put, server: Server, tmp_path: Path) -> None:
+    one, two = (evaluate(put(), server(SERVED), tmp_path / str(n), n) for n in (1, 2))
+    assert isinstance(one, Measurement)
+    assert isinstance(two, Measurement)
+    for name, answers in one.answers.items():
+        turned = sum(two.answers[name][key] != right for key, right in answers.items())
+        assert 0 < turned < 0.05 * len(answers)
 
 
-def test_a_silent_client_writes_nothing_more(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    stage = use(staged(tmp_path / "stage", fault="hang"), env)
+@each("fault", REPORTS[:3])
+def test_a_fault_of_lm_eval_is_found_by_the_parser(
+    put: Put, server: Server, tmp_path: Path, fault: str
+) -> None:
+    found = evaluate(put(fault=fault), server(SERVED), tmp_path / "run")
+    assert isinstance(found, RunError)
+    assert found.failure == FAULTS[fault].failure
+
+
+def test_a_silent_client_writes_nothing_more(put: Put, tmp_path: Path) -> None:
+    stage = put(fault="hang")
     argv = [stage.program("trtllm-bench"), "-m", "any", "throughput", "--dataset", "data"]
-    (tmp_path / "data").write_text('{"task_id": 0, "input_ids": [1, 2], "output_tokens": 4}\n')
+    (tmp_path / "data").write_text(DATA)
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run(
             argv, cwd=tmp_path, env=stage.environment(MIN_LATENCY), timeout=2, capture_output=True

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from playing import MIN_LATENCY, SERVED, WEIGHED, scenarios, staged
+from tables import each
 
 from perfgate.clients.datasets import gpqa_diamond, real_dataset, sharegpt
 from perfgate.core.programs import (
@@ -99,10 +100,6 @@ def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(
     assert "stand-in" in capsys.readouterr().err
 
 
-def test_the_play_says_that_it_is_synthetic(on_stage: Path) -> None:
-    assert json.loads((on_stage / "playbook.json").read_text())["perfgate_synthetic"] is True
-
-
 @pytest.mark.usefixtures("on_stage")
 def test_programs_are_found_as_always() -> None:
     assert Path(TRTLLM_BENCH.find()[0]).name == "trtllm-bench"
@@ -114,7 +111,7 @@ def test_programs_are_found_as_always() -> None:
 
 
 @pytest.mark.usefixtures("on_stage")
-@pytest.mark.parametrize(
+@each(
     ("code", "told"),
     [
         ("import importlib.metadata as m; print(m.version('tensorrt_llm'))", "1.0.0rc6"),
@@ -122,13 +119,10 @@ def test_programs_are_found_as_always() -> None:
         ("import tensorrt_llm; print(tensorrt_llm.__version__)", "TensorRT-LLM version: 1.0.0rc6"),
     ],
 )
-def test_the_interpreter_tells_the_played_versions(
-    monkeypatch: pytest.MonkeyPatch, code: str, told: str
-) -> None:
-    monkeypatch.setenv("PERFGATE_SCENARIO", SERVED)
+def test_the_interpreter_tells_the_played_versions(code: str, told: str) -> None:
     argv = [*TENSORRT_LLM_PYTHON.find(), "-c", code]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert told in done.stdout
+    env = {**os.environ, "PERFGATE_SCENARIO": SERVED}
+    assert told in subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
 
 
 def test_every_model_is_as_its_scenario_wants_it(tmp_path: Path) -> None:
@@ -160,32 +154,24 @@ def test_every_dataset_is_as_the_clients_want_it(tmp_path: Path) -> None:
         assert len(set(lengths)) > 1
 
 
-def test_a_hang_is_found_in_seconds() -> None:
-    short = shortened(scenarios()[SERVED])
-    assert short.limits == LIMITS
-    assert short == replace(scenarios()[SERVED], limits=LIMITS)
+def test_a_hang_is_found_in_seconds_and_other_engines_keep_their_limits() -> None:
+    assert shortened(scenarios()[SERVED]) == replace(scenarios()[SERVED], limits=LIMITS)
     assert LIMITS.silence_s < 10
-
-
-def test_other_engines_keep_their_limits() -> None:
     other = scenarios()["local-smollm2-serve"]
     assert shortened(other) == other
 
 
-def test_only_the_play_stays(tmp_path: Path) -> None:
-    staged(tmp_path)
-    clear(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["playbook.json"]
-
-
-def test_staging_twice_gives_the_same_play(tmp_path: Path) -> None:
+def test_only_the_play_stays_and_is_the_same_the_next_time(tmp_path: Path) -> None:
     staged(tmp_path)
     first = (tmp_path / "playbook.json").read_text()
+    clear(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["playbook.json"]
+    assert json.loads(first)["perfgate_synthetic"] is True
     staged(tmp_path)
     assert (tmp_path / "playbook.json").read_text() == first
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "numbers"),
     [("1.2.0rc3", (1, 2)), ("99", (99, 0)), ("1.4rc1", (1, 4)), ("2rc1", (2, 0)), ("v1.3", (1, 3))],
 )

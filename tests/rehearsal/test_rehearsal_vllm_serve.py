@@ -3,17 +3,18 @@
 import json
 import os
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from building import SCENARIO
+from playing import serving, staged
 
-from perfgate.campaign.server_answers import not_ready
 from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.failures import classify
 from perfgate.core.locations import Locations
@@ -23,14 +24,11 @@ from perfgate.engines.program_output import answer
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS
-from perfgate.rehearsal.setup import parse_fault, set_up
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineChoice,
     EngineSettings,
-    GatePolicy,
     Hardware,
-    Limits,
     Model,
     Mtp,
     Scenario,
@@ -38,25 +36,19 @@ from perfgate.scenarios.scenario import (
 )
 
 HOST = "127.0.0.1"
-RELEASES = ("0.6.6.post1", "0.8.5", "0.11.0", "0.32.0", "0.33.0")
-every_release = pytest.mark.parametrize("version", RELEASES)
 
 
 def scenario(
     extra: dict[str, tuple[str | int | float, ...]] | None = None, **settings: Any
 ) -> Scenario:
-    chosen = EngineChoice("vllm", EngineSettings(tp=8, **settings), extra_args=extra)
-    return Scenario(
-        id="case",
-        title="case",
+    return replace(
+        SCENARIO,
         source=Source("document.md", "section", engine_version="0.11.0"),
         hardware=Hardware("H200", 8),
         model=Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
-        engine=chosen,
+        engine=EngineChoice("vllm", EngineSettings(tp=8, **settings), extra_args=extra),
         workload=None,
         accuracy=(),
-        gate=GatePolicy(("output_throughput",)),
-        limits=Limits(60.0, 60.0, 60.0),
     )
 
 
@@ -66,51 +58,33 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     answer.cache_clear()
 
     def put(case: Scenario, version: str, fault: str | None = None) -> Locations:
-        folder = tmp_path / "stage"
-        known = parse_fault(fault) if fault else None
-        variables = set_up(folder, [case], engine_version=f"vllm={version}", fault=known, seed=7)
-        for name, value in variables.items():
+        for name, value in staged(tmp_path / "stage", f"vllm={version}", fault, [case]).env.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PERFGATE_SCENARIO", case.id)
-        return Locations(models=folder / "models")
+        return Locations(models=tmp_path / "stage" / "models")
 
     yield put
     answer.cache_clear()
 
 
 @contextmanager
-def serving(case: Scenario, version: str, here: Locations, folder: Path) -> Iterator[Endpoint]:
+def served(case: Scenario, version: str, here: Locations, folder: Path) -> Iterator[Endpoint]:
     known = Vllm()
     endpoint = Endpoint(HOST, free_port(HOST), known.served_model(case, here))
     command = known.serve(case, EngineBuild("vllm", version, version), endpoint, here)
-    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
-        server = subprocess.Popen(
-            command.argv, env={**os.environ, **command.env}, stdout=out, stderr=err
-        )
-        try:
-            for _ in range(400):
-                assert server.poll() is None, (folder / "err").read_text()
-                if not not_ready(known, endpoint, 1.0):
-                    break
-                time.sleep(0.05)
-            yield endpoint
-        finally:
-            server.terminate()
-            assert server.wait(10) == 0
+    with serving(command.argv, endpoint.url, folder, {**os.environ, **command.env}) as server:
+        yield endpoint
+        server.terminate()
+        assert server.wait(10) == 0
 
 
-@every_release
-def test_its_release_is_told_as_that_of_a_package(stage: Any, version: str) -> None:
-    here = stage(scenario(), version)
-    assert Vllm().build(here) == EngineBuild("vllm", version, version)
-
-
-@every_release
-def test_what_is_rendered_is_asked_of_its_help_before_it_is_started(
+@pytest.mark.parametrize("version", ["0.6.6.post1", "0.8.5", "0.11.0", "0.32.0", "0.33.0"])
+def test_its_release_is_told_and_what_is_rendered_is_asked_of_its_help(
     stage: Any, version: str
 ) -> None:
     case = scenario(kv_cache_reuse=False, max_batch_size=64, cuda_graphs=CudaGraphs(enabled=False))
     here, build = stage(case, version), EngineBuild("vllm", version, version)
+    assert Vllm().build(here) == build
     command = Vllm().serve(case, build, Endpoint(HOST, 8000, "m"), here)
     assert Vllm().verify(build, [command], here) == ()
 
@@ -125,19 +99,11 @@ def test_a_table_of_another_release_is_found_before_a_start(stage: Any) -> None:
     assert "releases/0.10.0.yaml:" in str(caught.value)
 
 
-def test_an_option_that_is_gone_is_found_before_a_start(stage: Any) -> None:
-    case = scenario()
-    here, build = stage(case, "0.11.0", "cli_drift_help"), EngineBuild("vllm", "0.11.0", "0.11.0")
-    command = Vllm().serve(case, build, Endpoint(HOST, 8000, "m"), here)
-    with pytest.raises(CliDrift, match="no option -tp"):
-        Vllm().verify(build, [command], here)
-
-
 def test_an_extra_option_that_it_lacks_is_named_by_its_field(stage: Any) -> None:
     case = scenario({"vllm": ("--enable-mamba-magic",)})
     here, build = stage(case, "0.11.0"), EngineBuild("vllm", "0.11.0", "0.11.0")
     command = Vllm().serve(case, build, Endpoint(HOST, 8000, "m"), here)
-    with pytest.raises(InputError, match=r"case\.engine\.extra_args\.vllm\[0\]"):
+    with pytest.raises(InputError, match=r"small-serve\.engine\.extra_args\.vllm\[0\]"):
         Vllm().verify(build, [command], here)
 
 
@@ -157,12 +123,12 @@ def test_the_server_answers_and_its_log_tells_what_was_asked(
 ) -> None:
     case = scenario(**settings)
     here = stage(case, version)
-    with serving(case, version, here, tmp_path) as endpoint:
+    with served(case, version, here, tmp_path) as endpoint:
         with urllib.request.urlopen(endpoint.url + "/v1/models") as told:
             assert json.load(told)["data"][0]["id"] == case.model.name
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(endpoint.url + "/server_info")
-        log = (tmp_path / "out").read_text().splitlines()
+        log = (tmp_path / "server.out").read_text().splitlines()
     found = Vllm().in_force(case, EngineBuild("vllm", version, version), {}, log)
     assert found is not None
     facts = require_in_force(case, found)
@@ -176,7 +142,7 @@ def test_in_its_development_mode_it_tells_its_settings_over_http(
     case = scenario(kv_cache_reuse=False)
     here = stage(case, "0.11.0")
     monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
-    with serving(case, "0.11.0", here, tmp_path) as endpoint:
+    with served(case, "0.11.0", here, tmp_path) as endpoint:
         path = Vllm.settings_paths[0]
         with urllib.request.urlopen(endpoint.url + path) as answered:
             told = {**json.load(answered), "path": path}
@@ -204,7 +170,7 @@ def test_a_fault_of_its_start_is_told_as_vllm_tells_it(
 def test_a_taken_port_is_told(stage: Any, tmp_path: Path) -> None:
     case = scenario()
     here, build = stage(case, "0.11.0"), EngineBuild("vllm", "0.11.0", "0.11.0")
-    with serving(case, "0.11.0", here, tmp_path) as endpoint:
+    with served(case, "0.11.0", here, tmp_path) as endpoint:
         command = Vllm().serve(case, build, endpoint, here)
         ended = subprocess.run(command.argv, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
@@ -216,7 +182,7 @@ def test_a_prompt_that_is_too_long_is_refused_as_vllm_refuses_it(
 ) -> None:
     case = scenario()
     here = stage(case, "0.11.0", "request_too_long")
-    with serving(case, "0.11.0", here, tmp_path) as endpoint:
+    with served(case, "0.11.0", here, tmp_path) as endpoint:
         body = json.dumps({"model": endpoint.model, "prompt": "1", "max_tokens": 9}).encode()
         asked = urllib.request.Request(endpoint.url + "/v1/completions", body)
         with pytest.raises(urllib.error.HTTPError) as caught:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfgate.core.metrics import METRICS, lookup
-from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance, right_answers
+from perfgate.core.metrics import METRICS
+from perfgate.rehearsal.synthetic_metrics import Guess, Load, dice, performance
 
 LOADS = st.builds(
     Load,
@@ -43,7 +43,7 @@ GUESS = Guess(100.0, 320.0)
 
 
 @given(KNOWN, LOADS, GUESSES, SEEDS, LOSSES)
-def test_all_values_belong_to_one_run(known, load, guess, seed, loss) -> None:
+def test_all_values_are_of_one_run_and_finite(known, load, guess, seed, loss) -> None:
     found = performance(known, load, guess, dice(seed), loss)
     rate, duration = found["request_throughput"], found["duration_s"]
     assert rate * duration == pytest.approx(load.requests)
@@ -58,36 +58,11 @@ def test_all_values_belong_to_one_run(known, load, guess, seed, loss) -> None:
     )
     # Little's law: no more in flight than there may be.
     assert rate * latency_s <= min(load.concurrency, load.requests) * (1 + 1e-6)
+    assert set(found) <= set(METRICS)
+    assert all(0 < value < float("inf") for value in found.values())
     for short in ("ttft", "tpot", "itl", "e2el"):
         spots = [found[f"{short}_{spot}_ms"] for spot in ("median", "p90", "p99")]
         assert spots == sorted(spots)
-
-
-@given(KNOWN, LOADS, GUESSES, SEEDS, LOSSES)
-def test_every_value_is_one_of_a_known_metric_finite_and_positive(
-    known, load, guess, seed, loss
-) -> None:
-    found = performance(known, load, guess, dice(seed), loss)
-    assert set(found) <= set(METRICS)
-    assert all(0 < value < float("inf") for value in found.values())
-
-
-@given(SEEDS)
-def test_values_lie_around_the_documented_ones(seed: int) -> None:
-    found = performance(DOCUMENTED, RUN, GUESS, dice(seed))
-    for name, value in DOCUMENTED.items():
-        assert found[name] == pytest.approx(value, rel=3 * lookup(name).family.sigma)
-
-
-@given(SEEDS, st.sampled_from([0.02, 0.08, 0.3]))
-def test_slower_is_worse_in_every_metric_by_as_much(seed: int, loss: float) -> None:
-    well = performance(DOCUMENTED, RUN, GUESS, dice(seed))
-    slow = performance(DOCUMENTED, RUN, GUESS, dice(seed), loss)
-    for name, value in well.items():
-        if lookup(name).direction == "higher":
-            assert slow[name] == pytest.approx(value * (1 - loss))
-        else:
-            assert slow[name] >= value * (1 + loss) * (1 - 1e-9)
 
 
 def test_the_same_seed_gives_the_same_numbers_another_start_others() -> None:
@@ -96,18 +71,3 @@ def test_the_same_seed_gives_the_same_numbers_another_start_others() -> None:
     other = performance(DOCUMENTED, RUN, GUESS, dice(20, "scenario", "c1", 2))
     assert one == again
     assert one["output_throughput"] != other["output_throughput"]
-
-
-class TestAnswers:
-    @given(st.floats(0.05, 0.95), st.integers(100, 2000), SEEDS)
-    def test_as_many_are_right_as_the_score_says(self, score, questions, seed) -> None:
-        right = right_answers(score, questions, dice(0), dice(seed))
-        assert len(right) == questions
-        assert sum(right) == pytest.approx(score * questions, abs=3)
-
-    @given(st.floats(0.2, 0.98), SEEDS, SEEDS)
-    def test_two_starts_differ_in_a_few_percent_of_the_answers(self, score, one, other) -> None:
-        first = right_answers(score, 1319, dice(0), dice(one, "first"))
-        second = right_answers(score, 1319, dice(0), dice(other, "second"))
-        turned = sum(a != b for a, b in zip(first, second, strict=True))
-        assert 0 < turned < 0.06 * 1319

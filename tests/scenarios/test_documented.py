@@ -1,4 +1,4 @@
-"""Documented values: each file fits its scenario, and its numbers agree with each other."""
+"""Documented values: each file fits its scenario, and has the document's numbers."""
 
 import json
 from dataclasses import replace
@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from building import SCENARIO, SUMS
 from documented_set import LAB
-from jsonschema import Draft202012Validator
 from tables import each
 
-from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario, Source
@@ -82,10 +81,11 @@ def numbers(name: str) -> dict[str, float]:
 def test_every_file_belongs_to_a_scenario_and_fits_it() -> None:
     assert {file.stem for file in FILES} == {*OFFLINE, *GSM8K, *LABS}
     for file in FILES:
-        assert documented(file.stem).scenario == file.stem
+        found, scenario = documented(file.stem), SCENARIOS[file.stem]
+        assert (found.scenario, found.source.document) == (scenario.id, scenario.source.document)
 
 
-@pytest.mark.parametrize("name", OFFLINE)
+@each("name", OFFLINE)
 def test_the_blogs_numbers_are_all_there(name: str) -> None:
     expected = {
         metric: float(text) / 1000 if metric == "duration_s" else float(text)
@@ -97,7 +97,7 @@ def test_the_blogs_numbers_are_all_there(name: str) -> None:
     assert points == {SCENARIOS[name].points()[0].concurrency}
 
 
-@pytest.mark.parametrize("name", GSM8K)
+@each("name", GSM8K)
 def test_the_recipes_scores_are_all_there(name: str) -> None:
     assert documented(name).values == {
         f"accuracy:gsm8k:exact_match:{filter_name}": DocumentedValue(value, stderr=stderr)
@@ -114,54 +114,6 @@ def test_the_commit_is_told_where_the_blog_gives_it() -> None:
     }
     for name in given:
         assert documented(name).source.engine_commit == SCENARIOS[name].source.engine_commit
-
-
-@each("name", [*OFFLINE, *GSM8K, *LABS])
-def test_scenario_and_numbers_come_from_the_same_document(name: str) -> None:
-    assert documented(name).source.document == SCENARIOS[name].source.document
-
-
-# The numbers agree with each other, as far as their last digit tells. -----------------------
-
-
-def half_a_digit(text: str) -> float:
-    """Half a unit of the last printed digit."""
-    return float(0.5 * 10 ** -len(text.partition(".")[2]))
-
-
-@pytest.mark.parametrize("name", OFFLINE)
-def test_rate_and_duration_give_the_requests(name: str) -> None:
-    rate, _, _, duration, *_ = OFFLINE[name]
-    seconds = float(duration) / 1000
-    requests = SCENARIOS[name].points()[0].requests
-    assert abs(float(rate) * seconds - requests) <= half_a_digit(rate) * seconds
-
-
-@pytest.mark.parametrize("name", OFFLINE)
-def test_throughput_per_gpu_adds_up(name: str) -> None:
-    _, output, *_, per_gpu = OFFLINE[name]
-    gpus = SCENARIOS[name].hardware.gpus
-    rounding = half_a_digit(output) + gpus * half_a_digit(per_gpu)
-    assert abs(float(per_gpu) * gpus - float(output)) <= rounding + 1e-9
-
-
-@pytest.mark.parametrize("name", [name for name in OFFLINE if "max" in name])
-def test_output_tokens_are_those_of_the_workload(name: str) -> None:
-    _, output, _, duration, *_ = OFFLINE[name]
-    load = SCENARIOS[name].workload
-    assert load is not None
-    tokens = float(output) * float(duration) / 1000
-    assert tokens / SCENARIOS[name].points()[0].requests == pytest.approx(load.osl, rel=1e-6)
-
-
-def test_the_mean_input_of_the_fp8_kv_run_is_not_the_nominal_one() -> None:
-    """What the scenario's comment says: the totals imply prompts of 1042 tokens."""
-    values = numbers("b200-r1-0528-fp4-fp8kv-max-throughput")
-    inputs = (values["total_token_throughput"] - values["output_throughput"]) * values["duration_s"]
-    assert round(inputs / 114_688) == 1042
-    values = numbers("b200-r1-fp4-fp16kv-max-throughput")
-    inputs = (values["total_token_throughput"] - values["output_throughput"]) * values["duration_s"]
-    assert round(inputs / 49_152) == 1024
 
 
 def test_documented_numbers_reach_the_headline() -> None:
@@ -258,12 +210,6 @@ def test_a_bad_file_is_told_with_its_field(name: str, tmp_path: Path) -> None:
     assert words in str(caught.value)
 
 
-def test_a_broken_file_is_told(tmp_path: Path) -> None:
-    write(tmp_path, "{")
-    with pytest.raises(InputError, match="file of documented values"):
-        documented_values(SCENARIO, tmp_path)
-
-
 def test_what_needs_streaming_is_not_documented_without_it(tmp_path: Path) -> None:
     assert SCENARIO.workload is not None
     scenario = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
@@ -271,8 +217,3 @@ def test_what_needs_streaming_is_not_documented_without_it(tmp_path: Path) -> No
     assert documented_values(SCENARIO, tmp_path) is not None
     with pytest.raises(SeveralInputErrors, match="metric does not exist without streaming"):
         documented_values(scenario, tmp_path)
-
-
-def test_the_schema_is_a_schema() -> None:
-    schema = json.loads((ROOT / "src/perfgate/scenarios/documented.schema.json").read_text())
-    Draft202012Validator.check_schema(schema)

@@ -6,10 +6,6 @@ from pathlib import Path
 from documented_set import DOCUMENTS, documented_suite
 from tables import each
 
-from perfgate.core.metrics import METRICS, is_accuracy
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.selection import select_marked
 
@@ -69,27 +65,6 @@ def test_every_metric_that_is_said_to_gate_does() -> None:
     assert [(m, s) for m, s in GATES if m not in SCENARIOS[s].gate.metrics] == []
 
 
-@each(("metric", "scenario"), sorted(set(GATES)))
-def test_what_is_said_to_gate_turns_red(metric: str, scenario: str) -> None:
-    """Half as good is a regression by the scenario's own policy, and the same is none."""
-    band = SCENARIOS[scenario].gate.bands.get(metric)
-    if is_accuracy(metric):
-        right = {f"q{number}": number < 180 for number in range(198)}
-        wrong = {key: was_right and int(key[1:]) % 2 == 0 for key, was_right in right.items()}
-        verdicts = [
-            judge_paired(metric, [right], [answers] * 2, margin=band or 0.02).verdict
-            for answers in (wrong, right)
-        ]
-        assert verdicts[0] == Verdict.REGRESSION
-    else:
-        factor = 0.5 if METRICS[metric].direction == "higher" else 2.0
-        verdicts = [
-            judge_performance(metric, [100.0] * 5, [value] * 2, band=band).verdict
-            for value in (100 * factor, 100.0)
-        ]
-        assert verdicts == [Verdict.REGRESSION, Verdict.PASS]
-
-
 def test_every_first_answer_that_is_named_is_asked_for() -> None:
     told = [name for *_, by in STATEMENTS for name in re.findall(r"first answer of `([^`]+)`", by)]
     assert told
@@ -104,24 +79,24 @@ def test_every_rule_that_is_named_is_a_rule() -> None:
     assert [rule for rule in told if rule.strip().lower() not in rules] == []
 
 
-VARIABLES = {  # of the GB200 recipe: lengths, MAX_NUM_TOKENS, KV_CACHE_FRACTION, minutes
-    "reasoning": ("1000/1000", 6000, 0.85, 30),
-    "chat": ("128/128", 7000, 0.8, 30),
-    "summarization": ("8000/512", 9000, 0.85, 45),
-    "generation": ("512/8000", 3000, 0.85, 100),
-}
+# Of the GB200 recipe: use case, lengths, minutes.
+VARIABLES = [
+    ("reasoning", "1000/1000", 30),
+    ("chat", "128/128", 30),
+    ("summarization", "8000/512", 45),
+    ("generation", "512/8000", 100),
+]
 
 
-@each("use_case", VARIABLES)
-@each("streamed", [True, False])
-def test_the_gb200_recipes_variables_select_a_scenario(use_case: str, streamed: bool) -> None:
-    expression = f"gb200 and {use_case} and {'' if streamed else 'not '}streaming"
-    (found,) = select_marked(SUITE.scenarios, expression, SUITE.markers)
-    lengths, tokens, fraction, minutes = VARIABLES[use_case]
-    assert found.workload is not None
-    assert f"{found.workload.isl}/{found.workload.osl}" == lengths
-    assert found.workload.streaming is streamed
-    settings = found.engine.settings
-    assert (settings.max_num_tokens, settings.kv_cache_fraction) == (tokens, fraction)
-    assert found.limits.total_s == 60 * minutes
+@each(("use_case", "lengths", "minutes"), VARIABLES)
+def test_the_gb200_recipes_variables_select_a_scenario(
+    use_case: str, lengths: str, minutes: int
+) -> None:
     assert f"`{use_case}:{lengths}`" in PAGE.read_text(encoding="utf-8")
+    for streamed in ("streaming", "not streaming"):
+        expression = f"gb200 and {use_case} and {streamed}"
+        (found,) = select_marked(SUITE.scenarios, expression, SUITE.markers)
+        assert found.workload is not None
+        assert f"{found.workload.isl}/{found.workload.osl}" == lengths
+        assert found.workload.streaming is (streamed == "streaming")
+        assert found.limits.total_s == 60 * minutes

@@ -4,7 +4,6 @@ import re
 from dataclasses import fields, replace
 from pathlib import Path
 
-import pytest
 from documented_set import LAB, documented_suite
 from tables import each
 
@@ -59,12 +58,12 @@ def told(scenario: Scenario) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("name", ["no-padding", "graphs-1024"])
+@each("name", ["no-padding", "graphs-1024"])
 def test_a_claims_point_is_not_the_first_on_either_side(name: str) -> None:
     """What answered nothing yet is cold, so the first point would compare cold with warm."""
     other = f"b200-r1-0528-fp4-serve-{name}"
     (claim,) = (one for one in SUITE.claims if other in (one.scenario, one.versus))
-    for side in (claim.scenario, claim.versus or ""):
+    for side in claim.sides:
         assert claim.concurrency in [p.concurrency for p in SCENARIOS[side].points()][2:]
 
 
@@ -136,12 +135,6 @@ def test_significant_and_meaningful_have_a_minimum_effect() -> None:
         "deepgemm-raises-throughput": 0.05,
         "deepgemm-raises-throughput-on-two-nodes": 0.05,
     }
-
-
-def test_what_is_not_streamed_names_no_latency_of_tokens() -> None:
-    for scenario in SCENARIOS.values():
-        if scenario.workload is not None and not scenario.workload.streaming:
-            assert not [m for m in scenario.gate.metrics if m.startswith(("ttft", "tpot", "itl"))]
 
 
 FEATURES = {

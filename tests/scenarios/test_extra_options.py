@@ -1,21 +1,16 @@
 """Extra options of a scenario: read, merged, hashed and told; what they may be is a rule's."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from building import SCENARIO
-from test_scenario_files import GOOD, Write, write
+from tables import each
+from written_files import GOOD, Write, assert_told, changed
 
-from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.extra_options import extra_keys, extra_options, in_words, leaves
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import EngineChoice, Scenario
 
 SESAME = "open" + "sesame"  # what somebody gave as a key
-
-__all__ = ["write"]  # a fixture
 
 EXTRA = EngineChoice(
     "any",
@@ -114,13 +109,7 @@ def test_the_defaults_are_merged_as_mappings(write: Write) -> None:
     assert scenario.engine.extra_args == {"server": ("--a", 2), "client": ("--b",)}
 
 
-def test_all_of_the_defaults_can_be_taken_away(write: Write) -> None:
-    text = with_defaults("      extra_yaml: null\n      extra_args: null\n")
-    (scenario, *_) = load_scenarios(write(text))
-    assert (scenario.engine.extra_yaml, scenario.engine.extra_args) == (None, None)
-
-
-@pytest.mark.parametrize(
+@each(
     ("extra", "field", "words"),
     [
         ("extra_yaml: [a]", "engine.extra_yaml", "a mapping"),
@@ -139,21 +128,5 @@ def test_all_of_the_defaults_can_be_taken_away(write: Write) -> None:
     ],
 )
 def test_what_they_cannot_be(extra: str, field: str, words: str, write: Write) -> None:
-    text = GOOD.replace("      name: llama.cpp\n", f"      name: llama.cpp\n      {extra}\n", 1)
-    assert text != GOOD
-    file = write(text)
-    with pytest.raises(SeveralInputErrors) as caught:
-        load_scenarios(file)
-    line = next(n for n, row in enumerate(text.splitlines(), 1) if extra in row)
-    told = str(caught.value)
-    assert f"{file}:{line}: scenarios[0].{field}: " in told
-    assert words in told
-
-
-def test_a_scenario_is_written_as_it_was_read(tmp_path: Path) -> None:
-    plain = scenario_to_plain(replace(SCENARIO, engine=EXTRA))
-    assert isinstance(plain["engine"], dict)
-    assert plain["engine"]["extra_yaml"] == EXTRA.extra_yaml
-    assert plain["engine"]["extra_args"] == {
-        "server": ["--workers", 4, "--share", 0.25, "--flag", "--low=-1", "-2"]
-    }
+    text, line = changed(GOOD, ("name: llama.cpp", f"name: llama.cpp\n      {extra}"))
+    assert_told(write(text), line, f"scenarios[0].{field}: ", words)

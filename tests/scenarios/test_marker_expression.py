@@ -89,11 +89,6 @@ def test_a_malformed_one_shows_its_column() -> None:
     )
 
 
-def test_one_that_ends_too_soon_points_behind_its_end() -> None:
-    with pytest.raises(InputError, match=r"found: the end at column 10\n    b200 and \n {13}\^"):
-        parse("b200 and ")
-
-
 @pytest.mark.parametrize("text", ["b200(gpus=8)", "not b200 ( gpus = 8 )"])
 def test_arguments_of_a_marker_are_refused(text: str) -> None:
     Expression.compile(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
-from test_scenario_files import GOOD, Write, errors_of, line_of, write
+from written_files import GOOD, Write, errors_of, line_of
 
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.markers import (
@@ -17,9 +17,6 @@ from perfgate.scenarios.markers import (
     markers_of,
 )
 from perfgate.scenarios.scenario import Hardware
-from perfgate.scenarios.selection import select_marked
-
-__all__ = ["write"]  # a fixture
 
 ROOT = Path(__file__).parents[2]
 MARKED = GOOD.replace("title: Small", "title: Small\n    markers: [quick]")
@@ -27,32 +24,16 @@ QUICK = "schema_version: 1\nmarkers:\n  quick: done in a minute\n"
 B200 = replace(SCENARIO, hardware=Hardware("B200", 8), markers=("latency",))
 
 
-def test_the_hardwares_marker_is_added() -> None:
+def test_markers_of_hardware_and_streaming_are_added() -> None:
+    assert SCENARIO.workload is not None
+    at_once = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
+    assert "streaming" not in markers_of(at_once)
     assert markers_of(replace(SCENARIO, workload=None, markers=("serving",))) == (
         "local",
         "serving",
     )
     assert markers_of(B200) == ("b200", "latency", "streaming")
     assert markers_of(replace(B200, markers=("b200",))) == ("b200", "streaming")
-
-
-def test_streaming_is_a_fact_of_the_load() -> None:
-    assert SCENARIO.workload is not None
-    at_once = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
-    assert "streaming" in markers_of(SCENARIO)
-    assert "streaming" not in markers_of(at_once)
-    assert "streaming" not in markers_of(replace(SCENARIO, workload=None))
-
-
-def test_the_recipes_variables_select_its_scenarios() -> None:
-    suite = load_suite(ROOT / "scenarios")
-    for expression, count in (
-        ("gb200 and streaming and offline", 4),
-        ("gb200 and not streaming", 5),
-    ):
-        found = select_marked(suite.scenarios, expression, suite.markers)
-        assert len(found) == count, expression
-        assert all(one.hardware.gpu == "GB200" for one in found)
 
 
 def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:
@@ -133,11 +114,6 @@ def test_a_marker_declared_twice_names_both_places(write: Write) -> None:
     )
 
 
-def test_twice_in_one_file_is_an_error_too(write: Write) -> None:
-    (error,) = errors_of(write(QUICK + "  quick: again\n"))
-    assert (error.field, error.problem) == ("markers.quick", "field given twice")
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -158,11 +134,6 @@ def test_names_that_cannot_be_declared(name: str, problem: str, write: Write) ->
 def test_a_meaning_is_one_line_of_text(meaning: str, write: Write) -> None:
     (error,) = errors_of(write(QUICK.replace("done in a minute", meaning)))
     assert (error.field, error.line) == ("markers.quick", 3)
-
-
-def test_a_file_of_nothing_lacks_scenarios(write: Write) -> None:
-    (error,) = errors_of(write("schema_version: 1\n"))
-    assert (error.field, error.problem) == ("scenarios", "missing")
 
 
 def test_no_marker_is_called_unknown_when_a_declaration_may_be_missing(write: Write) -> None:

@@ -17,7 +17,6 @@ from tables import each
 
 from perfgate.cli.main import main
 from perfgate.clients.base import client
-from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.plan.calls import endpoint_of, steps
@@ -171,8 +170,6 @@ def test_the_load_is_what_was_counted(name: str) -> None:
 def test_a_run_that_gives_the_printed_table_is_taken(name: str, tmp_path: Path) -> None:
     """With 3,199,900, 126,882 and 9,952 tokens; perfgate also asks for the end-to-end latency."""
     result, scenario = PRINTED[name], SCENARIOS[name]
-    load, (point,) = scenario.workload, scenario.points()
-    assert load is not None
     e2el = f"{1e3 * result.number('Benchmark duration (s)'):.2f}"
     (tmp_path / "client.out").write_text(
         result.table.removesuffix("=" * 50)
@@ -180,30 +177,11 @@ def test_a_run_that_gives_the_printed_table_is_taken(name: str, tmp_path: Path) 
         + "".join(f"{word} E2EL (ms): {e2el}\n" for word in ("Mean", "Median", "P99"))
         + "=" * 50
     )
-    program = client["vllm-bench"]()
-    try:
-        measured = program.parse(load, point, tmp_path)  # type: ignore[call-arg, arg-type]
-    except RunError as error:
-        pytest.fail(str(error))
-    same = {metric: measured.metrics[metric] for metric in documented(name)}
-    assert same == documented(name)
-    assert measured.facts["input_tokens"] == load.input_tokens
+    (point,), program = scenario.points(), client["vllm-bench"]()
+    measured = program.parse(scenario.workload, point, tmp_path)  # type: ignore[call-arg, arg-type]
+    assert documented(name).items() <= measured.metrics.items()
+    assert measured.facts["input_tokens"] == result.number("Total input tokens")
     assert measured.facts["output_tokens"] == result.number("Total generated tokens")
-
-
-@each("name", PRINTED)
-def test_rates_and_durations_give_the_counts(name: str) -> None:
-    """As far as the last printed digit tells."""
-    result, half = PRINTED[name], 0.005
-    seconds = result.number("Benchmark duration (s)")
-    output = result.number("Total generated tokens")
-    for label, count in {
-        "Request throughput (req/s)": result.number("Successful requests"),
-        "Output token throughput (tok/s)": output,
-        "Total Token throughput (tok/s)": output + result.number("Total input tokens"),
-    }.items():
-        rate = result.number(label)
-        assert abs(rate * seconds - count) <= half * (seconds + rate) + half**2, label
 
 
 @each("name", PRINTED)
@@ -340,17 +318,14 @@ def test_dp_attention_without_a_size_is_flagged_and_nothing_else_is() -> None:
         assert SCENARIOS[name].engine.settings.dp is None
 
 
-@pytest.mark.parametrize(
-    "call", [["plan"], ["scenarios", "command"], ["plan", "--format", "json"]], ids=" ".join
-)
+@each("call", [["plan"], ["scenarios", "command"], ["plan", "--format", "json"]])
 def test_it_is_told_before_anything_is_started(
     call: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = []
-    for name in (f"{PREFIX}sglang-dp-sharegpt", f"{PREFIX}sglang-dp8-sharegpt"):
+    for name, told in ((f"{PREFIX}sglang-dp-sharegpt", True), (f"{PREFIX}sglang-sharegpt", False)):
         assert main([*call, name]) == 0
-        told.append("known not to be in force: attention_dp: " in capsys.readouterr().out)
-    assert told == [True, False]
+        said = "known not to be in force: attention_dp: " in capsys.readouterr().out
+        assert said is told
 
 
 @each("name", BESIDE)

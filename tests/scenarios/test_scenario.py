@@ -8,7 +8,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from building import SCENARIO
-from jsonschema import Draft202012Validator
 from tables import each
 
 from perfgate.scenarios.scenario import (
@@ -62,11 +61,6 @@ def test_the_number_of_warmup_requests_may_be_given_outright() -> None:
     assert [point.warmup_requests for point in points] == [2, 2]
 
 
-def test_points_know_whether_they_are_capped() -> None:
-    assert [point.capped for point in with_load(capped=False, concurrency=(9,)).points()] == [False]
-    assert all(point.capped for point in SCENARIO.points())
-
-
 def test_no_workload_no_points() -> None:
     assert replace(SCENARIO, workload=None).points() == ()
 
@@ -85,26 +79,25 @@ def test_hardware_has_a_short_name(hardware: Hardware, label: str) -> None:
 
 # What the hashes see. -----------------------------------------------------------------------
 
-NOT_SHAPING = {
-    "title": {"title": "Another"},
-    "source": {"source": Source("other.md", "Other", url="https://example.com")},
-    "gate": {"gate": GatePolicy(("duration_s",), {"duration_s": 0.1}, max_starts=9)},
-    "limits": {"limits": Limits(1.0, 2.0, 3.0)},
-    "smoke": {"smoke": Smoke("completion", ("Where?",))},
-    "launch": {"launch": Launch("mpirun")},
-    "container": {"container": Container("release:1.0")},
-    "listen": {"listen": Listen("localhost", 8000)},
-    "floors": {"floors": (Floor("duration_s", 1.0),)},
-    "markers": {"markers": ("nightly",)},
-    "id": {"id": "renamed"},
-    "file": {"file": Path("elsewhere.yaml")},
-}
+NOT_SHAPING = [
+    {"title": "Another"},
+    {"source": Source("other.md", "Other", url="https://example.com")},
+    {"gate": GatePolicy(("duration_s",), {"duration_s": 0.1}, max_starts=9)},
+    {"limits": Limits(1.0, 2.0, 3.0)},
+    {"smoke": Smoke("completion", ("Where?",))},
+    {"launch": Launch("mpirun")},
+    {"container": Container("release:1.0")},
+    {"listen": Listen("localhost", 8000)},
+    {"floors": (Floor("duration_s", 1.0),)},
+    {"markers": ("nightly",)},
+    {"id": "renamed"},
+    {"file": Path("elsewhere.yaml")},
+]
 
 
-@each("name", NOT_SHAPING)
-def test_what_does_not_shape_a_measurement_is_not_hashed(name: str) -> None:
-    changed = replace(SCENARIO, **NOT_SHAPING[name])
-    assert changed.content_hash() == SCENARIO.content_hash()
+@each("change", NOT_SHAPING)
+def test_what_does_not_shape_a_measurement_is_not_hashed(change: dict[str, Any]) -> None:
+    assert replace(SCENARIO, **change).content_hash() == SCENARIO.content_hash()
 
 
 SHAPING = {
@@ -151,12 +144,6 @@ def test_one_pipeline_stage_measures_the_same_whether_it_is_said_or_not() -> Non
     assert staged(2) != staged(1)
 
 
-def test_the_hash_is_short_and_the_same_every_time() -> None:
-    assert SCENARIO.content_hash() == replace(SCENARIO).content_hash()
-    assert len(SCENARIO.content_hash()) == 16
-    assert int(SCENARIO.content_hash(), 16) > 0
-
-
 def test_the_order_of_mappings_does_not_matter() -> None:
     one = replace(SCENARIO, environment={"A": "1", "B": "2"})
     other = replace(SCENARIO, environment={"B": "2", "A": "1"})
@@ -164,33 +151,6 @@ def test_the_order_of_mappings_does_not_matter() -> None:
 
 
 # Schema and dataclasses say the same. -------------------------------------------------------
-
-
-def test_the_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
-
-
-def rules_of(name: str, rule: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The rule and all below it, each with its place."""
-    below = [(f"{name}.{key}", part) for key, part in rule.get("properties", {}).items()]
-    if "items" in rule:
-        below.append((f"{name}[]", rule["items"]))
-    if isinstance(rule.get("additionalProperties"), dict):
-        below.append((f"{name}.*", rule["additionalProperties"]))
-    return [(name, rule), *(found for place, part in below for found in rules_of(place, part))]
-
-
-RULES = [
-    *rules_of("scenario", SCHEMA["$defs"]["scenario"]),
-    *rules_of("claim", SCHEMA["$defs"]["claim"]),
-]
-
-
-@each(("name", "rule"), RULES, ids=[name for name, _ in RULES])
-def test_every_field_is_described_and_every_mapping_closed(name: str, rule: dict[str, Any]) -> None:
-    assert rule["description"].endswith("."), name
-    if rule.get("type") == "object":
-        assert "additionalProperties" in rule, name
 
 
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -208,6 +168,7 @@ def compare(cls: type, rule: dict[str, Any]) -> None:
     hints = get_type_hints(cls)
     names = [field.name for field in fields(cls) if hints[field.name] != Path | None]
     assert set(rule["properties"]) == set(names), cls.__name__
+    assert rule["additionalProperties"] is False, cls.__name__
     for name in names:
         compare_type(f"{cls.__name__}.{name}", hints[name], rule["properties"][name])
 
@@ -242,26 +203,16 @@ def test_what_the_schema_requires_are_the_fields_without_a_default() -> None:
     left_out = {"workload", "accuracy", "isl", "osl"}
 
     def required(cls: type) -> set[str]:
-        return {
-            field.name
-            for field in fields(cls)
-            if field.default is MISSING
-            and field.default_factory is MISSING
-            and field.name not in left_out
-        }
+        plain = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+        return {field.name for field in plain} - left_out
 
-    assert set(complete["required"]) == required(Scenario)
-    for section, cls in {
-        "source": Source,
-        "hardware": Hardware,
-        "workload": Workload,
-        "smoke": Smoke,
-        "launch": Launch,
-        "container": Container,
-        "listen": Listen,
-        "gate": GatePolicy,
+    sections: dict[str, type] = {
+        **{"source": Source, "hardware": Hardware, "workload": Workload, "smoke": Smoke},
+        **{"launch": Launch, "container": Container, "listen": Listen, "gate": GatePolicy},
         "limits": Limits,
-    }.items():
+    }
+    assert set(complete["required"]) == required(Scenario)
+    for section, cls in sections.items():
         assert set(complete["properties"][section]["required"]) == required(cls), section
     weights = complete["properties"]["model"]["properties"]["weights"]
     assert set(weights["required"]) == required(Weights)

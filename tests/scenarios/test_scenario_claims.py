@@ -1,15 +1,15 @@
 """Claims in scenario files: what a good one gives, what is said of a bad one, and floors."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from building import SCENARIO
 from tables import each
+from written_files import Change, Write, assert_told, changed, errors_of
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import load_scenarios, load_suite
+from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.scenario import Claim, Floor, Source
 
 GOOD = """\
@@ -45,165 +45,58 @@ claims:
     versus: "off"
 """
 
-BROKEN = {
-    "unknown metric": (
-        [("metric: output_throughput\n    s", "metric: output_thruput # HERE\n    s")],
-        "metric",
-        "did you mean output_throughput?",
-    ),
-    "unknown scenario": (
-        [('scenario: "on"', "scenario: onn # HERE")],
-        "scenario",
-        "no scenario of that name",
-    ),
-    "unknown other": ([('versus: "off"', "versus: of # HERE")], "versus", "did you mean off?"),
-    "compared with itself": ([('versus: "off"', 'versus: "on" # HERE')], "versus", "itself"),
-    "compared with nothing": (
-        [("  - id: it-is-faster", "  - id: it-is-faster # HERE"), ('    versus: "off"\n', "")],
-        "",
-        "compared with nothing",
-    ),
-    "compared with two things": (
-        [('versus: "off"', 'versus: "off"\n    value: 9 # HERE')],
-        "value",
-        "compared with two things",
-    ),
-    "a number to be missed": (
-        [('versus: "off"', "value: 9"), ("expect: better", "expect: worse # HERE")],
-        "expect",
-        "better or not_worse",
-    ),
-    "a margin without use": (
-        [('versus: "off"', 'versus: "off"\n    margin: 0.1 # HERE')],
-        "margin",
-        "expect not_worse or not_better, or no margin",
-    ),
-    "an effect without use": (
-        [
-            ("expect: better", "expect: not_worse"),
-            ('versus: "off"', 'versus: "off"\n    minimum_effect: 0.1 # HERE'),
-        ],
-        "minimum_effect",
-        "expect better than another scenario, or no minimum effect",
-    ),
-    "an effect beyond a number": (
-        [('versus: "off"', "value: 9\n    minimum_effect: 0.1 # HERE")],
-        "minimum_effect",
-        "the minimum effect is not used",
-    ),
-    "a number that is not exceeded": (
-        [('versus: "off"', "value: 9"), ("expect: better", "expect: not_better # HERE")],
-        "expect",
-        "better or not_worse",
-    ),
-    "a documented size of a number": (
-        [('versus: "off"', "value: 9\n    documented: 0.1 # HERE\n    tolerance: 0.05")],
-        "documented",
-        "the documented size is not used",
-    ),
-    "a documented size beside a minimum effect": (
-        [
-            (
-                'versus: "off"',
-                'versus: "off"\n    minimum_effect: 0.1\n    documented: 0.1 # HERE\n'
-                "    tolerance: 0.05",
-            )
-        ],
-        "documented",
-        "without minimum_effect",
-    ),
-    "a documented size without tolerance": (
-        [
-            ("  - id: it-is-faster", "  - id: it-is-faster # HERE"),
-            ('versus: "off"', 'versus: "off"\n    documented: 0.1'),
-        ],
-        "tolerance",
-        "how far the change may fall short of documented",
-    ),
-    "a tolerance of no size": (
-        [('versus: "off"', 'versus: "off"\n    tolerance: 0.1 # HERE')],
-        "tolerance",
-        "documented beside it, or no tolerance",
-    ),
-    "a tolerance of what only has a direction": (
-        [
-            ("expect: better", "expect: not_better"),
-            ('versus: "off"', 'versus: "off"\n    documented: -0.1\n    tolerance: 0.1 # HERE'),
-        ],
-        "tolerance",
-        "expect better or worse, or no tolerance",
-    ),
-    "a documented loss that is called a gain": (
-        [('versus: "off"', 'versus: "off"\n    documented: -0.1 # HERE\n    tolerance: 0.05')],
-        "documented",
-        "the documented change is not better",
-    ),
-    "not given by the other": (
-        [("metric: output_throughput\n    s", "metric: tpot_mean_ms # HERE\n    s")],
-        "metric",
-        "metric does not exist without streaming (off)",
-    ),
-    "score that the other does not measure": (
-        [
-            (
-                "metric: output_throughput\n    s",
-                "metric: accuracy:gsm8k:exact_match:strict-match # HERE\n    s",
-            )
-        ],
-        "metric",
-        "score of a task that is not measured (off)",
-    ),
-    "not a point of the sweep": (
-        [('versus: "off"', 'versus: "off"\n    concurrency: 8 # HERE')],
-        "concurrency",
-        "not a point of the sweep (on)",
-    ),
-    "which point of the sweep": (
-        [
-            ("  - id: it-is-faster", "  - id: it-is-faster # HERE"),
-            ('versus: "off"', "versus: sweep"),
-        ],
-        "concurrency",
-        "one point of the sweep of sweep: (1, 4)",
-    ),
-    "other hardware": (
-        [('versus: "off"', "versus: elsewhere # HERE")],
-        "versus",
-        "run on different hardware\n  found: cpu and 1xH200",
-    ),
-    "unknown field": (
-        [("expect: better", "expect: better\n    than: 1 # HERE")],
-        "than",
-        "unknown",
-    ),
-    "no number": (
-        [('versus: "off"', "value: 0 # HERE")],
-        "value",
-        "a number, above 0",
-    ),
-    "title missing": (
-        [
-            ("  - id: it-is-faster", "  - id: it-is-faster # HERE"),
-            ("    title: With it the engine is faster\n", ""),
-        ],
-        "title",
-        "missing\n  expected: The statement, one line.",
-    ),
-}
+OF, VERSUS, BETTER, ID = 'scenario: "on"', 'versus: "off"', "expect: better", "- id: it-is-faster"
+METRIC = "    metric: output_throughput"
 
 
-def write(folder: Path, changes: list[tuple[str, str]], name: str = "claims.yaml") -> Path:
-    text = GOOD
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    file = folder / name
-    file.write_text(text, encoding="utf-8")
-    return file
+def beside(line: str, *changes: Change) -> list[Change]:
+    return [(VERSUS, f"{VERSUS}\n    {line}"), *changes]
 
 
-def test_a_file_gives_its_claims(tmp_path: Path) -> None:
-    suite = load_suite(write(tmp_path, []))
+# Field, words, changes: the first one on the line that is told.
+BROKEN: list[tuple[str, str, list[Change]]] = [
+    ("metric", "did you mean output_throughput?", [(METRIC, "    metric: output_thruput")]),
+    ("scenario", "no scenario of that name", [(OF, "scenario: onn")]),
+    ("versus", "did you mean off?", [(VERSUS, "versus: of")]),
+    ("versus", "itself", [(VERSUS, 'versus: "on"')]),
+    ("", "compared with nothing", [(ID, ID), (f"    {VERSUS}\n", "")]),
+    ("value", "compared with two things", beside("value: 9")),
+    ("expect", "better or not_worse", [(BETTER, "expect: worse"), (VERSUS, "value: 9")]),
+    ("expect", "better or not_worse", [(BETTER, "expect: not_better"), (VERSUS, "value: 9")]),
+    ("margin", "expect not_worse or not_better, or no margin", beside("margin: 0.1")),
+    ("minimum_effect", "expect better than another scenario, or no minimum effect",
+     beside("minimum_effect: 0.1", (BETTER, "expect: not_worse"))),
+    ("minimum_effect", "the minimum effect is not used",
+     [(VERSUS, "value: 9\n    minimum_effect: 0.1")]),
+    ("documented", "the documented size is not used",
+     [(VERSUS, "value: 9\n    tolerance: 0.05\n    documented: 0.1")]),
+    ("documented", "without minimum_effect",
+     beside("minimum_effect: 0.1\n    tolerance: 0.05\n    documented: 0.1")),
+    ("tolerance", "how far the change may fall short of documented",
+     [(ID, ID), *beside("documented: 0.1")]),
+    ("tolerance", "documented beside it, or no tolerance", beside("tolerance: 0.1")),
+    ("tolerance", "expect better or worse, or no tolerance",
+     beside("documented: -0.1\n    tolerance: 0.1", (BETTER, "expect: not_better"))),
+    ("documented", "the documented change is not better",
+     beside("tolerance: 0.05\n    documented: -0.1")),
+    ("metric", "metric does not exist without streaming (off)",
+     [(METRIC, "    metric: tpot_mean_ms")]),
+    ("metric", "score of a task that is not measured (off)",
+     [(METRIC, "    metric: accuracy:gsm8k:exact_match:strict-match")]),
+    ("concurrency", "not a point of the sweep (on)", beside("concurrency: 8")),
+    ("concurrency", "one point of the sweep of sweep: (1, 4)",
+     [(ID, ID), (VERSUS, "versus: sweep")]),
+    ("versus", "run on different hardware\n  found: cpu and 1xH200",
+     [(VERSUS, "versus: elsewhere")]),
+    ("than", "unknown", [(BETTER, "expect: better\n    than: 1")]),
+    ("value", "a number, above 0", [(VERSUS, "value: 0")]),
+    ("title", "missing\n  expected: The statement, one line.",
+     [(ID, ID), ("    title: With it the engine is faster\n", "")]),
+]  # fmt: skip
+
+
+def test_a_file_gives_its_claims(write: Write) -> None:
+    suite = load_suite(write(GOOD))
     assert suite.claims == (
         Claim(
             id="it-is-faster",
@@ -215,87 +108,56 @@ def test_a_file_gives_its_claims(tmp_path: Path) -> None:
             versus="off",
         ),
     )
-    assert suite.scenarios == load_scenarios(tmp_path)
+    by_id = {scenario.id: scenario for scenario in suite.scenarios}
+    for either in ("on", "off"):
+        assert claims_of([by_id[either]], suite.claims) == suite.claims
+    assert claims_of([by_id["sweep"]], suite.claims) == ()
 
 
-@each("name", BROKEN)
-def test_a_wrong_claim_is_told_with_file_line_and_field(name: str, tmp_path: Path) -> None:
-    changes, field, words = BROKEN[name]
-    file = write(tmp_path, changes)
-    rows = file.read_text(encoding="utf-8").splitlines()
-    line = next(n for n, row in enumerate(rows, start=1) if "HERE" in row)
-    place = f"claims[0].{field}" if field else "claims[0]"
-
-    with pytest.raises(SeveralInputErrors) as caught:
-        load_suite(file)
-
-    told = [str(error) for error in caught.value.errors]
-    assert [t for t in told if t.startswith(f"{file}:{line}: {place}: ") and words in t], told
+@each(("field", "words", "changes"), BROKEN)
+def test_a_wrong_claim_is_told_with_file_line_and_field(
+    field: str, words: str, changes: list[Change], write: Write
+) -> None:
+    text, line = changed(GOOD, *changes)
+    assert_told(write(text), line, f"claims[0].{field}".rstrip(".") + ": ", words)
 
 
 @each(
     "changes",
     [
-        pytest.param([('versus: "off"', "value: 9.5")], id="a number to be reached"),
-        pytest.param(
-            [("expect: better", "expect: not_worse\n    margin: 0.01")], id="a loss that is allowed"
-        ),
-        pytest.param(
-            [("expect: better", "expect: not_better\n    margin: 0.01\n    documented: -0.69")],
-            id="no gain",
-        ),
-        pytest.param(
-            [("expect: better", "expect: better\n    documented: 2.448\n    tolerance: 0.05")],
-            id="a gain by how much",
-        ),
-        pytest.param(
-            [("expect: better", "expect: worse\n    documented: -0.34\n    tolerance: 0.05")],
-            id="a cost by how much",
-        ),
-        pytest.param(
-            [('versus: "off"', 'versus: "off"\n    minimum_effect: 0.05')], id="a gain that counts"
-        ),
-        pytest.param(
-            [('versus: "off"', "versus: sweep\n    concurrency: 4")], id="a point that both have"
-        ),
-        pytest.param(
-            [
-                ("metric: output_throughput\n    s", "metric: accuracy:gsm8k:a:none\n    s"),
-                ('versus: "off"', "value: 0.9"),
-            ],
-            id="a score",
-        ),
+        [(VERSUS, "value: 9.5")],
+        [(BETTER, "expect: not_worse\n    margin: 0.01")],
+        [(BETTER, "expect: not_better\n    margin: 0.01\n    documented: -0.69")],
+        beside("documented: 2.448\n    tolerance: 0.05"),
+        [(BETTER, "expect: worse\n    documented: -0.34\n    tolerance: 0.05")],
+        beside("minimum_effect: 0.05"),
+        [(VERSUS, "versus: sweep\n    concurrency: 4")],
+        [(METRIC, "    metric: accuracy:gsm8k:a:none"), (VERSUS, "value: 0.9")],
     ],
 )
-def test_good_claims_are_let_through(changes: list[tuple[str, str]], tmp_path: Path) -> None:
-    assert len(load_suite(write(tmp_path, changes)).claims) == 1
+def test_good_claims_are_let_through(changes: list[Change], write: Write) -> None:
+    assert len(load_suite(write(changed(GOOD, *changes)[0])).claims) == 1
 
 
-def test_a_claim_may_speak_of_another_files_scenario(tmp_path: Path) -> None:
+def test_a_claim_may_speak_of_another_files_scenario(write: Write) -> None:
     scenarios, claims = GOOD[: GOOD.index("claims:")], GOOD[GOOD.index("claims:") :]
-    (tmp_path / "b.yaml").write_text(scenarios, encoding="utf-8")
     own = scenarios.replace('"on"', "a").replace('"off"', "b").replace("id: sweep", "id: c")
     own = own.replace("elsewhere", "d")
-    (tmp_path / "a.yaml").write_text(own + claims, encoding="utf-8")
-    assert len(load_suite(tmp_path).claims) == 1
+    first, _ = write(own + claims, "a.yaml"), write(scenarios, "b.yaml")
+    assert len(load_suite(first.parent).claims) == 1
     with pytest.raises(SeveralInputErrors, match="load all files, if another one has it"):
-        load_suite(tmp_path / "a.yaml")
+        load_suite(first)
 
 
-def test_a_claims_scenario_that_is_itself_wrong_is_not_missed(tmp_path: Path) -> None:
-    file = write(tmp_path, [("title: With it\n", "title: With it\n    limits: {total_s: 1}\n")])
-    with pytest.raises(SeveralInputErrors) as caught:
-        load_suite(file)
-    assert [error.field for error in caught.value.errors] == ["scenarios[0].limits.total_s"]
+def test_a_claims_scenario_that_is_itself_wrong_is_not_missed(write: Write) -> None:
+    text, _ = changed(GOOD, ("With it\n", "With it\n    limits: {total_s: 1}\n"))
+    assert [error.field for error in errors_of(write(text))] == ["scenarios[0].limits.total_s"]
 
 
-def test_a_claims_id_is_its_own(tmp_path: Path) -> None:
-    claim = GOOD[GOOD.index("  - id: it-is-faster") :]
-    file = tmp_path / "claims.yaml"
-    file.write_text(GOOD + claim, encoding="utf-8")
-    with pytest.raises(SeveralInputErrors, match=r"claims\[1\].id: id given twice") as caught:
-        load_suite(file)
-    assert "one claim of that id" in str(caught.value)
+def test_a_claims_id_is_its_own(write: Write) -> None:
+    (error,) = errors_of(write(GOOD + GOOD[GOOD.index("  - id: it-is-faster") :]))
+    assert (error.field, error.problem) == ("claims[1].id", "id given twice")
+    assert "one claim of that id" in str(error)
 
 
 # Floors. ------------------------------------------------------------------------------------
@@ -331,12 +193,3 @@ def test_a_floor_is_a_claim_of_its_scenario() -> None:
 def test_a_floor_of_what_should_be_low_is_a_ceiling() -> None:
     (claim,) = claims_of([replace(SCENARIO, floors=(Floor("tpot_mean_ms", 4.0, 1),))])
     assert claim.title.endswith("tpot_mean_ms of at most 4 ms")
-
-
-def test_a_claim_is_given_with_either_side(tmp_path: Path) -> None:
-    suite = load_suite(write(tmp_path, []))
-    by_id = {scenario.id: scenario for scenario in suite.scenarios}
-    assert claims_of(suite.scenarios, suite.claims) == suite.claims
-    assert claims_of([by_id["on"]], suite.claims) == suite.claims
-    assert claims_of([by_id["off"]], suite.claims) == suite.claims
-    assert claims_of([by_id["sweep"]], suite.claims) == ()

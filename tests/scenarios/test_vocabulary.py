@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pytest
-from test_scenario_files import GOOD, Write, line_of, write
+from written_files import GOOD, Write, line_of
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.vocabulary import Vocabulary
-
-__all__ = ["write"]  # a fixture
 
 KNOWN = Vocabulary(
     engines={"llama.cpp": {"backend": ("cpu", "vulkan")}, "other": {}},
@@ -40,10 +38,6 @@ def refused(file: Path) -> list[InputError]:
     with pytest.raises(SeveralInputErrors) as caught:
         load_scenarios(file, KNOWN)
     return list(caught.value.errors)
-
-
-def test_a_scenario_of_known_names_is_read(write: Write) -> None:
-    assert len(load_scenarios(write(FULL), KNOWN)) == 1
 
 
 def test_scores_of_bands_and_floors_are_known_too(write: Write) -> None:

@@ -6,26 +6,16 @@ Each test starts a server, which takes 20 s on two idle cores: `make sglang-test
 import os
 import signal
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from real_sglang import (
-    MODEL,
-    MODELS,
-    PARENT,
-    SCHEDULER,
-    Running,
-    Session,
-    checkout,
-    require_sglang,
-)
+from real_engine import MODEL, MODELS, Running, under_load
+from real_sglang import PARENT, SCHEDULER, SGLANG, checkout
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("sglang")]
 
-OF_ENGINE = 11  # the exit status of a session whose engine failed
 REHEARSED = 13
 TRIES = 2  # of a server whose port is taken before it has it
 CRASHED = "crashed with exit code"
@@ -33,7 +23,7 @@ CRASHED = "crashed with exit code"
 
 @pytest.fixture(scope="module")
 def sglang() -> None:
-    require_sglang()
+    SGLANG.require()
 
 
 def test_a_session_that_nothing_is_wrong_with_proves_no_speed(tmp_path: Path) -> None:
@@ -58,30 +48,6 @@ def test_a_session_that_nothing_is_wrong_with_proves_no_speed(tmp_path: Path) ->
     assert CRASHED not in session.log()
 
 
-def error_of(session: Session) -> dict[str, Any]:
-    """The error of the session's one verdict; nothing was measured, and nothing is left."""
-    assert session.left() == [], session.output
-    (verdict,) = session.of("verdict")
-    assert verdict["verdict"] == "ERROR", session.output
-    assert session.of("measurement") == []
-    assert session.status == OF_ENGINE, session.output
-    error: dict[str, Any] = verdict["error"]
-    assert error["next_step"]
-    return error
-
-
-def under_load(title: str, number: int) -> Callable[[Running], bool]:
-    """Sends a signal to one process of the server once the client is at work."""
-
-    def act(running: Running) -> bool:
-        victim = running.of_server(title) if running.is_loaded() else None
-        if victim is not None:
-            victim.send_signal(number)
-        return victim is not None
-
-    return act
-
-
 @pytest.mark.parametrize(
     ("title", "number", "failure"),
     [
@@ -94,7 +60,7 @@ def under_load(title: str, number: int) -> Callable[[Running], bool]:
 def test_a_server_that_ends_under_load(
     title: str, number: int, failure: str, tmp_path: Path
 ) -> None:
-    error = error_of(checkout(tmp_path / "checkout").run(act=under_load(title, number)))
+    error = checkout(tmp_path / "checkout").run(act=under_load(title, number)).error()
     assert error["class"] == failure
     assert "server" in error["message"]
 
@@ -109,7 +75,7 @@ def test_ports_that_another_program_takes_while_the_model_is_loaded(tmp_path: Pa
 
         def take(running: Running) -> bool:
             port = running.port()
-            if port is None or port in taken or running.of_server(PARENT) is None:
+            if port is None or port in taken or running.server(PARENT) is None:
                 return len(taken) == TRIES
             stranger = stack.enter_context(socket.socket())
             stranger.bind(("127.0.0.1", port))
@@ -118,14 +84,14 @@ def test_ports_that_another_program_takes_while_the_model_is_loaded(tmp_path: Pa
             return len(taken) == TRIES
 
         session = checkout(tmp_path / "checkout").run(act=take)
-    assert error_of(session)["class"] == "port_in_use"
+    assert session.error()["class"] == "port_in_use"
 
 
 def test_a_context_that_the_model_does_not_have(tmp_path: Path) -> None:
     def change(scenario: dict[str, Any], defaults: dict[str, Any]) -> None:
         defaults["engine"]["settings"]["max_seq_len"] = 1_000_000
 
-    error = error_of(checkout(tmp_path / "checkout", change).run())
+    error = checkout(tmp_path / "checkout", change).run().error()
     assert error["class"] == "config_error"
     assert "derived context_length (8192)" in str(error)
 
@@ -140,7 +106,7 @@ def test_a_model_without_its_weights(tmp_path: Path) -> None:
         else:
             (broken / file.name).symlink_to(file)
     session = checkout(tmp_path / "checkout").run(environment={MODELS: str(models)})
-    assert error_of(session)["class"] == "model_file"
+    assert session.error()["class"] == "model_file"
 
 
 def test_an_option_that_says_otherwise_than_a_setting_starts_nothing(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real_vllm import checkout, require_vllm
+from real_vllm import VLLM, checkout
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.usefixtures("vllm")]
 
 
 @pytest.fixture(scope="module")
 def vllm() -> None:
-    require_vllm()
+    VLLM.require()
 
 
 def fewer(scenario: dict[str, Any], defaults: dict[str, Any]) -> None:
