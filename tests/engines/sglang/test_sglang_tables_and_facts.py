@@ -147,7 +147,7 @@ def test_a_scenario_on_a_cpu_is_served_there() -> None:
 
 
 @each("table", all_releases(), ids=lambda table: table.since)
-@each("settings", DOCUMENTED.values(), ids=["tp", "dp", "compiled", "eagle", "short"])
+@each("settings", DOCUMENTED.values(), ids=DOCUMENTED)
 def test_all_documented_settings_are_rendered_for_every_range(
     table: Release, settings: EngineSettings
 ) -> None:
