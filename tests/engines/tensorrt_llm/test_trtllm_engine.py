@@ -2,19 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-from trtllm_scenarios import CASES, ON_PAPER, build, scenario
+from trtllm_scenarios import CASES, ON_PAPER, build
 
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Endpoint, engine
-from perfgate.engines.tensorrt_llm import discovery
+from perfgate.engines.base import Endpoint
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 
 CASE = CASES["sharegpt"].scenario
-
-
-def test_is_found_by_its_name() -> None:
-    assert engine["tensorrt-llm"] is TensorRTLLM
 
 
 def test_the_server_calls_a_folder_by_its_last_part(tmp_path: Path) -> None:
@@ -36,12 +30,3 @@ def test_serves_on_the_endpoint() -> None:
     argv = TensorRTLLM().serve(CASE, build("1.0.0"), endpoint, ON_PAPER).argv
     assert argv[argv.index("--host") + 1] == "127.0.0.1"
     assert argv[argv.index("--port") + 1] == "8123"
-
-
-def test_answers_what_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = build("1.0.0")
-    monkeypatch.setattr(discovery, "installed", lambda locations: found)
-    assert TensorRTLLM().build(ON_PAPER) is found
-    TensorRTLLM().check(CASE, found)
-    TensorRTLLM().verify(found, [], ON_PAPER)
-    assert TensorRTLLM().model_facts(scenario(), ON_PAPER)["source"] == "hub"

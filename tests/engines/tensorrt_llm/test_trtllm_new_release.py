@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from trtllm_scenarios import R1_SERVE, build, offline, options, render, scenario, served
+from trtllm_scenarios import build, offline, options, render, scenario, served
 
 import perfgate.rehearsal
 from perfgate.cli.main import main
@@ -162,11 +162,3 @@ def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixtur
     assert "--kv_cache_share 0.8" in told.out
     assert "spelled for tensorrt-llm 1.4.0" in told.out
     assert "no table of releases" not in told.err
-
-
-def test_the_settings_of_the_documents_are_all_there() -> None:
-    made = scenario(release="1.0.0rc6", settings=R1_SERVE, workload=served())
-    before, after = options(render(made, OLD).argv), options(render(made, NEW).argv)
-    renamed = before.pop("--kv_cache_free_gpu_memory_fraction")
-    assert after.pop("--kv_cache_share") == renamed
-    assert before == after

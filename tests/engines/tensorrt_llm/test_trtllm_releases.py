@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -17,11 +16,7 @@ from perfgate.engines.tensorrt_llm.releases import (
     uncovered,
 )
 from perfgate.engines.tensorrt_llm.releases.table import (
-    BENCH,
-    GENERATOR,
-    QUICKSTART,
     SERVE,
-    THROUGHPUT,
 )
 
 
@@ -54,11 +49,6 @@ from perfgate.engines.tensorrt_llm.releases.table import (
 def test_a_version_falls_into_its_range(version: str, since: str) -> None:
     assert release(version).since == since
     assert release(version).version == version
-
-
-def test_ranges_ascend() -> None:
-    begins = [Version(table.since) for table in all_releases()]
-    assert begins == sorted(set(begins))
 
 
 def test_what_is_too_old_is_refused() -> None:
@@ -144,49 +134,6 @@ class TestFiles:
         monkeypatch.setenv(TABLES, "/no/such/folder")
         with pytest.raises(InputError, match=f"{TABLES}: no such folder"):
             all_releases()
-
-
-class TestOptions:
-    def test_every_release_has_the_programs_that_measure(self) -> None:
-        for table in all_releases():
-            tool = table.dataset_tool.program
-            for program in (BENCH, THROUGHPUT, SERVE, QUICKSTART, tool, f"{tool} {GENERATOR}"):
-                assert table.options(program), (table.since, program)
-            assert {THROUGHPUT, SERVE, QUICKSTART} <= set(table.defaults)
-
-    def test_only_a_flag_has_an_opposite_and_every_option_a_spelling(self) -> None:
-        for table in all_releases():
-            for program, options in table.programs.items():
-                for setting, option in options.items():
-                    assert option.spellings, (table.since, program, setting)
-                    assert option.flag or option.opposite is None, (table.since, program, setting)
-
-    def test_an_option_says_one_thing(self) -> None:
-        for table in all_releases():
-            for program, options in table.programs.items():
-                spellings = [word for option in options.values() for word in option.spellings]
-                assert len(spellings) == len(set(spellings)), (table.since, program)
-
-
-class TestDefaultsThatMoved:
-    @each(
-        ("field", "program", "values"),
-        [
-            ("backend", SERVE, ["tensorrt", "tensorrt", "pytorch", "pytorch", "pytorch"]),
-            ("overlap_scheduler", SERVE, [False, True, True, True, True]),
-            ("cuda_graphs", SERVE, ["off", "off", "on", "on", "on"]),
-            ("cuda_graphs", THROUGHPUT, ["on", "padded", "padded", "padded", "padded"]),
-            ("chunked_context", THROUGHPUT, [False, False, False, True, True]),
-            ("pdl", THROUGHPUT, [False, False, False, False, True]),
-            ("moe_backend", SERVE, ["CUTLASS"] * 5),
-        ],
-    )
-    def test_from_0_19_to_1_2(self, field: str, program: str, values: list[object]) -> None:
-        found = [
-            getattr(release(version).defaults[program], field)
-            for version in ("0.19.0", "0.20.0", "1.0.0", "1.1.0", "1.2.0")
-        ]
-        assert found == values
 
 
 @pytest.mark.parametrize("version", ["0.19.0", "1.3.0rc23", "1.3.0rc99", "1.3.7", "1.3.0+abc"])
