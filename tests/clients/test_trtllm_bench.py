@@ -198,14 +198,6 @@ class TestWhatWasAsked:
         assert facts["asked_not_reported"] == ["ep", "kv_cache_fraction"]
         assert "kv_cache_fraction" not in facts
 
-    def test_a_report_that_shows_all_that_was_asked_lacks_nothing(self, tmp_path: Path) -> None:
-        assert "asked_not_reported" not in parse(tmp_path, as_json(Run())).facts
-
-    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
-        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
-        report = changed("engine", "kv_cache_dtype", None)
-        assert parse(tmp_path, report, scenario)
-
     @pytest.mark.parametrize(("osl", "fine"), [(129, True), (127, True), (28, False)])
     def test_a_dataset_of_other_lengths(self, tmp_path: Path, osl: int, fine: bool) -> None:
         # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
@@ -253,21 +245,12 @@ class TestWhatIsLeft:
             TrtllmBench().parse(OFFLINE, POINT, tmp_path)
         assert caught.value.failure == "truncated_output"
 
-    def test_json_of_something_else(self, tmp_path: Path) -> None:
-        assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
-
     def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
         log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
         (tmp_path / "benchmark.err").write_text(log.read_text())
         error = no_report("trtllm-bench", tmp_path, "benchmark")
         assert error.failure == "oom"
         assert error.hint.startswith("ranks 2 and 6 are on one GPU")
-
-    def test_an_interrupt_that_left_no_report(self, tmp_path: Path) -> None:
-        (tmp_path / "benchmark.out").write_text("[08/05/2025-10:11:12] [TRT-LLM] [I] Loading\n")
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "no_metrics"
 
     def test_the_log_tells_why_there_is_none(self, tmp_path: Path) -> None:
         cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
