@@ -191,7 +191,7 @@ class TestZeros:
     @pytest.mark.parametrize("value", [0, 0.0])
     def test_a_median_of_itl_in_json_may_be_zero(self, value: float) -> None:
         assert from_json(median_itl_ms=value).metrics["itl_median_ms"] == 0
-        with pytest.raises(RunError, match="a metric is -0.01"):
+        with pytest.raises(RunError, match=r"a metric is -0\.01"):
             from_json(median_itl_ms=-0.01)
 
     @each(
