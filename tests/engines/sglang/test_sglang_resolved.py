@@ -101,15 +101,6 @@ def test_what_becomes_of_attention_dp_alone_release_by_release(version: str, par
     assert found.settings["dp"] == parts
 
 
-@pytest.mark.parametrize("version", ["0.4.6", "0.5.3", "0.5.18", "0.5.23"])
-def test_the_line_that_does_what_the_document_says_is_in_force(version: str) -> None:
-    settings = replace(DP_8, mtp=Mtp(1), max_batch_size=1000, max_num_tokens=8192, seed=7)
-    case = scenario(settings)
-    found = asked(case, answered(case, version))
-    assert list(differences(case, found)) == []
-    assert not [line for line in found.limits if line.startswith("max_running_requests")]
-
-
 @each("version", ["0.5.3", "0.5.23"])
 @each(
     ("settings", "key", "value", "told"),

@@ -16,7 +16,7 @@ from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.extra_option_refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import bench, evaluation, serve
-from perfgate.engines.tensorrt_llm.checks import check, refused_extras
+from perfgate.engines.tensorrt_llm.checks import check
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.releases import all_releases
 from perfgate.plan.registered import registered
@@ -52,11 +52,6 @@ def benched(one: Scenario, version: str = "1.3.0rc3") -> Command:
 
 def tree(command: Command) -> Any:
     return yaml.safe_load(command.files[FILE])
-
-
-def test_without_any_nothing_changes() -> None:
-    assert FILE not in served(of()).files
-    assert served(of()).argv == served(of(extra_yaml=None, extra_args=None)).argv
 
 
 def test_words_stand_behind_all_others_of_their_program() -> None:
@@ -166,14 +161,6 @@ def test_what_says_more_than_a_setting_is_refused_where_that_is_set(
     assert tree(served(of(extra_yaml=extra)))
     with pytest.raises(ExtraOptionRefused, match=r"use engine\.settings\."):
         served(of(settings, extra_yaml=extra))
-
-
-def test_mtp_can_be_told_more() -> None:
-    one = of(
-        EngineSettings(mtp=Mtp(3)),
-        extra_yaml={"speculative_config": {"use_relaxed_acceptance_for_thinking": True}},
-    )
-    assert tree(served(one))["speculative_config"]["use_relaxed_acceptance_for_thinking"] is True
 
 
 @each("version", RELEASES)
@@ -306,8 +293,3 @@ def test_it_is_refused_with_its_line_where_the_file_is_read(tmp_path: Path) -> N
         load_scenarios(file, registered())
     assert f"{file}:18: scenarios[0].engine.extra_args.trtllm-serve[2]: " in str(caught.value)
     assert "fix: take it out" in str(caught.value)
-
-
-def test_other_faults_of_the_scenario_are_not_told_as_its_extra_options() -> None:
-    one = of(EngineSettings(cpu_threads=1), extra_yaml=REUSE)
-    assert list(refused_extras(one)) == []

@@ -167,9 +167,6 @@ class TestVerify:
         with pytest.raises(InputError, match=r"(?s)does not list its options.*libnvinfer"):
             verify(build("1.0.0"), [command(bench)], Locations())
 
-    def test_commands_of_others_are_left_alone(self) -> None:
-        verify(build("1.0.0"), [Command(("lm_eval", "--model", "x"))], Locations())
-
     def test_in_a_container_its_program_is_asked(self) -> None:
         asked: list[tuple[str, ...]] = []
 
@@ -231,7 +228,8 @@ class TestInstalledBuild:
     def test_what_it_takes_is_clean_and_nothing_was_left_unasked(
         self, installed: Installed
     ) -> None:
-        installed.drifted()
+        noise = "print('{\"a\": 1}')\nimport atexit; atexit.register(print, 'bye')\n"
+        installed.drifted(model=("from enum import Enum", f"{noise}from enum import Enum"))
         draft = {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
         unasked = installed.verify(
             THROUGHPUT_CALL,
@@ -313,11 +311,6 @@ class TestInstalledBuild:
         program_output.answer.cache_clear()
         with pytest.raises(CliDrift, match="token-norm-dist has no option --input-mean"):
             installed.verify(GENERATOR_CALL)
-
-    def test_log_lines_and_a_noisy_exit_do_not_hide_the_answer(self, installed: Installed) -> None:
-        noise = "print('{\"a\": 1}')\nimport atexit; atexit.register(print, 'bye')\n"
-        installed.drifted(model=("from enum import Enum", f"{noise}from enum import Enum"))
-        assert installed.verify(THROUGHPUT_CALL, stream_interval=1) == ()
 
     @pytest.mark.parametrize(
         ("change", "why"),

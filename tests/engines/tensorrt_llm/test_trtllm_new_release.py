@@ -62,26 +62,19 @@ def file(made: Scenario, version: str) -> Any:
     return yaml.safe_load(content)
 
 
-def test_it_holds_from_its_first_candidate_on() -> None:
+def test_it_holds_from_its_first_candidate_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert release(NEW).since == "1.4.0rc0"
     assert release(OLD).since == "1.3.0rc24"
     assert uncovered(NEW) is None
     assert uncovered("1.5.0") is not None
-
-
-def test_without_the_file_the_release_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TABLES)
     assert release(NEW).since == "1.3.0rc24"
     assert uncovered(NEW) is not None
 
 
-def test_the_renamed_option_is_rendered() -> None:
+def test_the_renamed_option_and_the_moved_key_are_rendered() -> None:
     assert options(render(case(), NEW).argv)["--kv_cache_share"] == "0.8"
     assert "--kv_cache_free_gpu_memory_fraction" not in render(case(), NEW).argv
-    assert options(render(case(), OLD).argv)["--kv_cache_free_gpu_memory_fraction"] == "0.8"
-
-
-def test_the_moved_key_is_rendered() -> None:
     assert file(case(), NEW) == {"logging": {"iterations": True}}
     assert file(case(), OLD) == {"print_iter_log": True}
 

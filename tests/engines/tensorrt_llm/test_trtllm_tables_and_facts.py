@@ -86,14 +86,6 @@ def commands(scenarios: tuple[Scenario, ...], version: str) -> dict[str, tuple[C
     return found
 
 
-def test_there_are_pages_and_scenarios(scenarios: tuple[Scenario, ...]) -> None:
-    """Nothing compared with nothing would fit."""
-    assert len(PAGES) >= 6
-    assert any(page.definitions.whole for page in PAGES)
-    assert sum(page.definitions.keys is not None for page in PAGES) >= 3
-    assert len(scenarios) >= 40
-
-
 @every_page
 def test_every_rendered_call_fits_the_page_of_its_release(
     page: Page, scenarios: tuple[Scenario, ...]
