@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trtllm_scenarios
 from bench_reports import Run, as_json, as_text
-from building import SCENARIO
 from tables import each
 
 from perfgate.clients.logs import no_report
@@ -19,49 +19,28 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import (
     AccuracyTask,
-    EngineChoice,
     EngineSettings,
     GatePolicy,
-    Hardware,
-    Model,
     Scenario,
     Smoke,
-    Source,
-    Workload,
 )
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
 PAPER = Locations(on_paper=True)
-OFFLINE = Scenario(
-    id="b200-max-throughput",
-    title="t",
-    source=Source("doc.md", "section", engine_version="1.0.0"),
-    hardware=Hardware("B200", 8),
-    model=Model("nvidia/DeepSeek-R1-FP4", "nvfp4"),
-    engine=EngineChoice(
-        "tensorrt-llm",
-        EngineSettings(
-            tp=8,
-            ep=8,
-            max_batch_size=384,
-            max_num_tokens=1536,
-            kv_cache_fraction=0.85,
-            kv_cache_dtype="fp8",
-        ),
+SETTINGS = EngineSettings(
+    tp=8,
+    ep=8,
+    max_batch_size=384,
+    max_num_tokens=1536,
+    kv_cache_fraction=0.85,
+    kv_cache_dtype="fp8",
+)
+OFFLINE = replace(
+    trtllm_scenarios.scenario(
+        settings=SETTINGS,
+        workload=trtllm_scenarios.offline(75, 100, isl=128, osl=128, warmup_requests=0),
     ),
-    workload=Workload(
-        client="trtllm-bench",
-        dataset="synthetic",
-        isl=128,
-        osl=128,
-        concurrency=(75,),
-        requests=100,
-        warmup_requests=0,
-        streaming=False,
-    ),
-    accuracy=(),
     gate=GatePolicy(("output_throughput", "total_token_throughput")),
-    limits=SCENARIO.limits,
 )
 assert OFFLINE.workload is not None
 (POINT,) = OFFLINE.points()
@@ -110,8 +89,6 @@ class TestSteps:
         (measure,) = TrtllmBench().steps(with_load(dataset="real"), BUILD, POINT, PAPER)
         words = measure.command.argv
         assert words[words.index("--dataset") + 1] == "YOUR_DATASET.jsonl"
-
-    def test_other_prompts_are_refused(self) -> None:
         with pytest.raises(InputError, match="does not support these prompts"):
             TrtllmBench().steps(with_load(dataset="sharegpt"), BUILD, POINT, PAPER)
 
@@ -120,9 +97,6 @@ class TestSteps:
         with pytest.raises(InputError, match="measures only load"):
             TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
 
-    def test_its_version_is_the_engine_s(self) -> None:
-        assert TrtllmBench().version(BUILD, Locations()) == "1.0.0"
-
 
 class TestWhatWasAsked:
     def test_a_report_that_shows_it(self, tmp_path: Path) -> None:
@@ -130,11 +104,6 @@ class TestWhatWasAsked:
         assert found.metrics["output_throughput"] == 6400.0
         asked = {"requests_asked": 100, "concurrency": 75, "seed": POINT.seed}
         assert {name: found.facts[name] for name in asked} == asked
-
-    def test_other_number_of_requests(self, tmp_path: Path) -> None:
-        error = refused(tmp_path, as_json(Run(requests=90)))
-        assert error.failure == "incomplete"
-        assert "90 of 100" in error.message
 
     @each(
         ("section", "key", "value"),
@@ -202,6 +171,7 @@ class TestWhatWasAsked:
     def test_a_dataset_of_other_lengths(self, tmp_path: Path, osl: int, fine: bool) -> None:
         # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
         report = as_json(Run(osl=osl))
+        assert parse(tmp_path, report, with_load(dataset="real"))
         if fine:
             assert parse(tmp_path, report)
         else:
@@ -209,16 +179,13 @@ class TestWhatWasAsked:
             assert error.failure == "not_in_force"
             assert "osl did not take effect: found 28.0, expected 128" in error.message
 
-    def test_real_prompts_have_the_lengths_they_have(self, tmp_path: Path) -> None:
-        assert parse(tmp_path, as_json(Run(osl=28)), with_load(dataset="real"))
-
-    def test_streaming_that_was_not_in_force(self, tmp_path: Path) -> None:
+    def test_streaming_or_requests_that_were_not_as_asked(self, tmp_path: Path) -> None:
         error = refused(tmp_path, as_json(Run()), STREAMED)
         assert error.failure == "no_metrics"
         assert "no TTFT and TPOT" in error.message
-
-    def test_streaming_that_was_not_asked(self, tmp_path: Path) -> None:
         assert refused(tmp_path, as_json(Run(streaming=True))).failure == "not_in_force"
+        error = refused(tmp_path, as_json(Run(requests=90)))
+        assert (error.failure, "90 of 100" in error.message) == ("incomplete", True)
 
     def test_a_metric_that_gates_is_there(self, tmp_path: Path) -> None:
         report = as_json(Run())

@@ -121,9 +121,12 @@ class TestQuantization:
 
     @pytest.mark.parametrize("text", ["{", "[]", "{}", None])
     def test_a_damaged_file(self, text: str | None, locations: Locations, folder: Path) -> None:
-        file = folder / "hf_quant_config.json"
-        file.unlink() if text is None else file.write_text(text)
-        told = "found: nothing" if text is None else "not a quantization config"
+        file, told = folder / "hf_quant_config.json", "not a quantization config"
+        if text is None:
+            file.unlink()
+            told = "found: nothing"
+        else:
+            file.write_text(text)
         with pytest.raises(InputError, match=told):
             model_facts(case(quantization=self.ASKED), locations)
 

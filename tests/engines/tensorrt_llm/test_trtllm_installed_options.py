@@ -240,7 +240,7 @@ class TestInstalledBuild:
         )
         assert unasked == ()
 
-    @pytest.mark.parametrize(
+    @each(
         ("keys", "said"),
         [
             ({"stream_intervals": 1}, "no key stream_intervals in its YAML file"),
