@@ -60,17 +60,11 @@ def test_a_table_of_percentages_is_refused_as_such() -> None:
     assert refused(FP8.replace("0.9500", "95.00")).message.startswith("a score is 95: a percentage")
 
 
-def test_a_cut_row() -> None:
+def test_tables_without_rows() -> None:
     assert refused(FP8[:-20]).failure == "truncated_output"
-
-
-def test_a_head_without_rows() -> None:
     head = "".join(FP8.splitlines(keepends=True)[:2])
     assert is_table(lines_of(head))
     assert refused(head).failure == "no_metrics"
-
-
-def test_other_tables_are_not_taken() -> None:
     assert not is_table(lines_of("|Name|Value|\n|---|---|\n|a|1|\n"))
 
 
@@ -100,7 +94,5 @@ class TestResults:
         with pytest.raises(RunError) as caught:
             parse_results(self.results(**{"exact_match,strict-match": value}))
         assert caught.value.failure == "no_metrics"
-
-    def test_no_scores(self) -> None:
         with pytest.raises(RunError, match="no scores"):
             parse_results({"results": {}, "configs": {}})

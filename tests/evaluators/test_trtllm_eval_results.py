@@ -146,19 +146,13 @@ def test_fewer_questions_by_a_limit(tmp_path: Path) -> None:
 
 
 class TestSamples:
-    def test_other_answers_than_the_score(self, tmp_path: Path) -> None:
+    def test_that_are_not_those_of_the_score(self, tmp_path: Path) -> None:
         samples(tmp_path, right=128)
         assert "the logged answers give 0.646465" in refused(gpqa_log(), tmp_path).message
-
-    def test_fewer_answers_than_questions(self, tmp_path: Path) -> None:
         samples(tmp_path, questions=197)
         assert refused(gpqa_log(), tmp_path).failure == "incomplete"
-
-    def test_none_of_the_task(self, tmp_path: Path) -> None:
         samples(tmp_path, samples={"gsm8k": []})
         assert "has none of gpqa_diamond" in refused(gpqa_log(), tmp_path).message
-
-    def test_a_cut_file(self, tmp_path: Path) -> None:
         samples(tmp_path)
         file = tmp_path / f"samples_{LM_EVAL_NAME}.json"
         file.write_text(file.read_text()[:-40])
