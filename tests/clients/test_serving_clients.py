@@ -88,9 +88,11 @@ class TestBenchmarkServing:
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
 
     def test_is_absent_where_the_engine_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        build = EngineBuild("tensorrt-llm", "1.1.0", "a")
+        assert BenchmarkServing().version(build, Locations(on_paper=True)) == "1.1.0"
         monkeypatch.setenv("PERFGATE_PROGRAM_BENCHMARK_SERVING", f"{sys.executable} -m any.thing")
         with pytest.raises(MissingProgram, match="has no package tensorrt_llm"):
-            BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Locations())
+            BenchmarkServing().version(build, Locations())
 
 
 class TestVllmBench:

@@ -133,6 +133,10 @@ class TestWhatWasAsked:
         )
         assert "found TRT, expected Pytorch" in error.message
 
+    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
+        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
+        assert parse(tmp_path, changed("engine", "kv_cache_dtype", None), scenario)
+
     @pytest.mark.parametrize("shown", [None, "auto"])
     def test_an_unquantized_kv_cache_is_reported_as_none(
         self, tmp_path: Path, shown: str | None
@@ -204,6 +208,7 @@ class TestWhatIsLeft:
     def test_json_is_the_source(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text(as_text(Run(duration_ms=2500.0)))
         assert parse(tmp_path, as_json(Run())).metrics["duration_s"] == 2.0
+        assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
 
     def test_json_that_is_cut(self, tmp_path: Path) -> None:
         text = json.dumps(as_json(Run()))

@@ -183,6 +183,8 @@ class TestParse:
             LmEval().parse(TASK, results)
 
     def test_an_empty_folder_with_a_log_tells_the_cause(self, tmp_path: Path) -> None:
+        with pytest.raises(RunError, match="left no results"):
+            LmEval().parse(TASK, tmp_path)
         shutil.copy(RECORDED / "dead_server.err", tmp_path / "evaluator.err")
         with pytest.raises(RunError) as caught:
             LmEval().parse(TASK, tmp_path)

@@ -16,7 +16,7 @@ from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.extra_option_refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import bench, evaluation, serve
-from perfgate.engines.tensorrt_llm.checks import check
+from perfgate.engines.tensorrt_llm.checks import check, refused_extras
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.releases import all_releases
 from perfgate.plan.registered import registered
@@ -293,3 +293,8 @@ def test_it_is_refused_with_its_line_where_the_file_is_read(tmp_path: Path) -> N
         load_scenarios(file, registered())
     assert f"{file}:18: scenarios[0].engine.extra_args.trtllm-serve[2]: " in str(caught.value)
     assert "fix: take it out" in str(caught.value)
+
+
+def test_other_faults_of_the_scenario_are_not_told_as_its_extra_options() -> None:
+    one = of(EngineSettings(cpu_threads=1), extra_yaml=REUSE)
+    assert list(refused_extras(one)) == []
