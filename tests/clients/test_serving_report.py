@@ -134,6 +134,11 @@ class TestTable:
         assert found.facts["peak_output_throughput"] == 7636
         assert found.facts["requests_completed"] == 1000
 
+    def test_peaks_are_no_concurrency(self) -> None:
+        """Nine "at once" where the client allows four: all that touch a second count in it."""
+        facts = from_text((DATA / "vllm_bench" / "vllm_sharegpt_capped.txt").read_text()).facts
+        assert (facts["max_concurrency"], facts["peak_concurrent_requests"]) == (4, 9)
+
     def test_unknown_labels_are_kept(self) -> None:
         text = TABLE.replace("User throughput", "Happiness (%):   99\nUser throughput")
         assert from_text(text).facts["unknown_labels"] == ["Happiness (%)"]
