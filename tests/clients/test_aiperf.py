@@ -89,17 +89,11 @@ class TestCommand:
         words = argv(plain, replace(POINT, warmup_requests=0))
         assert not {"--streaming", "ignore_eos:true", "--request-rate"} & set(words)
         assert "--warmup-request-count" not in words
-
-    def test_chat_goes_to_the_chat_endpoint(self) -> None:
         assert option(argv(replace(WORKLOAD, api="chat")), "--endpoint-type") == "chat"
-
-    def test_many_requests_in_flight_get_as_many_workers_as_aiperf_likes(self) -> None:
         assert "--workers-max" in argv(WORKLOAD)
         assert "--workers-max" not in argv(WORKLOAD, replace(POINT, concurrency=1024))
-
-    def test_offline_mode_of_the_caller_does_not_reach_the_tokenizer(self) -> None:
         env = AIPerf().command(TARGET, WORKLOAD, POINT, Path("/runs/c2")).env
-        assert env["HF_HUB_OFFLINE"] == env["TRANSFORMERS_OFFLINE"] == ""
+        assert env["HF_HUB_OFFLINE"] == env["TRANSFORMERS_OFFLINE"] == "", "not the caller's"
 
     @pytest.mark.parametrize("change", [{"dataset": "sharegpt"}, {"isl": None}, {"osl": None}])
     def test_refuses_prompts_it_does_not_make(self, change: dict[str, Any]) -> None:
@@ -131,17 +125,6 @@ class TestMetrics:
         with pytest.raises(RunError, match="inter_chunk_latency has avg 0"):
             parse(tmp_path, summary)
 
-    def test_agree_with_each_other_as_their_definitions_say(self, tmp_path: Path) -> None:
-        found = parse(tmp_path, recorded("streamed")).metrics
-        decoding = found["e2el_mean_ms"] - found["ttft_mean_ms"]
-        assert found["tpot_mean_ms"] == pytest.approx(decoding / 31)
-        assert found["output_speed_per_user"] == pytest.approx(1000 / found["tpot_mean_ms"])
-        assert found["mean_request_latency_ms"] == found["e2el_mean_ms"]
-        # AIPerf divides by the whole phase, a few milliseconds longer than the duration it tells.
-        made = found["output_throughput"] * found["duration_s"]
-        assert made == pytest.approx(12 * 32, rel=0.01)
-        assert found["total_token_throughput"] == pytest.approx(3 * found["output_throughput"])
-
     def test_without_streaming_there_are_no_token_times(self, tmp_path: Path) -> None:
         workload = replace(WORKLOAD, streaming=False, osl=8)
         found = parse(tmp_path, recorded("not_streamed"), workload, SHORT).metrics
@@ -164,6 +147,9 @@ class TestMetrics:
         assert parse(tmp_path, summary).metrics["ttft_mean_ms"] == pytest.approx(before * factor)
 
     def test_facts_tell_what_was_really_done(self, tmp_path: Path) -> None:
+        silent = recorded("streamed")
+        del silent["total_usage_prompt_cache_read_tokens"]
+        assert parse(tmp_path, silent).facts["prompt_tokens_cached"] is None
         assert parse(tmp_path, recorded("streamed")).facts == {
             "client": "aiperf",
             "client_version": "0.13.0",
@@ -175,11 +161,6 @@ class TestMetrics:
             "seed": 1,
             "prompt_tokens_cached": 0,
         }
-
-    def test_a_server_that_does_not_tell_of_its_cache_is_believed(self, tmp_path: Path) -> None:
-        summary = recorded("streamed")
-        del summary["total_usage_prompt_cache_read_tokens"]
-        assert parse(tmp_path, summary).facts["prompt_tokens_cached"] is None
 
 
 def put(tag: str, statistic: str, value: object) -> Change:

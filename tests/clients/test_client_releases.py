@@ -117,37 +117,40 @@ def test_the_check_sees_what_a_release_does_not_know() -> None:
     assert {found.place for found in of_call(call, page("vllm_0.11.0"))} == {"--extra-body"}
 
 
+RATIO, ZERO = "--random-range-ratio", "--temperature"
+WARM = replace(CAPPED, warmup_requests=4)
+
+
 @each(
-    ("client", "version", "ratio"),
+    ("client", "version", "option", "expected"),
     [
-        (VllmBenchmarkServing, "0.6.6.post1", "1.0"),
-        (VllmBenchmarkServing, "0.8.3", "1.0"),
-        (VllmBenchmarkServing, "0.8.5", "0.0"),
-        (VllmBench, "0.8.5", "1.0"),  # the other client of the same release
-        (VllmBench, "0.9.0", "1.0"),
-        (VllmBench, "0.9.1", "0.0"),
-        (VllmBench, "0.11.0", "0.0"),
-        (VllmBench, "0.33.0", "0.0"),
-        (SglangBench, "0.4.6", "1.0"),
-        (SglangBench, "0.5.3", "1.0"),
-        (SglangBench, "0.5.23", "1.0"),
+        # The ratio that means one length.
+        (VllmBenchmarkServing, "0.6.6.post1", RATIO, "1.0"),
+        (VllmBenchmarkServing, "0.8.3", RATIO, "1.0"),
+        (VllmBenchmarkServing, "0.8.5", RATIO, "0.0"),
+        (VllmBench, "0.8.5", RATIO, "1.0"),  # the other client of the same release
+        (VllmBench, "0.9.0", RATIO, "1.0"),
+        (VllmBench, "0.9.1", RATIO, "0.0"),
+        (VllmBench, "0.33.0", RATIO, "0.0"),
+        (SglangBench, "0.4.6", RATIO, "1.0"),
+        (SglangBench, "0.5.23", RATIO, "1.0"),
+        # From 0.16 on the server's own default would be used, of newer models above 0.
+        (VllmBench, "0.11.0", ZERO, "0"),
+        (VllmBench, "0.33.0", ZERO, "0"),
+        (VllmBench, "0.8.5", ZERO, None),  # it sends 0 itself
+        (VllmBenchmarkServing, "0.6.6.post1", ZERO, None),
+        # Before 0.14 the client waits for a first good answer by itself.
+        (VllmBench, "0.11.0", "--ready-check-timeout-sec", None),
+        (VllmBench, "0.14.0", "--ready-check-timeout-sec", "60"),
+        (SglangBench, "0.5.3", "--dataset-name", "random-ids"),  # needs no network
+        (VllmBench, "0.8.5", "--endpoint-type", "openai-comp"),
     ],
 )
-def test_the_ratio_that_means_one_length(client: type[Client], version: str, ratio: str) -> None:
-    assert value(words(client, version), "--random-range-ratio") == ratio
-
-
-@pytest.mark.parametrize("version", ["0.11.0", "0.32.0", "0.33.0"])
-def test_vllm_is_told_a_temperature_of_0(version: str) -> None:
-    """From 0.16 on the server's own default would be used, of newer models above 0."""
-    assert value(words(VllmBench, version), "--temperature") == "0"
-
-
-@pytest.mark.parametrize(
-    ("client", "version"), [(VllmBench, "0.8.5"), (VllmBenchmarkServing, "0.6.6.post1")]
-)
-def test_what_has_no_temperature_sends_0_itself(client: type[Client], version: str) -> None:
-    assert "--temperature" not in words(client, version)
+def test_an_option_of_a_release(
+    client: type[Client], version: str, option: str, expected: str | None
+) -> None:
+    argv = words(client, version)
+    assert (value(argv, option) if option in argv else None) == expected
 
 
 @each("version", ["0.4.6", "0.5.3", "0.5.23"])
@@ -157,10 +160,6 @@ def test_sglang_is_told_both_in_every_request(version: str, ignore: bool) -> Non
     body = json.loads(value(argv, "--extra-request-body"))
     assert body == {"temperature": 0, "ignore_eos": ignore}
     assert ("--disable-ignore-eos" in argv) != ignore
-
-
-def test_sglang_generates_its_prompts_without_a_network() -> None:
-    assert value(words(SglangBench, "0.5.3"), "--dataset-name") == "random-ids"
 
 
 @pytest.mark.parametrize("version", ["0.11.1", "0.12.0", "0.33.0"])
@@ -174,29 +173,21 @@ def test_vllm_that_ignores_eos_unasked_is_told_not_to(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.8.5", "0.11.0"])
 def test_warm_up_requests_that_a_release_does_not_make_are_refused(version: str) -> None:
     with pytest.raises(InputError) as caught:
-        words(VllmBench, version, point=replace(CAPPED, warmup_requests=4))
+        words(VllmBench, version, point=WARM)
     assert caught.value.field == "workload.warmup_requests"
     assert "found: 4" in str(caught.value)
 
 
 def test_warm_up_requests() -> None:
-    warm = replace(CAPPED, warmup_requests=4)
-    assert value(words(VllmBench, "0.12.0", point=warm), "--num-warmups") == "4"
-    assert value(words(SglangBench, "0.4.6", point=warm), "--warmup-requests") == "4"
+    assert value(words(VllmBench, "0.12.0", point=WARM), "--num-warmups") == "4"
+    assert value(words(SglangBench, "0.4.6", point=WARM), "--warmup-requests") == "4"
     assert value(words(SglangBench, "0.4.6"), "--warmup-requests") == "0"  # 1 unless told
-
-
-@pytest.mark.parametrize(("version", "waits"), [("0.11.0", False), ("0.14.0", True)])
-def test_a_dead_server_is_no_run_of_zeros(version: str, waits: bool) -> None:
-    """Before 0.14 the client waits for a first good answer by itself."""
-    assert ("--ready-check-timeout-sec" in words(VllmBench, version)) == waits
 
 
 def test_the_protocol_is_named_as_the_release_names_it() -> None:
     chat = WORKLOADS["sharegpt, chat"]
     assert value(words(VllmBench, "0.10.2", chat), "--endpoint-type") == "openai-chat"
     assert value(words(VllmBench, "0.11.0", chat), "--backend") == "openai-chat"
-    assert value(words(VllmBench, "0.8.5"), "--endpoint-type") == "openai-comp"
     assert value(words(SglangBench, "0.5.3", chat), "--backend") == "vllm-chat"
 
 
@@ -239,6 +230,4 @@ class TestWhichRelease:
     def test_who_counts_input_tokens(self, version: str, by: str) -> None:
         assert VllmBench().input_counted_by(version) == by
         assert SglangBench().input_counted_by(version) == "client"
-
-    def test_the_script_counts_them_itself(self) -> None:
         assert VllmBenchmarkServing().input_counted_by("0.8.5") == "client"

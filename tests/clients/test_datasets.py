@@ -45,17 +45,13 @@ def locations(tmp_path: Path) -> Locations:
 
 
 class TestRealDataset:
-    @pytest.mark.parametrize("name", ["b200-min-latency.jsonl", "real-1024-2048.jsonl"])
-    def test_is_found_by_scenario_or_by_lengths(
-        self, locations: Locations, tmp_path: Path, name: str
+    def test_is_found_by_lengths_or_first_by_scenario(
+        self, locations: Locations, tmp_path: Path
     ) -> None:
-        (tmp_path / name).write_text(lines(*map(request, range(3))) + "\n")
-        assert real_dataset(REAL, locations) == tmp_path / name
-
-    def test_the_scenario_s_own_comes_first(self, locations: Locations, tmp_path: Path) -> None:
-        for name in ("b200-min-latency.jsonl", "real-1024-2048.jsonl"):
-            (tmp_path / name).write_text(lines(*map(request, range(3))))
-        assert real_dataset(REAL, locations).name == "b200-min-latency.jsonl"
+        for name in ("real-1024-2048.jsonl", "b200-min-latency.jsonl"):
+            (tmp_path / name).write_text(lines(*map(request, range(3))) + "\n")
+            assert real_dataset(REAL, locations) == tmp_path / name
+        assert str(real_dataset(REAL, PAPER)) == "YOUR_DATASET.jsonl"
 
     def test_may_hold_token_ids(self, locations: Locations, tmp_path: Path) -> None:
         ids = [
@@ -63,9 +59,6 @@ class TestRealDataset:
         ]
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*ids))
         assert real_dataset(REAL, locations).is_file()
-
-    def test_on_paper_it_is_a_name_to_fill_in(self) -> None:
-        assert str(real_dataset(REAL, PAPER)) == "YOUR_DATASET.jsonl"
 
     @pytest.mark.parametrize("locations", [Locations(), None], ids=["no folder named", "not in it"])
     def test_is_asked_for(self, locations: Locations | None, tmp_path: Path) -> None:
@@ -82,12 +75,6 @@ class TestRealDataset:
         with pytest.raises(InputError, match="was generated") as caught:
             real_dataset(REAL, locations)
         assert "MTP's acceptance rate" in str(caught.value)
-
-    def test_equal_output_lengths_alone_are_no_sign(
-        self, locations: Locations, tmp_path: Path
-    ) -> None:
-        (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(3))))
-        assert real_dataset(REAL, locations)
 
     def test_too_few_requests(self, locations: Locations, tmp_path: Path) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(2))))
@@ -118,28 +105,23 @@ class TestRealDataset:
         assert caught.value.line == 2
 
 
-class TestShareGpt:
-    def test_a_whole_file(self, locations: Locations, tmp_path: Path) -> None:
-        (tmp_path / SHAREGPT).write_text('[{"id": "a"}]\n')
-        assert sharegpt(locations) == tmp_path / SHAREGPT
-
-    def test_a_cut_file(self, locations: Locations, tmp_path: Path) -> None:
-        (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
-        with pytest.raises(InputError, match="is truncated"):
-            sharegpt(locations)
-
-    def test_no_file(self, locations: Locations) -> None:
-        with pytest.raises(InputError, match="anon8231489123"):
-            sharegpt(locations)
-
-    def test_on_paper_as_the_document_names_it(self) -> None:
-        assert str(sharegpt(PAPER)) == "ShareGPT_V3_unfiltered_cleaned_split.json"
+def test_sharegpt_is_whole(locations: Locations, tmp_path: Path) -> None:
+    assert str(sharegpt(PAPER)) == "ShareGPT_V3_unfiltered_cleaned_split.json"
+    with pytest.raises(InputError, match="anon8231489123"):
+        sharegpt(locations)
+    (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
+    with pytest.raises(InputError, match="is truncated"):
+        sharegpt(locations)
+    (tmp_path / SHAREGPT).write_text('[{"id": "a"}]\n')
+    assert sharegpt(locations) == tmp_path / SHAREGPT
 
 
 class TestGpqa:
     HEAD = "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n"
 
     def test_all_questions(self, locations: Locations, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="licence"):
+            gpqa_diamond(locations)
         row = '"Which, of\nthese?",a,b,c,d\n'
         (tmp_path / GPQA_DIAMOND).write_text(self.HEAD + row * 198)
         assert gpqa_diamond(locations) == tmp_path / GPQA_DIAMOND
@@ -173,7 +155,3 @@ class TestGpqa:
         assert of_trtllm_eval("gsm8k", locations) == tmp_path / "gsm8k"
         assert of_trtllm_eval("gsm8k", PAPER) is None
         assert of_trtllm_eval("gpqa_diamond", PAPER) == Path("gpqa")
-
-    def test_no_file_tells_of_the_licence(self, locations: Locations) -> None:
-        with pytest.raises(InputError, match="licence"):
-            gpqa_diamond(locations)

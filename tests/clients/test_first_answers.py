@@ -57,11 +57,6 @@ def test_an_answer_that_is_not_whole(answer: Answer, failure: str, words: str) -
     assert caught.value.evidence == (repr(answer.text),)
 
 
-def test_what_is_known_and_so() -> None:
-    known = DocumentedAnswer(PROMPT, ("a state in",), (), "length", 6, 16)
-    require_known(Smoke("completion", (PROMPT,), 16, (known,)), {PROMPT: GOOD})
-
-
 @pytest.mark.parametrize(
     ("known", "words"),
     [

@@ -28,22 +28,23 @@ def test_of_the_python_that_runs_a_module(env: pytest.MonkeyPatch) -> None:
     assert package_version(SGLANG_BENCH, "msgspec", Locations()) == INSTALLED
 
 
-def test_of_the_python_that_a_script_names(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("first", "found"), [(f"#!{sys.executable}", INSTALLED), ("#!/bin/sh", "0.8.5"), ("#!/x", None)]
+)
+def test_of_the_python_that_a_script_names_or_that_is_beside_it(
+    tmp_path: Path, env: pytest.MonkeyPatch, first: str, found: str | None
+) -> None:
     script = tmp_path / "benchmark_serving.py"
-    script.write_text(f"#!{sys.executable}\n")
+    script.write_text(f"{first}\n")
     script.chmod(0o755)
     env.setenv(VLLM_SCRIPT.variable, str(script))
-    assert package_version(VLLM_SCRIPT, "msgspec", Locations()) == INSTALLED
-
-
-def test_of_the_python_beside_a_wrapper(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "benchmark_serving.py"
-    script.write_text('#!/bin/sh\nexec python "$@"\n')
-    script.chmod(0o755)
+    if found is None:
+        with pytest.raises(MissingProgram, match="neither a Python nor a script of one"):
+            VllmBenchmarkServing().version(BUILD, Locations())
+        return
     (tmp_path / "python").write_text("#!/bin/sh\necho 0.8.5\n")
     (tmp_path / "python").chmod(0o755)
-    env.setenv(VLLM_SCRIPT.variable, str(script))
-    assert VllmBenchmarkServing().version(BUILD, Locations()) == "0.8.5"
+    assert package_version(VLLM_SCRIPT, "msgspec", Locations()) == found
 
 
 def test_a_python_without_the_package(env: pytest.MonkeyPatch) -> None:
@@ -51,12 +52,3 @@ def test_a_python_without_the_package(env: pytest.MonkeyPatch) -> None:
     with pytest.raises(MissingProgram, match="has no package sglang") as caught:
         SglangBench().version(BUILD, Locations())
     assert "followed by -m sglang.bench_serving" in caught.value.hint
-
-
-def test_no_python_at_all(tmp_path: Path, env: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "benchmark_serving.py"
-    script.write_text("#!/bin/sh\n")
-    script.chmod(0o755)
-    env.setenv(VLLM_SCRIPT.variable, str(script))
-    with pytest.raises(MissingProgram, match="neither a Python nor a script of one"):
-        VllmBenchmarkServing().version(BUILD, Locations())

@@ -1,8 +1,6 @@
 """Lines of printed reports: what launchers, loggers and terminals add is taken away."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each
 
 from perfgate.clients.report_lines import lines_of, number, positive
@@ -91,10 +89,3 @@ def test_a_metric_is_above_zero_and_finite(value: object) -> None:
         positive(value, "Total Latency (ms): it")
     assert caught.value.failure == "no_metrics"
     assert caught.value.evidence == ("Total Latency (ms): it",)
-
-
-@given(st.floats(min_value=0.01, max_value=1e15))
-def test_a_printed_number_is_read_back(value: float) -> None:
-    assert number(f"{value:.4f}") == float(f"{value:.4f}")
-    assert number(f"{value:,.4f}") == float(f"{value:.4f}")
-    assert number(f"{value:.4E}") == float(f"{value:.4E}")

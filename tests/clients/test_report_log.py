@@ -43,11 +43,6 @@ def test_two_reports_far_apart_are_two() -> None:
         trtllm_bench_text.parse(report_lines(BytesIO(log), WORDS))
 
 
-def test_a_log_of_one_block_is_there_whole() -> None:
-    lines = report_lines(BytesIO(b"one\n\ntwo\r\nthree"), WORDS)
-    assert [(line.number, line.text) for line in lines] == [(1, "one"), (3, "two"), (4, "three")]
-
-
 def test_the_last_line_is_there_whatever_it_says() -> None:
     lines = report_lines(BytesIO(noise(4 * BLOCK) + b"the end"), WORDS)
     assert lines[-1].text == "the end"
@@ -68,7 +63,7 @@ def test_a_line_without_end_is_not_held(content: bytes) -> None:
 
 
 def test_words_all_over_a_large_log_are_refused() -> None:
-    log = (b"= PERFORMANCE OVERVIEW\n" + b"\n" * BLOCK) * (MOST_BLOCKS + 2)
+    log = (b"= PERFORMANCE OVERVIEW\n" + b"x" * BLOCK + b"\n") * (MOST_BLOCKS + 2)
     with pytest.raises(RunError, match="words of reports stand in more than 32 MiB"):
         report_lines(BytesIO(log), WORDS)
 
@@ -111,7 +106,5 @@ def test_the_folder_of_a_run_may_be_reached_by_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "results").symlink_to("real")
     (tmp_path / "real" / "benchmark.out").write_text("hello\n")
-    (tmp_path / "real" / "a.json").write_text("[1]")
     ((line,),) = logged(tmp_path / "results", "benchmark", WORDS)
     assert line.text == "hello"
-    assert left(tmp_path / "results" / "a.json") == [1]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.clients.base import Client, Target
 from perfgate.clients.benchmark_serving import BenchmarkServing
@@ -41,6 +42,11 @@ def parse(folder: Path, workload: Workload = WORKLOAD, **changes: Any) -> Measur
     return BenchmarkServing().parse(workload, ROUND, folder)
 
 
+CHAT = {"api": "chat"}
+WHOLE = {"streaming": False, "ignore_eos": False}
+SHAREGPT = {"dataset": "sharegpt", "isl": None, "osl": None}
+
+
 class TestBenchmarkServing:
     def test_is_called_as_the_quick_start_recipe_calls_it(self) -> None:
         assert argv(BenchmarkServing()) == (
@@ -53,33 +59,27 @@ class TestBenchmarkServing:
             "--host 127.0.0.1 --port 8000 --seed 32"
         )
 
-    def test_chat_messages_are_text(self) -> None:
-        words = argv(BenchmarkServing(), replace(WORKLOAD, api="chat"))
-        assert "--backend openai-chat --endpoint /v1/chat/completions" in words
-        assert "--tokenize-on-client" not in words
-
-    def test_without_streaming_only_whole_answers_are_timed(self) -> None:
-        words = argv(BenchmarkServing(), replace(WORKLOAD, streaming=False, ignore_eos=False))
-        assert "--non-streaming --percentile-metrics e2el " in words
-        assert "--ignore-eos" not in words
-
-    def test_what_is_not_capped_has_no_limit(self) -> None:
-        assert "--max-concurrency" not in argv(
-            BenchmarkServing(), point=replace(POINT, capped=False)
-        )
-
-    def test_a_request_rate(self) -> None:
-        workload = replace(WORKLOAD, max_request_rate=2.5)
-        assert "--request-rate 2.5" in argv(BenchmarkServing(), workload)
+    @each(
+        ("load", "capped", "present", "absent"),
+        [
+            (CHAT, True, "openai-chat --endpoint /v1/chat/completions", "--tokenize-on-client"),
+            (WHOLE, True, "--non-streaming --percentile-metrics e2el ", "--ignore-eos"),
+            ({}, False, "--num-prompts 160 ", "--max-concurrency"),
+            ({"max_request_rate": 2.5}, True, "--request-rate 2.5", "--non-streaming"),
+            (SHAREGPT, True, "sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned", "random"),
+        ],
+    )
+    def test_other_loads(
+        self, load: dict[str, Any], capped: bool, present: str, absent: str
+    ) -> None:
+        point = replace(POINT, capped=capped)
+        line = argv(BenchmarkServing(), replace(WORKLOAD, **load), point)
+        assert present in line
+        assert absent not in line
 
     def test_a_tokenizer_of_another_name_than_the_model(self) -> None:
         target = replace(TARGET, tokenizer="/models/DeepSeek-R1-0528")
         assert "--tokenizer /models/DeepSeek-R1-0528" in argv(BenchmarkServing(), target=target)
-
-    def test_sharegpt(self) -> None:
-        words = argv(BenchmarkServing(), replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))
-        assert "--dataset-name sharegpt --dataset-path ShareGPT_V3_unfiltered_cleaned" in words
-        assert "random" not in words
 
     def test_refuses_what_it_does_not_make(self) -> None:
         with pytest.raises(InputError, match="does not support these prompts"):
@@ -87,14 +87,12 @@ class TestBenchmarkServing:
         with pytest.raises(InputError, match="no warm-up requests"):
             argv(BenchmarkServing(), point=replace(POINT, warmup_requests=32))
 
-    def test_comes_with_the_engine(self) -> None:
+    def test_is_absent_where_the_engine_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
         build = EngineBuild("tensorrt-llm", "1.1.0", "a")
         assert BenchmarkServing().version(build, Locations(on_paper=True)) == "1.1.0"
-
-    def test_is_absent_where_the_engine_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_BENCHMARK_SERVING", f"{sys.executable} -m any.thing")
         with pytest.raises(MissingProgram, match="has no package tensorrt_llm"):
-            BenchmarkServing().version(EngineBuild("tensorrt-llm", "1.1.0", "a"), Locations())
+            BenchmarkServing().version(build, Locations())
 
 
 class TestVllmBench:
@@ -144,12 +142,6 @@ class TestWhatIsLeft:
         found = BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
         assert found.metrics["ttft_mean_ms"] == 402.5
 
-    def test_a_cut_result(self, tmp_path: Path) -> None:
-        (tmp_path / result_name(ROUND)).write_text(json.dumps(RESULT)[:-9])
-        with pytest.raises(RunError) as caught:
-            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
-        assert caught.value.failure == "truncated_output"
-
     def test_nothing_but_a_log(self, tmp_path: Path) -> None:
         (tmp_path / "client.err").write_text("ValueError: Initial test run failed\n")
         with pytest.raises(RunError, match="left no report"):
@@ -169,7 +161,9 @@ class TestWhatIsLeft:
             BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
         assert caught.value.failure == "no_metrics"
 
-    def test_without_streaming_token_times_are_not_missed(self, tmp_path: Path) -> None:
+    def test_what_may_be_otherwise(self, tmp_path: Path) -> None:
+        assert parse(tmp_path, replace(WORKLOAD, isl=900, api="chat")), "its template adds to it"
+        assert parse(tmp_path, replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))
         found = parse(tmp_path, replace(WORKLOAD, streaming=False), mean_ttft_ms=-1000.0)
         assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
 
@@ -178,9 +172,3 @@ class TestWhatIsLeft:
         with pytest.raises(RunError, match="not the 900 requested") as caught:
             parse(tmp_path, replace(WORKLOAD, **change))
         assert caught.value.failure == "incomplete"
-
-    def test_a_chat_template_may_add_to_the_prompt(self, tmp_path: Path) -> None:
-        assert parse(tmp_path, replace(WORKLOAD, isl=900, api="chat"))
-
-    def test_sharegpt_has_the_lengths_it_has(self, tmp_path: Path) -> None:
-        assert parse(tmp_path, replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))

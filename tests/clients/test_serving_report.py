@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from tables import each
 
 from perfgate.clients import serving_report, serving_text
@@ -128,16 +126,6 @@ class TestTable:
             assert found.metrics[name] == pytest.approx(value, abs=0.006)
         assert "unknown_labels" not in found.facts
 
-    @pytest.mark.parametrize(
-        "name", ["trtllm_sharegpt", "vllm_sharegpt", "vllm_random_32k", "vllm_sharegpt_capped"]
-    )
-    def test_tables_of_the_gpustack_lab(self, name: str) -> None:
-        lines = lines_of((DATA / "vllm_bench" / f"{name}.txt").read_text())
-        assert serving_text.is_of_vllm(lines)
-        found = serving_text.parse(lines).measurement("vllm-bench")
-        assert found.facts["streaming"] is True
-        assert {"ttft_p99_ms", "tpot_mean_ms", "itl_median_ms"} <= set(found.metrics)
-
     def test_the_documented_tensorrt_llm_result(self) -> None:
         text = (DATA / "vllm_bench" / "trtllm_sharegpt.txt").read_text()
         found = from_text(text)
@@ -146,9 +134,10 @@ class TestTable:
         assert found.facts["peak_output_throughput"] == 7636
         assert found.facts["requests_completed"] == 1000
 
-    def test_small_and_capital_t(self) -> None:
-        text = TABLE.replace("Total Token throughput", "Total token throughput")
-        assert from_text(text) == from_text(TABLE)
+    def test_peaks_are_no_concurrency(self) -> None:
+        """Nine "at once" where the client allows four: all that touch a second count in it."""
+        facts = from_text((DATA / "vllm_bench" / "vllm_sharegpt_capped.txt").read_text()).facts
+        assert (facts["max_concurrency"], facts["peak_concurrent_requests"]) == (4, 9)
 
     def test_unknown_labels_are_kept(self) -> None:
         text = TABLE.replace("User throughput", "Happiness (%):   99\nUser throughput")
@@ -169,21 +158,12 @@ class TestTable:
         text = (DATA / "benchmark_serving" / "placeholders.txt").read_text()
         assert refused(text).failure == "no_metrics"
 
-    def test_failed_requests_in_the_table(self) -> None:
-        error = refused(line("Failed requests", 3))
-        assert error.failure == "incomplete"
-        assert error.evidence == ("Failed requests:                         3",)
-
     def test_failed_requests_in_the_banner(self) -> None:
         banner = "=" * 23 + "!FAILED REQUESTS!" + "=" * 23
         text = TABLE.replace(
             "User throughput", f"{banner}\nTotal failed requests: 2\nUser throughput"
         )
         assert refused(text).evidence == (banner,)
-
-    def test_no_failed_requests_are_no_failure(self) -> None:
-        assert "Total failed requests: 0" in TABLE
-        assert from_text(TABLE)
 
     def test_fewer_requests_than_the_arguments_ask_for(self) -> None:
         lines = line("Successful requests", 12).splitlines()
@@ -201,33 +181,6 @@ class TestTable:
     def test_two_results_in_one_file(self) -> None:
         assert "2 results" in refused(TABLE + TABLE).message
 
-    @given(
-        st.integers(1, 5000),
-        st.floats(1.0, 1e5),
-        st.integers(1, 32000),
-        st.integers(2, 8000),
-        st.floats(1.0, 500.0),
-    )
-    def test_what_was_printed_is_read_back(
-        self, requests: int, duration: float, isl: int, osl: int, tpot: float
-    ) -> None:
-        assume(requests / duration >= 0.01)  # slower ones are printed as 0.00
-        values = {
-            "Successful requests": requests,
-            "Benchmark duration (s)": f"{duration:.2f}",
-            "Total input tokens": requests * isl,
-            "Total generated tokens": requests * osl,
-            "Request throughput (req/s)": f"{requests / duration:.2f}",
-            "Output token throughput (tok/s)": f"{requests * osl / duration:.2f}",
-            "Total Token throughput (tok/s)": f"{requests * (isl + osl) / duration:.2f}",
-            "Mean TPOT (ms)": f"{tpot:.2f}",
-        }
-        rows = "".join(f"{label + ':':<40} {value:<10}\n" for label, value in values.items())
-        head, rule = " Serving Benchmark Result ".center(50, "="), "=" * 50
-        found = from_text(f"{head}\n{rows}{rule}\n")
-        assert found.metrics["tpot_mean_ms"] == float(f"{tpot:.2f}")
-        assert (found.facts["isl"], found.facts["osl"]) == (isl, osl)
-
 
 class TestZeros:
     """Tokens that reach the client together have no time between them."""
@@ -243,6 +196,8 @@ class TestZeros:
     @pytest.mark.parametrize("value", [0, 0.0])
     def test_a_median_of_itl_in_json_may_be_zero(self, value: float) -> None:
         assert from_json(median_itl_ms=value).metrics["itl_median_ms"] == 0
+        with pytest.raises(RunError, match=r"a metric is -0\.01"):
+            from_json(median_itl_ms=-0.01)
 
     @each(
         "label",
@@ -251,10 +206,6 @@ class TestZeros:
     )
     def test_nothing_else_is(self, label: str) -> None:
         assert refused(line(label, "0.00")).message == "a metric is 0"
-
-    @pytest.mark.parametrize("value", ["-0.01", "nan", "inf", "N/A"])
-    def test_what_is_worse_than_zero_is_refused(self, value: str) -> None:
-        assert refused(line("Median ITL (ms)", value)).failure == "no_metrics"
 
     def test_the_median_of_itl_as_bursts_leave_it(self) -> None:
         """As of vLLM with a mean of 76.76 ms, a median of 0.00 and a 99th percentile of 1370.84."""

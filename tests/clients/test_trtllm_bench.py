@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trtllm_scenarios
 from bench_reports import Run, as_json, as_text
-from building import SCENARIO
 from tables import each
 
 from perfgate.clients.logs import no_report
@@ -19,49 +19,28 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import (
     AccuracyTask,
-    EngineChoice,
     EngineSettings,
     GatePolicy,
-    Hardware,
-    Model,
     Scenario,
     Smoke,
-    Source,
-    Workload,
 )
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
 PAPER = Locations(on_paper=True)
-OFFLINE = Scenario(
-    id="b200-max-throughput",
-    title="t",
-    source=Source("doc.md", "section", engine_version="1.0.0"),
-    hardware=Hardware("B200", 8),
-    model=Model("nvidia/DeepSeek-R1-FP4", "nvfp4"),
-    engine=EngineChoice(
-        "tensorrt-llm",
-        EngineSettings(
-            tp=8,
-            ep=8,
-            max_batch_size=384,
-            max_num_tokens=1536,
-            kv_cache_fraction=0.85,
-            kv_cache_dtype="fp8",
-        ),
+SETTINGS = EngineSettings(
+    tp=8,
+    ep=8,
+    max_batch_size=384,
+    max_num_tokens=1536,
+    kv_cache_fraction=0.85,
+    kv_cache_dtype="fp8",
+)
+OFFLINE = replace(
+    trtllm_scenarios.scenario(
+        settings=SETTINGS,
+        workload=trtllm_scenarios.offline(75, 100, isl=128, osl=128, warmup_requests=0),
     ),
-    workload=Workload(
-        client="trtllm-bench",
-        dataset="synthetic",
-        isl=128,
-        osl=128,
-        concurrency=(75,),
-        requests=100,
-        warmup_requests=0,
-        streaming=False,
-    ),
-    accuracy=(),
     gate=GatePolicy(("output_throughput", "total_token_throughput")),
-    limits=SCENARIO.limits,
 )
 assert OFFLINE.workload is not None
 (POINT,) = OFFLINE.points()
@@ -110,8 +89,6 @@ class TestSteps:
         (measure,) = TrtllmBench().steps(with_load(dataset="real"), BUILD, POINT, PAPER)
         words = measure.command.argv
         assert words[words.index("--dataset") + 1] == "YOUR_DATASET.jsonl"
-
-    def test_other_prompts_are_refused(self) -> None:
         with pytest.raises(InputError, match="does not support these prompts"):
             TrtllmBench().steps(with_load(dataset="sharegpt"), BUILD, POINT, PAPER)
 
@@ -120,9 +97,6 @@ class TestSteps:
         with pytest.raises(InputError, match="measures only load"):
             TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
 
-    def test_its_version_is_the_engine_s(self) -> None:
-        assert TrtllmBench().version(BUILD, Locations()) == "1.0.0"
-
 
 class TestWhatWasAsked:
     def test_a_report_that_shows_it(self, tmp_path: Path) -> None:
@@ -130,11 +104,6 @@ class TestWhatWasAsked:
         assert found.metrics["output_throughput"] == 6400.0
         asked = {"requests_asked": 100, "concurrency": 75, "seed": POINT.seed}
         assert {name: found.facts[name] for name in asked} == asked
-
-    def test_other_number_of_requests(self, tmp_path: Path) -> None:
-        error = refused(tmp_path, as_json(Run(requests=90)))
-        assert error.failure == "incomplete"
-        assert "90 of 100" in error.message
 
     @each(
         ("section", "key", "value"),
@@ -163,6 +132,10 @@ class TestWhatWasAsked:
             tmp_path, changed("engine", "backend", "TRT"), with_settings(backend="pytorch")
         )
         assert "found TRT, expected Pytorch" in error.message
+
+    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
+        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
+        assert parse(tmp_path, changed("engine", "kv_cache_dtype", None), scenario)
 
     @pytest.mark.parametrize("shown", [None, "auto"])
     def test_an_unquantized_kv_cache_is_reported_as_none(
@@ -198,18 +171,11 @@ class TestWhatWasAsked:
         assert facts["asked_not_reported"] == ["ep", "kv_cache_fraction"]
         assert "kv_cache_fraction" not in facts
 
-    def test_a_report_that_shows_all_that_was_asked_lacks_nothing(self, tmp_path: Path) -> None:
-        assert "asked_not_reported" not in parse(tmp_path, as_json(Run())).facts
-
-    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
-        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
-        report = changed("engine", "kv_cache_dtype", None)
-        assert parse(tmp_path, report, scenario)
-
     @pytest.mark.parametrize(("osl", "fine"), [(129, True), (127, True), (28, False)])
     def test_a_dataset_of_other_lengths(self, tmp_path: Path, osl: int, fine: bool) -> None:
         # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
         report = as_json(Run(osl=osl))
+        assert parse(tmp_path, report, with_load(dataset="real"))
         if fine:
             assert parse(tmp_path, report)
         else:
@@ -223,13 +189,13 @@ class TestWhatWasAsked:
         same = parse(tmp_path, as_json(Run(isl=120)), with_load(dataset="real"))
         assert "dataset_differs" not in same.facts
 
-    def test_streaming_that_was_not_in_force(self, tmp_path: Path) -> None:
+    def test_streaming_or_requests_that_were_not_as_asked(self, tmp_path: Path) -> None:
         error = refused(tmp_path, as_json(Run()), STREAMED)
         assert error.failure == "no_metrics"
         assert "no TTFT and TPOT" in error.message
-
-    def test_streaming_that_was_not_asked(self, tmp_path: Path) -> None:
         assert refused(tmp_path, as_json(Run(streaming=True))).failure == "not_in_force"
+        error = refused(tmp_path, as_json(Run(requests=90)))
+        assert (error.failure, "90 of 100" in error.message) == ("incomplete", True)
 
     def test_a_metric_that_gates_is_there(self, tmp_path: Path) -> None:
         report = as_json(Run())
@@ -248,6 +214,7 @@ class TestWhatIsLeft:
     def test_json_is_the_source(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text(as_text(Run(duration_ms=2500.0)))
         assert parse(tmp_path, as_json(Run())).metrics["duration_s"] == 2.0
+        assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
 
     def test_json_that_is_cut(self, tmp_path: Path) -> None:
         text = json.dumps(as_json(Run()))
@@ -256,21 +223,12 @@ class TestWhatIsLeft:
             TrtllmBench().parse(OFFLINE, POINT, tmp_path)
         assert caught.value.failure == "truncated_output"
 
-    def test_json_of_something_else(self, tmp_path: Path) -> None:
-        assert refused(tmp_path, {"hello": 1}).failure == "no_metrics"
-
     def test_the_next_step_is_the_one_that_the_log_calls_for(self, tmp_path: Path) -> None:
         log = Path(__file__).parents[1] / "data" / "failures" / "oom.two_ranks.log"
         (tmp_path / "benchmark.err").write_text(log.read_text())
         error = no_report("trtllm-bench", tmp_path, "benchmark")
         assert error.failure == "oom"
         assert error.hint.startswith("ranks 2 and 6 are on one GPU")
-
-    def test_an_interrupt_that_left_no_report(self, tmp_path: Path) -> None:
-        (tmp_path / "benchmark.out").write_text("[08/05/2025-10:11:12] [TRT-LLM] [I] Loading\n")
-        with pytest.raises(RunError) as caught:
-            TrtllmBench().parse(OFFLINE, POINT, tmp_path)
-        assert caught.value.failure == "no_metrics"
 
     def test_the_log_tells_why_there_is_none(self, tmp_path: Path) -> None:
         cause = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."

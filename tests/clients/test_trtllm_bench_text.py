@@ -8,7 +8,7 @@ from hypothesis import given
 from tables import each
 
 from perfgate.clients.report_lines import lines_of
-from perfgate.clients.trtllm_bench_text import is_report, parse
+from perfgate.clients.trtllm_bench_text import parse
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 
@@ -45,36 +45,35 @@ class TestDocumentedExcerpts:
             "output_throughput_per_gpu": 5393.2755,
         }
 
-    def test_b200_min_latency_with_the_older_labels(self) -> None:
-        found = read(recorded("b200_min_latency")).metrics
-        assert found["output_throughput_per_user"] == 274.7188
-        assert found["output_throughput_per_gpu"] == 34.3021
-        assert found["total_token_throughput"] == 414.0461
-
-    def test_h200_min_latency_has_no_total_token_throughput(self) -> None:
-        found = read(recorded("h200_min_latency")).metrics
-        assert "total_token_throughput" not in found
-        assert found["request_throughput"] == 0.0772
-
-    def test_h200_max_throughput(self) -> None:
-        assert read(recorded("h200_max_throughput")).metrics["output_throughput"] == 11489.2671
-
-    def test_without_streaming_there_are_no_token_times(self) -> None:
-        found = read(recorded("b200_fp16kv_max_throughput"))
-        assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
-        assert found.facts["streaming"] is False
-
-    def test_first_generation_streamed(self) -> None:
-        found = read(recorded("first_generation_streaming")).metrics
-        assert found["output_speed_per_user"] == 5.4656
-        assert found["tpot_mean_ms"] == 182.9639
-        assert found["ttft_p95_ms"] == 101978.4566
-        assert found["e2el_median_ms"] == 78509.2102
-
-    def test_tabs_and_trailing_blanks(self) -> None:
-        found = read(recorded("v32_min_latency_tabs")).metrics
-        assert found["output_speed_per_user"] == 312.0708
-        assert found["ttft_mean_ms"] == 425.9885
+    @each(
+        ("name", "values"),
+        [
+            (
+                "b200_min_latency",  # with the older labels
+                {
+                    "output_throughput_per_user": 274.7188,
+                    "output_throughput_per_gpu": 34.3021,
+                    "total_token_throughput": 414.0461,
+                    "ttft_mean_ms": None,
+                },
+            ),
+            ("h200_min_latency", {"request_throughput": 0.0772, "total_token_throughput": None}),
+            ("h200_max_throughput", {"output_throughput": 11489.2671, "tpot_mean_ms": None}),
+            (
+                "first_generation_streaming",
+                {
+                    "output_speed_per_user": 5.4656,
+                    "tpot_mean_ms": 182.9639,
+                    "ttft_p95_ms": 101978.4566,
+                    "e2el_median_ms": 78509.2102,
+                },
+            ),
+            ("v32_min_latency_tabs", {"output_speed_per_user": 312.0708, "ttft_mean_ms": 425.9885}),
+        ],
+    )
+    def test_others(self, name: str, values: dict[str, float | None]) -> None:
+        found = read(recorded(name)).metrics
+        assert {metric: found.get(metric) for metric in values} == values
 
 
 class TestWholeReport:
@@ -160,18 +159,6 @@ class TestCutReports:
         for count in range(overview + 1, len(lines)):
             assert refused("".join(lines[:count])).failure == "truncated_output"
 
-    def test_a_value_that_is_cut_off(self) -> None:
-        text = excerpt(Run())
-        assert refused(text[: text.rindex(":") + 1]).failure == "truncated_output"
-
-    def test_token_times_in_part(self) -> None:
-        lines = excerpt(Run(streaming=True)).splitlines()
-        assert refused("\n".join(lines[:-1])).failure == "truncated_output"
-
-    def test_nothing_at_all(self) -> None:
-        assert not is_report(lines_of("Traceback (most recent call last):"))
-        assert refused("Aborted!\n").failure == "no_metrics"
-
 
 class TestAbsurdReports:
     @each("value", ["0.0000", "nan", "inf", "-1.0000", "N/A", "<value>"])
@@ -204,6 +191,13 @@ class TestAbsurdReports:
         error = refused("\n".join(lines))
         assert error.failure == "no_metrics"
         assert "contradicts itself" in error.message
+
+    def test_rows_that_are_cut(self) -> None:
+        text = excerpt(Run())
+        assert refused(text[: text.rindex(":") + 1]).failure == "truncated_output"
+        lines = excerpt(Run(streaming=True)).splitlines()
+        assert refused("\n".join(lines[:-1])).failure == "truncated_output"
+        assert refused("Aborted!\n").failure == "no_metrics"
 
     def test_two_reports_in_one_file(self) -> None:
         error = refused(excerpt(Run()) + excerpt(Run(duration_ms=2500.0)))

@@ -47,7 +47,7 @@ def test_the_documented_output_in_both_spellings(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['it\'s "quoted"', "two\nlines", "tab\tand \\ slash", "naïve 東京"]
+    "text", ['it\'s "quoted"', "two\nlines", "tab\tand \\ slash", "naïve 東京", "1 1 1 2"]
 )
 def test_answers_are_read_as_python_wrote_them(text: str) -> None:
     assert read(answer(text)).facts["answer_texts"] == {"Hi": text}
@@ -67,11 +67,6 @@ def test_no_answer_of_a_working_model(text: str) -> None:
     assert caught.value.failure == "broken_output"
 
 
-@pytest.mark.parametrize("text", ["yes yes", "1 1 1 2", "是的"])
-def test_short_answers_are_answers(text: str) -> None:
-    assert read(answer(text)).facts["answers"] == 1
-
-
 def test_a_documented_answer_is_held_to() -> None:
     known = DocumentedAnswer(PROMPTS[2], contains=("Paris",))
     smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
@@ -80,12 +75,6 @@ def test_a_documented_answer_is_held_to() -> None:
     with pytest.raises(RunError, match="does not contain 'Paris'") as caught:
         parse(lines_of(documented.replace("Paris", "London")), smoke)
     assert caught.value.failure == "wrong_answer"
-
-
-def test_an_answer_that_is_cut() -> None:
-    with pytest.raises(RunError) as caught:
-        read(answer("Fine, thank you.")[:-6])
-    assert caught.value.failure == "truncated_output"
 
 
 class TestClient:
@@ -99,11 +88,13 @@ class TestClient:
             TrtllmQuickstart().steps(PLAIN, build, POINT, locations)
 
     def test_answers_are_in_its_log(self, tmp_path: Path) -> None:
-        (tmp_path / "benchmark.out").write_text((RECORDED / "numbered.txt").read_text())
-        assert TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path).facts["answers"] == 4
-
-    def test_no_answers(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text("Loading weights\n")
         with pytest.raises(RunError) as caught:
             TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path)
         assert caught.value.failure == "no_metrics"
+        (tmp_path / "benchmark.out").write_text(answer("Fine, thank you.")[:-6])
+        with pytest.raises(RunError) as caught:
+            TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path)
+        assert caught.value.failure == "truncated_output"
+        (tmp_path / "benchmark.out").write_text((RECORDED / "numbered.txt").read_text())
+        assert TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path).facts["answers"] == 4

@@ -6,6 +6,7 @@ The server has one thread, so that other tests at the same time slow it only by 
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from perfgate.clients.smoke_test import ask as first_answers
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.programs import LLAMA_CPP_PYTHON
+from perfgate.core.programs import LLAMA_CPP_PYTHON, LM_EVAL
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
@@ -55,7 +56,7 @@ TASK = AccuracyTask(
     "perfgate_arithmetic",
     fewshot=5,
     concurrency=4,
-    limit=8,
+    limit=2,
     extra_body={"cache_prompt": True},
 )
 
@@ -139,7 +140,7 @@ def test_a_first_answer_of_the_real_server_is_whole(target: Target, tmp_path: Pa
     prompts = (known.prompt, "Where is New York?", "def fibonacci(n):", "1, 2, 3, 5, 8,", "北京是")
     smoke = Smoke("completion", prompts, max_tokens=16, answers=(known,))
     assert first_answers(target.endpoint, smoke, tmp_path, 60).facts["answers"] == len(prompts)
-    wrong = replace(smoke, answers=(replace(known, contains=("London",)),))
+    wrong = replace(smoke, prompts=prompts[:1], answers=(replace(known, contains=("London",)),))
     with pytest.raises(RunError, match="does not contain 'London'"):
         first_answers(target.endpoint, wrong, tmp_path, 60)
 
@@ -173,21 +174,19 @@ class TestTokenizer:
         served = [ask(url, {"content": t, "parse_special": True})["tokens"] for t in asked]
         assert json.loads(done.stdout) == served
 
-    def test_is_made_once(self, tmp_path: Path) -> None:
-        first = Path(LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()))
-        made = (first / "tokenizer.json").stat().st_mtime_ns
-        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()) == str(first)
-        assert (first / "tokenizer.json").stat().st_mtime_ns == made
+    def test_is_made_once_and_anew_where_it_was_cut(self, target: Target, tmp_path: Path) -> None:
+        cache = Path(target.tokenizer).parent
+        shutil.copytree(cache, tmp_path / cache.name)
+        file = tmp_path / cache.name / Path(target.tokenizer).name / "tokenizer.json"
+        made, whole = file.stat().st_mtime_ns, file.stat().st_size
+        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()) == str(file.parent)
+        assert file.stat().st_mtime_ns == made
+        os.truncate(file, whole // 2)
+        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()) == str(file.parent)
+        assert file.stat().st_size == whole
+        assert [path.name for path in file.parents[1].iterdir()] == [file.parent.name]
 
-    def test_a_cut_one_is_made_anew(self, tmp_path: Path) -> None:
-        folder = Path(LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()))
-        whole = (folder / "tokenizer.json").stat().st_size
-        os.truncate(folder / "tokenizer.json", whole // 2)
-        assert LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations()) == str(folder)
-        assert (folder / "tokenizer.json").stat().st_size == whole
-        assert [path.name for path in folder.parent.iterdir()] == [folder.name]
-
-    @pytest.mark.parametrize("length", [4, 500_000, 2_000_000])
+    @pytest.mark.parametrize("length", [4, 500_000])
     def test_a_cut_file_is_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
     ) -> None:
@@ -238,36 +237,43 @@ def test_the_server_tells_a_damaged_model(tmp_path: Path) -> None:
     assert "data is not within the file bounds" in done.stderr
 
 
-class TestAIPerf:
-    def test_measures_the_server(
-        self, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-        assert SMOLLM2.workload is not None
-        workload = replace(SMOLLM2.workload, osl=8, max_request_rate=100.0)
-        point = LoadPoint(concurrency=2, requests=4, warmup_requests=1, seed=3)
-        command = AIPerf().command(target, workload, point, tmp_path / "c2")
-        assert run(command, tmp_path / "c2") == 0
-        found = AIPerf().parse(workload, point, tmp_path / "c2")
-        assert found.facts["client_version"] == AIPerf().version(BUILD, Locations())
-        assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
-        assert found.facts["prompt_tokens_cached"] == 0
-        assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
+def test_aiperf_measures_the_server(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert SMOLLM2.workload is not None
+    workload = replace(SMOLLM2.workload, osl=8, max_request_rate=100.0)
+    point = LoadPoint(concurrency=2, requests=2, warmup_requests=1, seed=3)
+    command = AIPerf().command(target, workload, point, tmp_path / "c2")
+    assert run(command, tmp_path / "c2") == 0
+    found = AIPerf().parse(workload, point, tmp_path / "c2")
+    assert found.facts["client_version"] == AIPerf().version(BUILD, Locations())
+    assert (found.facts["isl"], found.facts["osl"]) == (64.0, 8.0)
+    assert found.facts["prompt_tokens_cached"] == 0
+    assert 0 < found.metrics["ttft_mean_ms"] < found.metrics["e2el_mean_ms"]
 
 
-class TestLmEval:
-    def test_evaluates_the_served_model(self, target: Target, tmp_path: Path) -> None:
-        assert run(LmEval().command(target, TASK, tmp_path), tmp_path) == 0
-        found = LmEval().parse(TASK, tmp_path)
-        name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
-        assert len(found.answers[name]) == 8
-        assert found.metrics[name] >= 0.375, "6 of 8 when it was recorded"
-        assert found.facts["evaluator_version"] == LmEval().version(BUILD, Locations())
+# lm_eval, which takes ten seconds to read those of its 11,000 task files that are not ours.
+OUR_TASKS = """\
+from functools import partialmethod
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.tasks import TaskManager
+TaskManager.__init__ = partialmethod(TaskManager.__init__, include_defaults=False)
+cli_evaluate()
+"""
 
-    def test_a_server_that_is_not_there(self, target: Target, tmp_path: Path) -> None:
-        nowhere = replace(target, endpoint=Endpoint("127.0.0.1", _free_port(), "m"))
-        assert run(LmEval().command(nowhere, TASK, tmp_path), tmp_path) != 0
-        with pytest.raises(RunError) as caught:
-            LmEval().parse(TASK, tmp_path)
-        assert caught.value.failure == "server_died"
-        assert "Connect call failed" in caught.value.evidence[0]
+
+def test_lm_eval_evaluates_the_served_model(
+    target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "lm_eval"
+    first, *_ = Path(LM_EVAL.find()[0]).read_text().splitlines()
+    program.write_text(f"{first}\n{OUR_TASKS}")
+    program.chmod(0o755)
+    monkeypatch.setenv(LM_EVAL.variable, str(program))
+    assert run(LmEval().command(target, TASK, tmp_path), tmp_path) == 0
+    found = LmEval().parse(TASK, tmp_path)
+    name = "accuracy:perfgate_arithmetic:exact_match:strict-match"
+    assert len(found.answers[name]) == 2
+    assert found.metrics[name] >= 0.5, "both were right when it was recorded"
+    assert found.facts["evaluator_version"] == LmEval().version(BUILD, Locations())

@@ -70,6 +70,11 @@ def test_a_setting_that_is_known_to_be_inert_is_told_and_no_error() -> None:
         require_in_force(scenario, found(attention_dp=False, tp=1))
 
 
+def test_what_bounds_the_load_is_a_fact() -> None:
+    facts = require_in_force(asked(tp=8), replace(found(tp=8), limits=("48 at most",)))
+    assert facts["settings_limited"] == ["48 at most"]
+
+
 def test_an_inert_setting_that_is_in_force_after_all_is_told() -> None:
     scenario = asked({"attention_dp": "without dp it is reset"}, attention_dp=True)
     facts = require_in_force(scenario, found(attention_dp=True))

@@ -13,16 +13,14 @@ from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.gguf_tokenizer import UnfitFile, require_known_kind
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
 from perfgate.scenarios.scenario import (
-    CudaGraphs,
     EngineChoice,
     EngineSettings,
     Hardware,
     Model,
-    MoeLoadBalancer,
-    Mtp,
     Scenario,
 )
 
@@ -30,6 +28,13 @@ VARIABLE = "PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT"
 SMOLLM2 = replace(SCENARIO, model=Model("SmolLM2-135M-Instruct", "q4_1"))
 BUILD = EngineBuild("llama.cpp", "1.0", "1.0")
 ENDPOINT = Endpoint("127.0.0.1", 8123, "SmolLM2-135M-Instruct")
+HONOURED: dict[str, Any] = {
+    "max_batch_size": 4,
+    "max_num_tokens": 64,
+    "max_seq_len": 2048,
+    "kv_cache_dtype": "q8_0",
+    "cpu_threads": 2,
+}
 
 
 @pytest.fixture
@@ -48,53 +53,16 @@ def with_settings(**settings: Any) -> Scenario:
 
 class TestCheck:
     def test_accepts_what_it_honours(self) -> None:
-        LlamaCpp().check(
-            with_settings(
-                max_batch_size=4,
-                max_num_tokens=64,
-                max_seq_len=2048,
-                kv_cache_dtype="q8_0",
-                cpu_threads=2,
-            ),
-            BUILD,
-        )
-
-    @each(
-        "settings",
-        [
-            {"tp": 2},
-            {"pp": 2},
-            {"ep": 1},
-            {"attention_dp": False},
-            {"kv_cache_fraction": 0.9},
-            {"kv_cache_dtype": "fp8"},
-            {"moe_backend": "CUTLASS"},
-            {"moe_max_num_tokens": 1024},
-            {"moe_load_balancer": MoeLoadBalancer(288, 1)},
-            {"attention_backend": "TRTLLM"},
-            {"mtp": Mtp(0)},
-            {"cuda_graphs": CudaGraphs()},
-            {"chunked_context": True},
-            {"overlap_scheduler": False},
-            {"torch_compile": True},
-            {"stream_interval": 1},
-        ],
-        ids=lambda settings: next(iter(settings)),
-    )
-    def test_refuses_each_setting_that_would_be_ignored(self, settings: dict[str, Any]) -> None:
-        with pytest.raises(
-            InputError, match=f"settings.{next(iter(settings))}: llama.cpp does not"
-        ):
-            LlamaCpp().check(with_settings(**settings), BUILD)
+        LlamaCpp().check(with_settings(**HONOURED), BUILD)
 
     def test_every_setting_is_either_honoured_or_refused(self) -> None:
         """A setting that is added later is refused until it is honoured."""
         for field in vars(EngineSettings()):
             scenario = with_settings(**{field: 3})
-            if field in {"max_batch_size", "max_num_tokens", "max_seq_len", "cpu_threads"}:
+            if field in HONOURED.keys() - {"kv_cache_dtype"}:
                 LlamaCpp().check(scenario, BUILD)
             else:
-                with pytest.raises(InputError):
+                with pytest.raises(InputError, match=rf"settings\.{field}: llama.cpp does not"):
                     LlamaCpp().check(scenario, BUILD)
 
     def test_refuses_a_gpu(self) -> None:
@@ -109,14 +77,8 @@ class TestCheck:
 
 class TestServe:
     def test_names_every_setting(self, model: Path) -> None:
-        scenario = with_settings(
-            max_batch_size=4,
-            max_num_tokens=64,
-            max_seq_len=2048,
-            kv_cache_dtype="q8_0",
-            cpu_threads=2,
-        )
-        words = list(LlamaCpp().serve(scenario, BUILD, ENDPOINT, Locations()).argv)
+        command = LlamaCpp().serve(with_settings(**HONOURED), BUILD, ENDPOINT, Locations())
+        words = list(command.argv)
         asked = parse_arguments(words[2:])
         assert (asked.model, asked.alias) == (model, "SmolLM2-135M-Instruct")
         assert (asked.host, asked.port) == ("127.0.0.1", 8123)
@@ -171,9 +133,6 @@ class TestServerParameters:
 
 
 class TestModelFile:
-    def test_is_where_its_variable_says(self, model: Path) -> None:
-        assert gguf_model.locate(SMOLLM2, Locations()) == model
-
     def test_facts_name_the_weights(self, model: Path) -> None:
         facts = LlamaCpp().model_facts(SMOLLM2, Locations())
         assert facts["file"] == "small.gguf"
@@ -182,14 +141,12 @@ class TestModelFile:
         model.write_bytes(b"GGUF and less")
         assert LlamaCpp().model_facts(SMOLLM2, Locations())["sha256"] != before
 
-    def test_missing(self, model: Path) -> None:
-        model.unlink()
-        with pytest.raises(InputError, match=f"no such model file.*\n.*{VARIABLE}"):
-            gguf_model.locate(SMOLLM2, Locations())
-
-    def test_no_gguf(self, model: Path) -> None:
+    def test_damaged_or_missing(self, model: Path) -> None:
         model.write_bytes(b"PK\3\4")
         with pytest.raises(InputError, match="the model file is damaged"):
+            gguf_model.locate(SMOLLM2, Locations())
+        model.unlink()
+        with pytest.raises(InputError, match=f"no such model file.*\n.*{VARIABLE}"):
             gguf_model.locate(SMOLLM2, Locations())
 
     def test_cut_short_in_its_package(
@@ -213,15 +170,29 @@ class TestModelFile:
             gguf_model.locate(SMOLLM2, Locations())
 
 
-class TestBuild:
-    def test_an_interpreter_without_llama_cpp_is_told_apart(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
-        with pytest.raises(MissingProgram, match=r"No module named 'xllamacpp'.*setup-local"):
-            LlamaCpp().build(Locations())
+@each(
+    ("change", "told"),
+    [
+        ({"model": "llama"}, "only gpt2/smollm is supported"),
+        ({"pre": "llama-bpe"}, "only gpt2/smollm is supported"),
+        ({"pre": None}, "only gpt2/smollm is supported"),
+        ({"merges": ...}, r"no tokenizer\.ggml entries merges"),
+    ],
+)
+def test_a_tokenizer_of_another_kind_than_was_compared_is_refused(
+    change: dict[str, Any], told: str
+) -> None:
+    known: dict[str, Any] = {"model": "gpt2", "pre": "smollm", "tokens": ["a"], "token_type": [1]}
+    known |= {"merges": [], "bos_token_id": 0, "eos_token_id": 0}
+    require_known_kind(known)
+    with pytest.raises(UnfitFile, match=told):
+        require_known_kind({k: v for k, v in {**known, **change}.items() if v is not ...})
 
-    def test_something_that_is_no_python(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "false")
-        with pytest.raises(MissingProgram):
-            LlamaCpp().build(Locations())
+
+def test_a_program_without_llama_cpp_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
+    with pytest.raises(MissingProgram, match=r"No module named 'xllamacpp'.*setup-local"):
+        LlamaCpp().build(Locations())
+    monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "false")
+    with pytest.raises(MissingProgram):
+        LlamaCpp().build(Locations())

@@ -41,16 +41,19 @@ def locations(folder: Path) -> Locations:
 
 
 class TestReference:
-    def test_the_last_part_of_the_name_is_the_folder(
+    def test_the_whole_name_or_its_last_part_is_the_folder(
         self, locations: Locations, folder: Path
     ) -> None:
         found = reference(case(), locations)
         assert (found.name, found.path, found.where) == (NAME, folder, str(folder))
-
-    def test_the_whole_name_may_be_the_folder(self, locations: Locations, folder: Path) -> None:
+        facts = model_facts(case(), locations)
+        assert (facts["shards"], facts["bytes"]) == (3, 3 * 2**30)
+        assert facts["source"] == str(folder)
         whole = folder.parent / NAME
         whole.mkdir(parents=True)
         assert reference(case(), locations).path == whole
+        nowhere = reference(case(), ON_PAPER)
+        assert (nowhere.path, nowhere.where) == (None, NAME)
 
     def test_the_scenarios_own_folder_and_no_other(
         self, locations: Locations, folder: Path
@@ -59,18 +62,8 @@ class TestReference:
         (folder.parent / "elsewhere").mkdir()
         assert reference(case(folder="elsewhere"), locations).path == folder.parent / "elsewhere"
 
-    def test_without_models_it_comes_from_the_hub(self) -> None:
-        found = reference(case(), ON_PAPER)
-        assert (found.path, found.where) == (None, NAME)
-
 
 class TestFacts:
-    def test_of_a_folder(self, locations: Locations, folder: Path) -> None:
-        facts = model_facts(case(), locations)
-        assert facts["shards"] == 3
-        assert facts["bytes"] == 3 * 2**30
-        assert facts["source"] == str(folder)
-
     def test_of_the_hub(self) -> None:
         facts = model_facts(case(), ON_PAPER)
         assert facts["source"] == "hub"
@@ -88,9 +81,6 @@ class TestFacts:
 
 
 class TestCompleteness:
-    def test_a_folder_as_documented(self, locations: Locations) -> None:
-        model_facts(case(weights=Weights(3, 3)), locations)
-
     def test_a_missing_shard_is_named(self, locations: Locations, folder: Path) -> None:
         (folder / SHARDS[1]).unlink()
         with pytest.raises(InputError) as caught:
@@ -108,7 +98,8 @@ class TestCompleteness:
             model_facts(case(weights=Weights(3, 3)), locations)
 
     def test_the_size_may_be_rounded(self, locations: Locations) -> None:
-        model_facts(case(weights=Weights(3, 4)), locations)
+        for documented in (3, 4):
+            model_facts(case(weights=Weights(3, documented)), locations)
         with pytest.raises(InputError, match="another size"):
             model_facts(case(weights=Weights(3, 5)), locations)
 
@@ -128,15 +119,15 @@ class TestQuantization:
         assert "found: NVFP4" in message
         assert json.dumps({"quantization": self.ASKED}) in message
 
-    def test_none_at_all(self, locations: Locations, folder: Path) -> None:
-        (folder / "hf_quant_config.json").unlink()
-        with pytest.raises(InputError, match="found: nothing"):
-            model_facts(case(quantization=self.ASKED), locations)
-
-    @pytest.mark.parametrize("text", ["{", "[]", "{}"])
-    def test_a_damaged_file(self, text: str, locations: Locations, folder: Path) -> None:
-        (folder / "hf_quant_config.json").write_text(text)
-        with pytest.raises(InputError, match="not a quantization config"):
+    @pytest.mark.parametrize("text", ["{", "[]", "{}", None])
+    def test_a_damaged_file(self, text: str | None, locations: Locations, folder: Path) -> None:
+        file, told = folder / "hf_quant_config.json", "not a quantization config"
+        if text is None:
+            file.unlink()
+            told = "found: nothing"
+        else:
+            file.write_text(text)
+        with pytest.raises(InputError, match=told):
             model_facts(case(quantization=self.ASKED), locations)
 
     def test_cannot_be_seen_without_a_folder(self) -> None:

@@ -25,6 +25,8 @@ PAPER = Locations(on_paper=True)
 def test_one_call_that_keeps_its_samples() -> None:
     (step,) = TrtllmEval().steps(V3, BUILD, GPQA_TASK, PAPER)
     assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
+    with pytest.raises(InputError, match="measures only accuracy"):
+        TrtllmEval().steps(V3, BUILD, LoadPoint(1, 1, 0, 0), PAPER)
     words = step.command.argv
     at = words.index("gpqa_diamond")
     assert words[:3] == ("trtllm-eval", "--model", "deepseek-ai/DeepSeek-V3")
@@ -34,26 +36,18 @@ def test_one_call_that_keeps_its_samples() -> None:
     )
 
 
-def test_it_measures_accuracy_alone() -> None:
-    with pytest.raises(InputError, match="measures only accuracy"):
-        TrtllmEval().steps(V3, BUILD, LoadPoint(1, 1, 0, 0), PAPER)
-
-
 def test_gpqa_is_not_loaded_from_the_hub(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="hf download --repo-type dataset Idavidrein/gpqa"):
         TrtllmEval().steps(V3, BUILD, GPQA_TASK, replace(Locations(), datasets=tmp_path))
 
 
 def test_its_log_is_read(tmp_path: Path) -> None:
-    (tmp_path / "benchmark.out").write_text("Loading weights\n" + gpqa_log(), encoding="utf-8")
-    assert set(TrtllmEval().parse(V3, GPQA_TASK, tmp_path).metrics) == {GPQA}
-
-
-def test_no_scores(tmp_path: Path) -> None:
     (tmp_path / "benchmark.out").write_text("Loading weights\n")
     with pytest.raises(RunError, match="trtllm-eval left no report") as caught:
         TrtllmEval().parse(V3, GPQA_TASK, tmp_path)
     assert caught.value.failure == "no_metrics"
+    (tmp_path / "benchmark.out").write_text("Loading weights\n" + gpqa_log(), encoding="utf-8")
+    assert set(TrtllmEval().parse(V3, GPQA_TASK, tmp_path).metrics) == {GPQA}
 
 
 def test_a_score_of_another_evaluator_is_not_comparable() -> None:

@@ -59,13 +59,9 @@ def test_what_is_no_score(value: str) -> None:
     assert error.evidence == (f"Average accuracy: {value}".strip(),)
 
 
-def test_questions_that_were_not_answered() -> None:
+def test_questions_that_were_not_answered_and_two_scores() -> None:
     error = refused(PRINTED.replace("198/198", "150/198"))
-    assert error.failure == "incomplete"
-    assert "150 of 198" in error.message
-
-
-def test_two_scores_are_none() -> None:
+    assert (error.failure, "150 of 198" in error.message) == ("incomplete", True)
     assert refused(PRINTED + PRINTED).failure == "no_metrics"
 
 
@@ -86,13 +82,8 @@ class TestEvaluator:
         (tmp_path / "benchmark.err").write_text(bar)
         (tmp_path / "benchmark.out").write_text("Finished" + rest)
         assert TrtllmGpqa().parse(V3, TASK, tmp_path).metrics == {METRIC: 0.682}
-
-    def test_some_of_the_questions_are_asked(self, tmp_path: Path) -> None:
-        (tmp_path / "benchmark.out").write_text(PRINTED)
         with pytest.raises(RunError, match="198 of 20"):
             TrtllmGpqa().parse(V3, replace(TASK, limit=20), tmp_path)
-
-    def test_no_score(self, tmp_path: Path) -> None:
         (tmp_path / "benchmark.out").write_text("No items in queue. Continuing.\n")
         with pytest.raises(RunError) as caught:
             TrtllmGpqa().parse(V3, TASK, tmp_path)

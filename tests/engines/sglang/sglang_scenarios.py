@@ -1,6 +1,5 @@
-"""The documented SGLang lines as scenarios, typed off the document by hand."""
+"""Scenarios of SGLang as tests need them, among them those of the documented lines."""
 
-import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +27,6 @@ ON_PAPER = Locations(on_paper=True)
 SERVED = Endpoint("0.0.0.0", 8000, "deepseek-ai/DeepSeek-R1-0528")  # noqa: S104
 DOCUMENTS = "0.5.3"  # the release that the GPUStack performance lab measured
 PAGES = ("0.4.6", "0.5.3", "0.5.23")
-UNSET = EngineSettings()
 LOAD = Workload(
     client="vllm-bench",
     dataset="sharegpt",
@@ -44,18 +42,8 @@ TP = EngineSettings(tp=8)
 DP = replace(TP, attention_dp=True)
 COMPILED = replace(DP, torch_compile=True)
 EAGLE = replace(COMPILED, mtp=Mtp(1))
-_BEGIN = "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1-0528"
-_LONG = f"{_BEGIN} --host 0.0.0.0 --port 8000 --tp-size 8"
-# "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs": line of its section → settings.
-DOCUMENTED = {
-    _LONG: TP,
-    f"{_LONG} --enable-dp-attention": DP,
-    f"{_LONG} --enable-dp-attention --enable-torch-compile": COMPILED,
-    f"{_LONG} --enable-dp-attention --enable-torch-compile --speculative-algorithm EAGLE "
-    "--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2": EAGLE,
-    "python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-R1-0528 --tp 8 "
-    "--enable-dp-attention": DP,
-}
+# Of the lines in "Optimizing DeepSeek-R1 Throughput on NVIDIA H200 GPUs".
+DOCUMENTED = {"tp": TP, "dp": DP, "compiled": COMPILED, "eagle": EAGLE}
 
 
 def scenario(
@@ -96,19 +84,3 @@ def page(version: str) -> Definitions:
         programs={SERVE: read(f"sglang_{version}").options(SERVE)},
         abbreviates=True,
     )
-
-
-def values(words: tuple[str, ...] | str, definitions: Definitions) -> dict[str, tuple[str, ...]]:
-    """Declared option → its values, whatever its spelling; positions do not matter."""
-    split = shlex.split(words) if isinstance(words, str) else list(words)
-    found: dict[str, tuple[str, ...]] = {}
-    last = ""
-    for word in split[3:]:  # python3 -m sglang.launch_server
-        if word.startswith("--"):
-            option = definitions.option(SERVE, word)
-            assert option is not None, word
-            last = option.options[0]
-            found[last] = ()
-        else:
-            found[last] += (word,)
-    return found

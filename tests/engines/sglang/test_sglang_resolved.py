@@ -29,7 +29,7 @@ from perfgate.engines.in_force import InForce, differences, require_in_force
 from perfgate.engines.sglang.releases.table import SERVE
 from perfgate.rehearsal.argparse_options import given
 from perfgate.rehearsal.options import Syntax
-from perfgate.rehearsal.sglang_settings import RefusedSettings, resolved
+from perfgate.rehearsal.sglang_settings import resolved
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp, Scenario
 
 RECORDED = Path(__file__).parent / "recorded" / "server_info_0.5.23_cpu.json"
@@ -91,14 +91,6 @@ def test_attention_dp_that_the_server_switched_off_is_an_error_with_both_values(
     assert caught.value.evidence == (told,)
 
 
-def test_where_the_scenario_knows_it_the_documents_line_is_measured_and_flagged() -> None:
-    case = scenario(DP, inert={"attention_dp": "one part is no division"})
-    facts = require_in_force(case, asked(case, answered(case)))
-    assert facts["settings_inert"] == [
-        "attention_dp: asked True, in force False: one part is no division"
-    ]
-
-
 @pytest.mark.parametrize(
     ("version", "parts"), [("0.4.2", 8), ("0.5.2", 1), ("0.5.3", 1), ("0.5.18", 1), ("0.5.23", 1)]
 )
@@ -107,22 +99,6 @@ def test_what_becomes_of_attention_dp_alone_release_by_release(version: str, par
     found = asked(case, answered(case, version))
     assert found.settings["attention_dp"] is (parts > 1)
     assert found.settings["dp"] == parts
-
-
-@pytest.mark.parametrize("version", ["0.4.6", "0.5.1"])
-def test_the_server_of_releases_between_ends_instead(version: str) -> None:
-    words = given(Syntax(SERVE, page("0.5.3").programs[SERVE]), render(scenario(DP)).argv[3:])
-    with pytest.raises(RefusedSettings, match="Please set a dp-size > 1"):
-        resolved(words, version, "H200")
-
-
-@pytest.mark.parametrize("version", ["0.4.6", "0.5.3", "0.5.18", "0.5.23"])
-def test_the_line_that_does_what_the_document_says_is_in_force(version: str) -> None:
-    settings = replace(DP_8, mtp=Mtp(1), max_batch_size=1000, max_num_tokens=8192, seed=7)
-    case = scenario(settings)
-    found = asked(case, answered(case, version))
-    assert list(differences(case, found)) == []
-    assert not [line for line in found.limits if line.startswith("max_running_requests")]
 
 
 @each("version", ["0.5.3", "0.5.23"])

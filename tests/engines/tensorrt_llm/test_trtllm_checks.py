@@ -49,89 +49,81 @@ def first_answer(**settings: Any) -> Scenario:
     return scenario(settings=EngineSettings(tp=8, **settings), smoke=smoke)
 
 
+def loaded(**load: Any) -> Scenario:
+    return scenario(workload=offline(**load))
+
+
+def with_pdl(value: str, **settings: Any) -> Scenario:
+    return replace(benched(**settings), environment={"TRTLLM_ENABLE_PDL": value})
+
+
 @each("case", DOCUMENTED, ids=CASES)
 def test_every_document_passes_at_its_release(case: Documented) -> None:
     check(case.scenario, build(str(case.scenario.source.engine_version)))
 
 
-class TestRefuses:
-    def refused(self, case: Scenario, version: str = "1.0.0") -> str:
-        with pytest.raises(InputError) as caught:
-            check(case, build(version))
-        return str(caught.value)
+BOTH_SIZES = CudaGraphs(batch_sizes=(1,), max_batch_size=8)
+SIZES_OF_NONE = CudaGraphs(enabled=False, padding=True)
+SMALL = EngineSettings(tp=8, max_num_tokens=1000)
 
-    def test_a_machine_without_gpus(self) -> None:
-        case = replace(benched(), hardware=Hardware("none", 0))
-        assert "hardware.gpu" in self.refused(case)
 
-    def test_cpu_threads(self) -> None:
-        assert "settings.cpu_threads" in self.refused(benched(cpu_threads=2))
+@each(
+    ("case", "version", "told"),
+    [
+        (replace(benched(), hardware=Hardware("none", 0)), "1.0.0", "hardware.gpu"),
+        (benched(cpu_threads=2), "1.0.0", "settings.cpu_threads"),
+        (benched(cuda_graphs=BOTH_SIZES), "1.0.0", "take one away"),
+        (benched(cuda_graphs=SIZES_OF_NONE), "1.0.0", "enabled: false, with padding"),
+        (on_server(backend="torch"), "1.0.0", "settings.backend"),
+        (benched(chunked_context=True), "0.19.0", "trtllm-bench throughput has no option for it"),
+        (benched(max_num_tokens=1023), "1.0.0", "found: max_num_tokens 1023, isl 1024"),
+        (on_server(max_num_tokens=1000), "1.0.0", "prompts do not fit"),
+        (loaded(ignore_eos=False), "1.0.0", "workload.ignore_eos"),
+        (loaded(max_request_rate=5.0), "1.0.0", "workload.max_request_rate"),
+        (loaded(dataset="sharegpt"), "1.0.0", "workload.dataset"),
+        (first_answer(moe_max_num_tokens=10), "1.0.0", "settings.moe_max_num_tokens"),
+        (first_answer(cuda_graphs=CudaGraphs(max_batch_size=8)), "1.0.0", "graphs.max_batch_size"),
+        (first_answer(backend="_autodeploy"), "1.0.0", "settings.backend"),
+        (with_pdl("0", pdl=True), "1.0.0", "what environment says: TRTLLM_ENABLE_PDL is 0 there"),
+        (benched(), "0.18.0", "too old"),
+        (
+            first_answer(stream_interval=10),
+            "1.0.0",
+            "case.engine.settings.stream_interval: TensorRT-LLM 1.0.0 cannot do this\n"
+            "  found: 10\n"
+            "  expected: not to be set: quickstart_advanced.py has no option for it\n"
+            "  fix: run it with a release that can",
+        ),
+    ],
+    ids=str,
+)
+def test_what_a_release_cannot_do_is_refused(case: Scenario, version: str, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(case, build(version))
+    assert told in str(caught.value)
 
-    def test_graph_sizes_given_twice(self) -> None:
-        graphs = CudaGraphs(batch_sizes=(1,), max_batch_size=8)
-        assert "take one away" in self.refused(benched(cuda_graphs=graphs))
 
-    def test_sizes_of_graphs_that_are_off(self) -> None:
-        graphs = CudaGraphs(enabled=False, padding=True)
-        assert "enabled: false, with padding" in self.refused(benched(cuda_graphs=graphs))
+@each(
+    ("case", "version"),
+    [
+        (benched(chunked_context=True), "0.20.0"),
+        (benched(chunked_context=True), "1.0.0rc4"),
+        (benched(max_num_tokens=1024), "1.0.0"),
+        (benched(max_num_tokens=1023, chunked_context=True), "1.0.0"),
+        # Its document's release cuts prompts by default.
+        (scenario(release="1.1.0", settings=SMALL, workload=offline()), "1.1.0"),
+        (with_pdl("1", pdl=True), "1.0.0"),
+    ],
+    ids=str,
+)
+def test_what_it_can_do_is_not(case: Scenario, version: str) -> None:
+    check(case, build(version))
 
-    def test_a_backend_that_the_program_lacks(self) -> None:
-        message = self.refused(on_server(backend="torch"))
-        assert "settings.backend" in message
-        assert "pytorch" in message
 
-    def test_chunked_context_before_trtllm_bench_had_it(self) -> None:
-        message = self.refused(benched(chunked_context=True), "0.19.0")
-        assert "not to be set: trtllm-bench throughput has no option for it" in message
-        for version in ("0.20.0", "0.21.0", "1.0.0rc3", "1.0.0rc4"):
-            check(benched(chunked_context=True), build(version))
-
-    def test_prompts_that_do_not_fit(self) -> None:
-        assert "found: max_num_tokens 1023, isl 1024" in self.refused(benched(max_num_tokens=1023))
-        check(benched(max_num_tokens=1024), build("1.0.0"))
-        check(benched(max_num_tokens=1023, chunked_context=True), build("1.0.0"))
-        assert "prompts do not fit" in self.refused(on_server(max_num_tokens=1000))
-
-    def test_prompts_are_cut_where_the_document_did_so_by_default(self) -> None:
-        case = benched(max_num_tokens=1000)
-        check(replace(case, source=replace(case.source, engine_version="1.1.0")), build("1.1.0"))
-
-    def test_loads_that_the_benchmark_cannot_make(self) -> None:
-        for load, field in (
-            ({"ignore_eos": False}, "workload.ignore_eos"),
-            ({"max_request_rate": 5.0}, "workload.max_request_rate"),
-            ({"dataset": "sharegpt"}, "workload.dataset"),
-        ):
-            assert field in self.refused(scenario(workload=offline(**load)))
-
-    def test_settings_that_an_example_has_no_option_for(self) -> None:
-        for settings, field in (
-            ({"stream_interval": 10}, "stream_interval"),
-            ({"moe_max_num_tokens": 10}, "moe_max_num_tokens"),
-            ({"cuda_graphs": CudaGraphs(max_batch_size=8)}, "cuda_graphs.max_batch_size"),
-            ({"backend": "_autodeploy"}, "backend"),
-        ):
-            assert f"settings.{field}" in self.refused(first_answer(**settings))
-
-    def test_a_switch_said_twice_in_two_ways(self) -> None:
-        case = replace(benched(pdl=True), environment={"TRTLLM_ENABLE_PDL": "0"})
-        assert "what environment says: TRTLLM_ENABLE_PDL is 0 there" in self.refused(case)
-        check(replace(case, environment={"TRTLLM_ENABLE_PDL": "1"}), build("1.0.0"))
-
-    def test_a_release_without_a_switch(self) -> None:
-        known = msgspec.structs.replace(release("1.0.0"), pdl_variable=None)
-        with pytest.raises(InputError, match=r"settings\.pdl.*\n.*\n.*no switch for it"):
-            environment(benched(pdl=True), EngineSettings(pdl=True), known)
-
-    def test_an_unknown_release(self) -> None:
-        assert "too old" in self.refused(benched(), "0.18.0")
-
-    def test_the_message_says_where_what_and_what_to_do(self) -> None:
-        message = self.refused(first_answer(stream_interval=10))
-        assert message.startswith("case.engine.settings.stream_interval: TensorRT-LLM 1.0.0 cannot")
-        assert "found: 10" in message
-        assert "expected: not to be set: quickstart_advanced.py has no option for it" in message
-        assert "fix: run it with a release that can" in message
+def test_a_release_without_a_switch() -> None:
+    known = msgspec.structs.replace(release("1.0.0"), pdl_variable=None)
+    with pytest.raises(InputError, match=r"settings\.pdl.*\n.*\n.*no switch for it"):
+        environment(benched(pdl=True), EngineSettings(pdl=True), known)
 
 
 def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:

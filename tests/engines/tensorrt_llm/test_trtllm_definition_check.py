@@ -1,22 +1,18 @@
 """What a rendered command gives is held against what a build accepts; what is told is sure."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 import yaml
 from tables import each
 
-import perfgate.rehearsal
 from perfgate.core.command import Command
-from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, OptionDefinition
+from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
 from perfgate.engines.option_check import Mismatch
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 
-RECORDED = Path(perfgate.rehearsal.__file__).parent / "recorded"
 OPTIONS = {
     "model": OptionDefinition(("model",), kind="argument", required=True),
     "port": OptionDefinition(("--port",), kind="integer"),
@@ -63,17 +59,11 @@ def of_keys(tree: Mapping[str, Any], build: Definitions = BUILD) -> list[Mismatc
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ("m", "--port", "80", "--trust"),
-            ("m", "--port=80", "--share", "-1", "-s", "0.5"),
-            ("m", "--no-trust", "--backend", "_autodeploy"),
-            ("m", "--sizes", "1", "-2", "3", "--port", "1"),
-        ],
-    )
-    def test_what_the_program_takes_is_clean(self, words: tuple[str, ...]) -> None:
-        assert of_options(*words) == []
+    def test_what_the_program_takes_is_clean(self) -> None:
+        assert of_options("m", "--port", "80", "--trust") == []
+        assert of_options("m", "--port=80", "--share", "-1", "-s", "0.5") == []
+        assert of_options("m", "--no-trust", "--sizes", "1", "-2", "--port", "1") == []
+        assert mismatches(Command(("trtllm-bench", "--anything")), BUILD) == (), "no page"
 
     @each(
         ("words", "place", "problem"),
@@ -94,26 +84,12 @@ class TestOptions:
     ) -> None:
         assert of_options(*words) == [(place, problem)]
 
-    def test_the_nearest_is_named(self) -> None:
-        (found,) = mismatches(Command(("trtllm-serve", "m", "--backends", "x")), BUILD)
-        assert found.expected == "--backend?"
-
-    def test_a_program_without_a_page_is_left_out(self) -> None:
-        assert mismatches(Command(("trtllm-bench", "--anything")), BUILD) == ()
-
 
 class TestKeys:
-    @pytest.mark.parametrize(
-        "tree",
-        [
-            {"interval": 10, "graphs": None, "free": {"a": [1]}},
-            {"interval": "10"},
-            {"graphs": {"enable": True, "sizes": [1, 2]}, "name": "anything"},
-            {"draft": {"decoding_type": "MTP", "layers": 3}},
-        ],
-    )
-    def test_what_the_model_takes_is_clean(self, tree: dict[str, Any]) -> None:
-        assert of_keys(tree) == []
+    def test_what_the_model_takes_is_clean(self) -> None:
+        assert of_keys({"interval": 10, "graphs": None, "free": {"a": [1]}, "name": "any"}) == []
+        assert of_keys({"interval": "10", "graphs": {"enable": True, "sizes": [1, 2]}}) == []
+        assert of_keys({"draft": {"decoding_type": "MTP", "layers": 3}}) == []
 
     @each(
         ("tree", "place", "problem"),
@@ -128,6 +104,7 @@ class TestKeys:
             ({"graphs": True}, "graphs", "a single value where it takes none"),
             ({"graphs": {"sizes": 1}}, "graphs.sizes", "a single value where it takes none"),
             ({"draft": {"decoding_type": "Medusa"}}, "draft.decoding_type", "no such choice"),
+            ({"draft": {"decoding_type": "MTP", "depth": 3}}, "draft.depth", "no such key in M"),
         ],
     )
     def test_what_it_does_not_take_is_told(
@@ -135,11 +112,7 @@ class TestKeys:
     ) -> None:
         assert [(one.place, one.problem) for one in of_keys(tree)] == [(place, problem)]
 
-    def test_the_tag_chooses_the_model_that_is_told_of(self) -> None:
-        (found,) = of_keys({"draft": {"decoding_type": "MTP", "depth": 3}})
-        assert (found.place, found.problem) == ("draft.depth", "no such key in M")
-
-    @pytest.mark.parametrize(
+    @each(
         ("draft", "told"),
         [
             ({"decoding_type": "MTP", "layers": 1}, []),
@@ -164,23 +137,3 @@ class TestKeys:
     def test_types_that_are_not_exact_are_not_judged(self) -> None:
         loose = msgspec.structs.replace(BUILD, exact_types=False)
         assert of_keys({"interval": [1], "moe": None}, loose) == []
-
-
-def recorded(version: str) -> Definitions:
-    text = (RECORDED / f"tensorrt_llm_{version}.json").read_bytes()
-    return msgspec.json.decode(text, type=Definitions)
-
-
-class TestRecorded:
-    """The recorded page of 1.3.0rc3 names models alone, not how they are told apart."""
-
-    def test_a_tag_chooses_by_the_models_name(self) -> None:
-        draft = {"decoding_type": "MTP", "num_nextn_predict_layers": 3}
-        assert of_keys({"speculative_config": draft}, recorded("1.3.0rc3")) == []
-
-    def test_a_wrong_key_is_told_of_that_model(self) -> None:
-        draft = {"decoding_type": "MTP", "num_nextn_predict_layer": 3}
-        (found,) = of_keys({"speculative_config": draft}, recorded("1.3.0rc3"))
-        assert found.problem == "no such key in MTPDecodingConfig"
-        assert found.expected == "num_nextn_predict_layers?"
-        assert found.program == YAML

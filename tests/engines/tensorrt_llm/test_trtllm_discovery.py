@@ -70,24 +70,19 @@ def program(folder: Path, text: str, status: int = 0) -> str:
     return str(file)
 
 
-def test_the_benchmark_is_asked_first(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no --version and ends with status 2; its banner is told all the same."""
-    said = program(machine, "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
-    monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
-    monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
-    assert discovery.installed(Locations.of_environment()) == EngineBuild(
-        "tensorrt-llm", "1.0.0", "1.0.0"
-    )
-
-
-def test_then_the_packages_metadata(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
-    assert discovery.installed(Locations.of_environment()).version == "1.1.0"
-
-
-def test_then_the_containers_variable(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_benchmark_is_asked_then_the_metadata_then_the_variable(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0rc6")
     assert discovery.installed(Locations.of_environment()).version == "1.2.0rc6"
+    monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
+    assert discovery.installed(Locations.of_environment()).version == "1.1.0"
+    # It has no --version and ends with status 2; its banner is told all the same.
+    (machine / "bench").mkdir()
+    said = program(machine / "bench", "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
+    monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
+    found = discovery.installed(Locations.of_environment())
+    assert found == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
 
 
 def test_nothing_tells(machine: Path) -> None:
@@ -102,16 +97,14 @@ class TestCommit:
     def version(self, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TRT_LLM_VERSION", "1.0.0")
 
-    def test_is_the_containers(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
-        assert discovery.installed(Locations.of_environment()).commit == COMMIT
-
-    @pytest.mark.parametrize("told", ["", "unknown", "main"])
-    def test_what_is_no_commit_is_not_taken(
-        self, told: str, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("told", "commit"), [(COMMIT, COMMIT), ("unknown", "1.0.0"), ("main", "1.0.0")]
+    )
+    def test_is_the_containers_if_it_is_one(
+        self, told: str, commit: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", told)
-        assert discovery.installed(Locations.of_environment()).commit == "1.0.0"
+        assert discovery.installed(Locations.of_environment()).commit == commit
 
     def test_is_else_that_of_the_checkout(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,14 +151,8 @@ class TestInAContainer:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", "f" * 40)
         found = self.build(__version="1.0.0\n", TRT_LLM_GIT_COMMIT=f"{COMMIT}\n")
         assert found == EngineBuild("tensorrt-llm", "1.0.0", COMMIT)
-
-    def test_without_its_variables_the_version_stands_for_the_commit(self, machine: Path) -> None:
         assert self.build(__version="1.0.0\n").commit == "1.0.0"
-
-    def test_its_variable_tells_the_version_that_no_program_does(self, machine: Path) -> None:
-        assert self.build(TRT_LLM_VERSION="1.2.0\n").version == "1.2.0"
-
-    def test_nothing_tells(self, machine: Path) -> None:
+        assert self.build(TRT_LLM_VERSION="1.2.0\n").version == "1.2.0", "no program tells it"
         with pytest.raises(MissingProgram):
             self.build()
 

@@ -18,7 +18,9 @@ from trtllm_scenarios import (
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
+from perfgate.engines.base import Endpoint
 from perfgate.engines.tensorrt_llm import bench, dataset, examples
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
 YAML = "extra-llm-api-config.yml"
@@ -50,18 +52,6 @@ def test_the_environment_is_the_documents(case: Documented) -> None:
     assert render(case.scenario, documented_release(case)).env == case.env
 
 
-def test_the_benchmark_reads_as_in_the_best_performance_guide() -> None:
-    command = render(CASES["b200-min-latency"].scenario, "1.0.0")
-    assert command.argv[:4] == ("trtllm-bench", "--model", "nvidia/DeepSeek-R1-FP4", "throughput")
-
-
-def test_the_server_takes_its_model_first() -> None:
-    assert render(CASES["sharegpt"].scenario, "1.0.0").argv[:2] == (
-        "trtllm-serve",
-        "deepseek-ai/DeepSeek-R1-0528",
-    )
-
-
 class TestLocalModels:
     @pytest.fixture
     def locations(self, tmp_path: Path) -> Locations:
@@ -80,16 +70,27 @@ class TestLocalModels:
         argv = render(CASES["sharegpt"].scenario, "1.0.0", locations).argv
         assert argv[1] == str(locations.models / "DeepSeek-R1-0528")
 
+    def test_the_server_calls_a_folder_by_its_last_part_and_has_its_tokenizer(
+        self, locations: Locations
+    ) -> None:
+        assert locations.models is not None
+        folder = locations.models / "DeepSeek-R1-0528"
+        folder.mkdir()
+        trtllm, case = TensorRTLLM(), CASES["sharegpt"].scenario
+        for here, name in ((locations, str(folder)), (ON_PAPER, case.model.name)):
+            assert trtllm.tokenizer(case, folder, here) == name
+        assert trtllm.served_model(case, locations) == "DeepSeek-R1-0528"
+        assert trtllm.served_model(case, ON_PAPER) == case.model.name
+        endpoint = Endpoint("127.0.0.1", 8123, "model")
+        found = options(trtllm.serve(case, build("1.0.0"), endpoint, ON_PAPER).argv)
+        assert (found["--host"], found["--port"]) == ("127.0.0.1", "8123")
+
     def test_a_folder_of_other_weights_is_named_on_paper_before_anybody_has_it(self) -> None:
         model = Model("deepseek-ai/DeepSeek-R1", "nvfp4", folder="DeepSeek-R1-FP4")
         case = replace(CASES["gb200-2node"].scenario, model=model)
         found = options(render(case, "0.19.0").argv)
         assert found["--model"] == "deepseek-ai/DeepSeek-R1"
         assert found["--model_path"] == "<MODELS>/DeepSeek-R1-FP4"
-
-    def test_a_model_that_is_not_there_comes_from_the_hub(self, locations: Locations) -> None:
-        found = options(render(CASES["h200-min-latency"].scenario, "1.0.0", locations).argv)
-        assert "--model_path" not in found
 
 
 class TestLoad:
@@ -105,13 +106,6 @@ class TestLoad:
         assert "--warmup" not in self.throughput(warmup_requests=2)
         assert self.throughput(warmup_requests=0)["--warmup"] == "0"
 
-    def test_streaming_is_a_flag(self) -> None:
-        assert "--streaming" in self.throughput(streaming=True)
-        assert "--streaming" not in self.throughput(streaming=False)
-
-    def test_no_settings_need_no_file(self) -> None:
-        assert "--extra_llm_api_options" not in self.throughput()
-
 
 class TestDataset:
     CASE = CASES["b200-fp16-kv"].scenario
@@ -123,33 +117,17 @@ class TestDataset:
 
     def test_up_to_1_1_a_script_prints_it(self) -> None:
         step = dataset.prepare(self.CASE, build("1.0.0"), 49152, ON_PAPER)
-        assert step.command.argv == (
-            "python",
-            "benchmarks/cpp/prepare_dataset.py",
-            "--stdout",
-            "--tokenizer",
-            "nvidia/DeepSeek-R1-FP4",
-            "token-norm-dist",
-            *self.LENGTHS,
-        )
-        assert (step.role, step.command.stdout, step.produces) == (
-            "prepare_dataset",
-            "dataset.txt",
-            "dataset.txt",
-        )
+        words = "python benchmarks/cpp/prepare_dataset.py --stdout --tokenizer"
+        words += " nvidia/DeepSeek-R1-FP4 token-norm-dist"
+        assert step.command.argv == (*words.split(), *self.LENGTHS)
+        assert step.role == "prepare_dataset"
+        assert step.command.stdout == step.produces == "dataset.txt"
 
     def test_from_1_2_on_a_subcommand_writes_it(self) -> None:
         step = dataset.prepare(self.CASE, build("1.2.0"), 49152, ON_PAPER)
-        assert step.command.argv == (
-            "trtllm-bench",
-            "--model",
-            "nvidia/DeepSeek-R1-FP4",
-            "prepare-dataset",
-            "--output",
-            "dataset.txt",
-            "token-norm-dist",
-            *self.LENGTHS,
-        )
+        words = "trtllm-bench --model nvidia/DeepSeek-R1-FP4 prepare-dataset"
+        words += " --output dataset.txt token-norm-dist"
+        assert step.command.argv == (*words.split(), *self.LENGTHS)
         assert (step.command.stdout, step.produces) == (None, "dataset.txt")
 
     def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:

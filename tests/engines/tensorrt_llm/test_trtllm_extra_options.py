@@ -54,11 +54,6 @@ def tree(command: Command) -> Any:
     return yaml.safe_load(command.files[FILE])
 
 
-def test_without_any_nothing_changes() -> None:
-    assert FILE not in served(of()).files
-    assert served(of()).argv == served(of(extra_yaml=None, extra_args=None)).argv
-
-
 def test_words_stand_behind_all_others_of_their_program() -> None:
     one = of(extra_args={"trtllm-serve": ("--num_postprocess_workers", 4, "--tool_parser", "x y")})
     argv = served(one).argv
@@ -166,14 +161,6 @@ def test_what_says_more_than_a_setting_is_refused_where_that_is_set(
     assert tree(served(of(extra_yaml=extra)))
     with pytest.raises(ExtraOptionRefused, match=r"use engine\.settings\."):
         served(of(settings, extra_yaml=extra))
-
-
-def test_mtp_can_be_told_more() -> None:
-    one = of(
-        EngineSettings(mtp=Mtp(3)),
-        extra_yaml={"speculative_config": {"use_relaxed_acceptance_for_thinking": True}},
-    )
-    assert tree(served(one))["speculative_config"]["use_relaxed_acceptance_for_thinking"] is True
 
 
 @each("version", RELEASES)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from trtllm_scenarios import R1_SERVE, build, offline, options, render, scenario, served
+from trtllm_scenarios import build, offline, options, render, scenario, served
 
 import perfgate.rehearsal
 from perfgate.cli.main import main
@@ -62,26 +62,19 @@ def file(made: Scenario, version: str) -> Any:
     return yaml.safe_load(content)
 
 
-def test_it_holds_from_its_first_candidate_on() -> None:
+def test_it_holds_from_its_first_candidate_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert release(NEW).since == "1.4.0rc0"
     assert release(OLD).since == "1.3.0rc24"
     assert uncovered(NEW) is None
     assert uncovered("1.5.0") is not None
-
-
-def test_without_the_file_the_release_is_not_covered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TABLES)
     assert release(NEW).since == "1.3.0rc24"
     assert uncovered(NEW) is not None
 
 
-def test_the_renamed_option_is_rendered() -> None:
+def test_the_renamed_option_and_the_moved_key_are_rendered() -> None:
     assert options(render(case(), NEW).argv)["--kv_cache_share"] == "0.8"
     assert "--kv_cache_free_gpu_memory_fraction" not in render(case(), NEW).argv
-    assert options(render(case(), OLD).argv)["--kv_cache_free_gpu_memory_fraction"] == "0.8"
-
-
-def test_the_moved_key_is_rendered() -> None:
     assert file(case(), NEW) == {"logging": {"iterations": True}}
     assert file(case(), OLD) == {"print_iter_log": True}
 
@@ -162,11 +155,3 @@ def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixtur
     assert "--kv_cache_share 0.8" in told.out
     assert "spelled for tensorrt-llm 1.4.0" in told.out
     assert "no table of releases" not in told.err
-
-
-def test_the_settings_of_the_documents_are_all_there() -> None:
-    made = scenario(release="1.0.0rc6", settings=R1_SERVE, workload=served())
-    before, after = options(render(made, OLD).argv), options(render(made, NEW).argv)
-    renamed = before.pop("--kv_cache_free_gpu_memory_fraction")
-    assert after.pop("--kv_cache_share") == renamed
-    assert before == after

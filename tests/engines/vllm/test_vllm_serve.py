@@ -140,7 +140,3 @@ def test_a_later_release_is_not_covered() -> None:
     told = Vllm().uncovered("0.34.0")
     assert told is not None
     assert "vLLM 0.34.0" in told
-
-
-def test_kernels_of_the_experts_are_known_words() -> None:
-    assert "deep_gemm" in Vllm.words()["moe_backend"]

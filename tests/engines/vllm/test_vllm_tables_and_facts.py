@@ -4,24 +4,19 @@ Whatever settings a scenario has, what is rendered for a release must fit its pa
 shows it: an option that is taken and hidden could not be asked for before GPU time is spent.
 """
 
-from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
-from msgspec.structs import replace
 from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
 
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Mismatch, of_call
-from perfgate.engines.release_table import Option
 from perfgate.engines.vllm import checks, serve
 from perfgate.engines.vllm.program_calls import calls
-from perfgate.engines.vllm.releases import read_tables, release, told_by
+from perfgate.engines.vllm.releases import release, told_by
 from perfgate.engines.vllm.releases.table import SERVE, Release
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
 
@@ -157,26 +152,6 @@ def test_each_option_and_choice_of_a_table_is_on_the_page(version: str) -> None:
     assert _differences(release(version), version) == []
 
 
-@pytest.mark.parametrize(
-    ("setting", "option", "found"),
-    [
-        ("max_batch_size", Option("--max-num-requests"), "max_batch_size: no --max-num-requests"),
-        ("seed", Option("--seed", flag=True), "seed: integer"),
-        ("kv_cache_dtype", Option("--kv-cache-dtype", choices=("fp9",)), "kv_cache_dtype: choices"),
-        (
-            "kv_cache_reuse",
-            Option("--enable-prefix-caching", flag=True, opposite="--disable-prefix-caching"),
-            "kv_cache_reuse: no --disable-prefix-caching",
-        ),
-    ],
-)
-def test_a_wrong_entry_is_found(setting: str, option: Option, found: str) -> None:
-    table = release("0.32.0")
-    programs = {SERVE: {**table.options(SERVE), setting: option}}
-    wrong = replace(table, programs=programs)
-    assert _differences(wrong, "0.32.0") == [found]
-
-
 @every_release
 def test_defaults_are_those_of_the_page(version: str) -> None:
     options = page(version).programs[SERVE]
@@ -192,16 +167,6 @@ def test_defaults_are_those_of_the_page(version: str) -> None:
 
 def _is_told(version: str, name: str) -> bool:
     return page(version).programs[SERVE][name].default is not UNSET
-
-
-def test_every_table_says_something_and_is_named_after_a_release() -> None:
-    folder = Path(release("0.11.0").file).parent
-    names = [Path(table.file).name for table in read_tables(folder)]
-    assert names[0] == "0.6.6.yaml"
-    assert Counter(names).most_common(1)[0][1] == 1
-    for path in folder.glob("*.yaml"):
-        assert yaml.safe_load(path.read_text())
-        assert "# Sources:" in path.read_text()
 
 
 def test_the_line_that_makes_perfgate_write_an_option_is_named() -> None:
