@@ -1,5 +1,6 @@
 """The YAML file: each setting under the keys of its release, read back as it was meant."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
