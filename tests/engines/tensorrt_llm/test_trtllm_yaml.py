@@ -110,8 +110,11 @@ def test_what_has_an_option_of_the_server_needs_no_key() -> None:
 class TestTheMappingOfTheKvCache:
     """A mapping in the file takes the place of the command line's own before 1.3."""
 
-    def of(self, documented: str | None, version: str, program: str = THROUGHPUT) -> Any:
+    def of(
+        self, documented: str | None, version: str, program: str = THROUGHPUT, **source: str
+    ) -> Any:
         case = scenario(release=documented)
+        case = replace(case, source=replace(case.source, **source))
         asked = EngineSettings(kv_cache_dtype="fp8", kv_cache_fraction=0.8)
         return llm_api_yaml.document(case, asked, release(version), program)["kv_cache_config"]
 
@@ -120,11 +123,8 @@ class TestTheMappingOfTheKvCache:
 
     def test_the_share_of_a_document_that_measured_a_commit_is_kept(self) -> None:
         """Its key of that time, at the top of the file, took nothing away."""
-        case = scenario(release="1.0.0")
-        case = replace(case, source=replace(case.source, engine_commit="b626186"))
-        tree = llm_api_yaml.document(case, self.SETTINGS, release("1.0.0"), THROUGHPUT)
         kept = {"dtype": "fp8", "free_gpu_memory_fraction": 0.8, "enable_block_reuse": False}
-        assert tree["kv_cache_config"] == kept
+        assert self.of("1.0.0", "1.0.0", engine_commit="b626186") == kept
 
     @each("version", ["1.0.0rc4", "1.1.0", "1.2.0", "1.3.0rc3", "1.3.0"])
     def test_at_any_other_it_says_what_the_command_line_says(self, version: str) -> None:
