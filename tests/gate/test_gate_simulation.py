@@ -125,7 +125,7 @@ def test_error_rates_of_paired_answers(
 ) -> None:
     """A question whose answer varies is right in 30 or 70 % of evaluations."""
     random = np.random.default_rng(22)
-    trials, questions = 100, 1319
+    trials, questions = sized(50, 100), 1319
     varying, lost = round(differ / 0.42 * questions), round(drop * questions)
     keys = [str(number) for number in range(questions)]
     steady = np.ones(questions - varying, bool)

@@ -72,19 +72,6 @@ def cases() -> Iterator[Case]:
     return (Case(seed) for seed in range(60))
 
 
-def test_the_levels_are_those_of_the_gate() -> None:
-    for case in cases():
-        for row in range(0, ROWS, 10):
-            level = case.level(row)
-            assert case.levels.centre[row] == pytest.approx(level.centre, abs=1e-12)
-            assert case.levels.sigma[row] == pytest.approx(level.noise.sigma, rel=1e-9)
-            for count in (1, 4):
-                error = case.levels.standard_error(count)[row]
-                assert error == pytest.approx(level.standard_error(count), rel=1e-9)
-                error = case.levels.control_error(count, 2)[row]
-                assert error == pytest.approx(level.control_error(count, 2), rel=1e-9)
-
-
 def test_with_controls_every_verdict_and_count_of_starts_is_the_gates() -> None:
     seen: Counter[tuple[Verdict, str]] = Counter()
     for case in cases():

@@ -55,14 +55,6 @@ class TestText:
         assert "only in B, not compared: duration_s" in lines
         assert "A: 1 fresh start, B: 2 fresh starts" in lines
 
-    def test_columns_are_aligned(self, tmp_path: Path) -> None:
-        lines = text(made(tmp_path)).splitlines()
-        start = next(n for n, line in enumerate(lines) if line.startswith("metric"))
-        head, *rows = lines[start : start + 3]
-        assert all(
-            row.index("rep" if "rep" in row else "REG") == head.index("verdict") for row in rows
-        )
-
 
 class TestSynthetic:
     def test_is_the_first_thing_to_read(self, tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from building import SCENARIO, judgement, outcome, with_inert_setting
+from building import SCENARIO, outcome, with_inert_setting
 
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
-from perfgate.reports.measured_text import identity_lines, main_metrics, measured_lines
+from perfgate.reports.measured_text import identity_lines, measured_lines
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
+from perfgate.verdicts.measured import measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 MANY = measured_metrics(
@@ -50,13 +50,6 @@ def test_a_first_run_shows_the_main_numbers_and_how_many_more_there_are() -> Non
     assert more == "and 1 more value in summary.md"
 
 
-def test_every_judged_metric_is_a_main_one() -> None:
-    judgements = [judgement(metric=one.metric) for one in MANY]
-    assert main_metrics(MANY, judgements) == MANY
-    assert len(main_metrics(MANY, judgements[:1])) == 2
-    assert main_metrics((), judgements) == ()
-
-
 def test_numbers_of_stand_ins_are_marked_in_each_row() -> None:
     lines = list(measured_lines(recorded(first_run(synthetic=True))))
     assert [line.startswith("synthetic small-serve-c4") for line in lines[2:4]] == [True, True]
@@ -69,26 +62,12 @@ def test_what_is_longer_than_a_screen_is_folded() -> None:
     assert lines[-1] == "and 66 more values in summary.md"
 
 
-def test_where_nothing_was_measured_there_is_no_table() -> None:
-    assert list(measured_lines(recorded(first_run(measured=())))) == []
-    assert list(measured_lines([])) == []
-
-
 def test_build_and_baseline_are_told_once() -> None:
     assert list(identity_lines(recorded(first_run(), first_run()))) == [
         "build: llama.cpp 1.3.0, commit def456",
         "compared with: no baseline",
     ]
     assert list(identity_lines(recorded(first_run(build=None, compared_with="")))) == []
-
-
-def test_a_setting_that_is_not_in_force_is_told_with_its_scenario() -> None:
-    outcome = with_inert_setting()
-    lines = list(identity_lines(recorded(outcome, outcome)))
-    assert lines[1:3] == [
-        f"setting: {SCENARIO.id}: {outcome.settings[0]}",
-        f"compared with: {outcome.compared_with}",
-    ]
 
 
 def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() -> None:
@@ -100,9 +79,3 @@ def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() 
         f"setting: {SCENARIO.id} and 1 more: {other['settings'][0]}",
         f"setting: {SCENARIO.id}: limited: 48 of 1000",
     ]
-
-
-def test_of_many_builds_a_few_are_told() -> None:
-    builds = [MeasuredBuild("llama.cpp", f"1.{n}", f"1.{n}") for n in range(7)]
-    lines = list(identity_lines(recorded(*(first_run(build=one) for one in builds))))
-    assert lines[4:6] == ["build: llama.cpp 1.4", "build: 2 more in summary.md"]
