@@ -83,15 +83,6 @@ def _while_any_is_open(
     return decide(level, new[:most], controls[:most_controls], DELTA, ControlRule())  # type: ignore[arg-type]
 
 
-def test_all_that_can_become_of_a_probe_comes_up_in_the_oracle() -> None:
-    random = np.random.default_rng(4)
-    base = noise(random, [1] * 10, 3000)
-    starts = noise(random, [7], 3000) + random.choice([0, 5, 14], (3000, 1, 1))
-    new = starts[..., :4] + 4.04 * random.choice([0, 1], (3000, 3, 1))
-    code, *_ = oracle.codes(oracle.history(base, 1.0, 10), new, starts[..., 4:], 4.04)
-    assert set(np.unique(code)) == {0, 1, 2, 3}
-
-
 @each(
     ("new", "controls", "verdict", "mark", "used"),
     [
@@ -135,6 +126,14 @@ class TestWithoutControl:
         judged = judge_performance(TPOT, FLAT, [10.3, 10.3], policy="required")
         assert (judged.verdict, judged.needs_more_runs) == (INCONCLUSIVE, False)
         assert "gate.control requires a control" in judged.reason
+
+    def test_required_with_controls_is_as_auto(self) -> None:
+        auto, required = (
+            judge_performance(TPOT, FLAT, [10.3] * 3, controls=[10.0] * 2, policy=policy)
+            for policy in ("auto", "required")
+        )
+        assert auto == required
+        assert auto.verdict == REGRESSION
 
     def test_a_policy_that_is_none_is_refused(self) -> None:
         with pytest.raises(InputError, match="not a policy for controls"):

@@ -12,7 +12,7 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
-from perfgate.gate.ab import AB_RULE, OWN_NOISE_RULE, AbNoise, AbRule, decide, judge_ab
+from perfgate.gate.ab import AbNoise, AbRule, decide, judge_ab
 from perfgate.gate.verdict import Verdict
 
 CASES = sized(6_000, 50_000)
@@ -206,11 +206,6 @@ def test_error_rates_of_a_machine_that_measures_its_own_noise() -> None:
         assert worse < 0.015, sigma
         found, _, _ = rates(AbNoise.own(), 0.05, a, b + 12 * sigma)
         assert found > 0.9, sigma
-
-
-def test_the_constants() -> None:
-    assert (AB_RULE.alpha, AB_RULE.beta, AB_RULE.prior_dof, AB_RULE.pairs) == (0.005, 0.025, 10, 6)
-    assert (OWN_NOISE_RULE.alpha, OWN_NOISE_RULE.beta, OWN_NOISE_RULE.prior_dof) == (0.002, 0.05, 2)
 
 
 def test_values_in_other_units_are_refused() -> None:

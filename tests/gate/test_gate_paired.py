@@ -65,28 +65,10 @@ def test_three_evaluations_of_the_baseline_by_hand() -> None:
             "against 1 of the baseline, up to 2 more may decide",
         ),
         (
-            [(35, 20)] * 3,
-            "-1.1 points (interval -2.1…+0.5 points): no loss is proved, and the -2.0 points band "
-            "is not excluded; of 1319 questions 35 answers lost and 20 gained on average; 3 "
-            "evaluations against 1 of the baseline, no more are allowed",
-        ),
-        (
-            [(54, 26)],
-            "-2.1 points (interval -3.2…-0.2 points): a loss is likely but not confirmed, and the "
-            "-2.0 points band is not excluded; of 1319 questions 54 answers lost and 26 gained; 1 "
-            "evaluation against 1 of the baseline, up to 2 more may decide",
-        ),
-        (
             [(54, 26)] * 2,
             "-2.1 points (interval -3.2…-0.2 points), beyond the -2.0 points "
             "band; two evaluations or more agree; of 1319 questions 54 answers lost and 26 gained "
             "on average; 2 evaluations against 1 of the baseline",
-        ),
-        (
-            [(60, 26)] * 2,
-            "-2.6 points (interval -3.7…-0.6 points), beyond the -2.0 points band; two evaluations "
-            "or more agree; of 1319 questions 60 answers lost and 26 gained on average; 2 "
-            "evaluations against 1 of the baseline",
         ),
         (
             [(0, 40), (0, 40)],

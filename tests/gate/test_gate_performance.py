@@ -12,7 +12,6 @@ from perfgate.gate.performance import (
     describe_change,
     judge_performance,
 )
-from perfgate.gate.probe import PerformanceTest, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict
@@ -215,15 +214,3 @@ class TestZero:
             "itl_median_ms", [[5.0, 0.0, 5.0, 5.0]] * 3, [[5.0, 1.0, 5.0, 5.0]], band=0.1
         )
         assert judged.verdict == Verdict.NOT_COMPARABLE
-
-    def test_of_a_metric_that_does_not_gate_is_a_note(self) -> None:
-        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
-        beside = PerformanceTest("itl_median_ms", None, [0.0] * 5, [0.0])
-        judged = judge_probe(ProbeTests([gating], observed=[beside]), Rule())
-        assert judged.verdict == Verdict.PASS
-        assert "cannot be compared relatively" in judged.notes[0]
-
-    def test_of_one_metric_decides_over_the_others_that_pass(self) -> None:
-        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
-        zero = PerformanceTest("itl_median_ms", 0.1, [0.0] * 5, [0.0])
-        assert judge_probe(ProbeTests([gating, zero]), Rule()).verdict == Verdict.NOT_COMPARABLE

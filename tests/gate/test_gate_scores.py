@@ -102,25 +102,6 @@ def test_a_baseline_without_answers_errs_by_its_own_questions() -> None:
         pooled_score([documented_score(0.95)])
 
 
-@pytest.mark.parametrize(
-    ("right", "says"),
-    [
-        ([1234], "-1.4 points (interval -2.8…+0.7 points), no worse than the baseline by the -3.0 "
-                 "points band"),
-        ([1230], "-1.7 points (interval -3.1…+0.4 points): no loss is proved, and the -3.0 points "
-                 "band is not excluded"),
-        ([1220], "-2.5 points (interval -3.9…-0.3 points): a loss is likely but not confirmed, and "
-                 "the -3.0 points band is not excluded"),
-        ([1225] * 2, "-2.1 points (interval -3.3…-0.2 points), a real loss that may reach the -3.0 "
-                     "points band"),
-        ([1200] * 2, "-4.0 points (interval -5.2…-2.1 points), beyond the -3.0 points band"),
-    ],
-)  # fmt: skip
-def test_the_reason_has_the_numbers(right: list[int], says: str) -> None:
-    judged = judge_unpaired(NAME, DOCUMENT, scores(*right), margin=0.02)
-    assert judged.reason.startswith(f"{says}; 1319 questions whose answers cannot be paired, in ")
-
-
 def slow(
     document: float, error: float, shares: Sequence[float], n: int, m: float
 ) -> tuple[str, int]:

@@ -64,12 +64,6 @@ class TestSynthetic:
         assert plain(found)["synthetic"] is True
         assert plain(found)["exit_status"] == 13
 
-    def test_is_not_said_of_real_numbers(self, tmp_path: Path) -> None:
-        found = made(tmp_path, 1.1)
-        assert SYNTHETIC not in text(found) + markdown(found)
-        assert plain(found)["synthetic"] is False
-        assert plain(found)["exit_status"] == 0
-
 
 def test_markdown_is_a_table_that_renders(tmp_path: Path) -> None:
     lines = markdown(made(tmp_path)).splitlines()

@@ -50,11 +50,6 @@ def test_a_first_run_shows_the_main_numbers_and_how_many_more_there_are() -> Non
     assert more == "and 1 more value in summary.md"
 
 
-def test_numbers_of_stand_ins_are_marked_in_each_row() -> None:
-    lines = list(measured_lines(recorded(first_run(synthetic=True))))
-    assert [line.startswith("synthetic small-serve-c4") for line in lines[2:4]] == [True, True]
-
-
 def test_what_is_longer_than_a_screen_is_folded() -> None:
     probes = [load_probes(replace(SCENARIO, id=f"scenario-{n}"))[0] for n in range(30)]
     lines = list(measured_lines(recorded(*(first_run(probe=one) for one in probes))))

@@ -72,15 +72,6 @@ def test_the_noise_is_that_of_the_gate() -> None:
     assert found.test.design.between == noises.BETWEEN
 
 
-def test_a_baseline_that_is_quiet_by_luck_promises_nothing() -> None:
-    quiet = one(scenario(), with_baseline(*[100.0, 100.01] * 5))
-    noisy = one(scenario(), with_baseline(*[100.0, 102.0] * 5))
-    assert quiet.noise is not None
-    assert noisy.noise is not None
-    assert quiet.noise.sigma == 0.005
-    assert noisy.noise.sigma > 0.0065
-
-
 def test_where_the_noise_comes_from() -> None:
     few = one(scenario(), with_baseline(100.0))
     assert few.noise is not None

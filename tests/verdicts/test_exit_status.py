@@ -54,11 +54,6 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
     }
 
 
-def test_none_of_them_is_one_of_pytests_own() -> None:
-    pytests = {status.value for status in pytest.ExitCode} - {0, 1}
-    assert not pytests & set(ExitStatus)
-
-
 @each("mode", [PLAIN, GATE, RECORD])
 @each("verdict", ALONE)
 def test_one_verdict_alone(verdict: Verdict | None, mode: int) -> None:

@@ -52,15 +52,6 @@ def test_without_a_baseline_the_document_is_told() -> None:
     )
 
 
-@pytest.mark.usefixtures("suite_root")
-def test_nothing_measured_and_nothing_documented() -> None:
-    (probe,) = load_probes(ONE_POINT)
-    assert references(ONE_POINT, {}).comparison(probe).description == "no baseline"
-    # documented, but not a metric of the gate
-    other = references(ONE_POINT, {"ttft_mean_ms": DocumentedValue(1.0)}).comparison(probe)
-    assert other.description == "no baseline"
-
-
 def test_a_measured_baseline_wins_and_keeps_the_document_beside_it(suite_root: Path) -> None:
     (probe,) = load_probes(ONE_POINT)
     entries = {"c4": building.entry(100.0, 101.0)}

@@ -14,11 +14,9 @@ from perfgate.verdicts.start_effort import (
     DocumentedTest,
     InterleavedTest,
     SpeedTest,
-    StartCounts,
     column_of,
     expected,
     of_probe,
-    slowest,
 )
 
 
@@ -60,14 +58,6 @@ def test_a_campaign_makes_as_many_starts_as_its_slowest_probe() -> None:
     # Eight probes that each stop after the first start with chance p: all do with p^8.
     assert together.starts.new[0] == pytest.approx(alone.starts.new[0] ** 8)
     assert 1 - together.starts.lost == pytest.approx((1 - alone.starts.lost) ** 8)
-
-
-def test_the_slowest_of_independent_counts() -> None:
-    one, other = StartCounts((0.5, 0.5)), StartCounts((0.5, 0.0, 0.5), (0.75, 0.25), 0.1)
-    both = slowest([one, other])
-    assert both.new == pytest.approx((0.25, 0.25, 0.5))
-    assert both.controls == pytest.approx((0.75, 0.25))
-    assert both.lost == pytest.approx(0.1)
 
 
 def test_nothing_to_judge_takes_one_start() -> None:

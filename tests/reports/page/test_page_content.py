@@ -155,17 +155,6 @@ def test_a_failure_has_its_class_last_lines_and_next_step() -> None:
     assert "Next step: look there" in words(read)
 
 
-def test_logs_of_many_failures_share_their_room() -> None:
-    lines = tuple("x" * 200 for _ in range(200))
-    failed = replace(
-        result("failed", Verdict.ERROR), failure=Failure("hang", "no answer", lines, "")
-    )
-    many = replace(report(0), results=tuple(replace(failed, name=str(n)) for n in range(300)))
-    text = page_of(many, NO_CHARTS, lambda: None)
-    assert len(text) < 1_200_000
-    assert text.count("x" * 200) >= 300
-
-
 def test_the_changed_questions_of_each_score_are_named() -> None:
     task = "accuracy:gsm8k:exact_match:"
     changed = tuple(
