@@ -108,17 +108,6 @@ def test_error_rates_against_a_document(loss: float, below: float, passed: float
     assert 100 * odds.passed == pytest.approx(passed, abs=1.5)
 
 
-def test_a_documented_value_with_its_bounds_by_hand() -> None:
-    judged = judge_documented(SPEED, 100, [95], sigma=0.005)
-    loss, error = -math.log(0.95), 0.005 * math.sqrt(2)
-    assert judged.interval == pytest.approx(
-        (math.expm1(-loss - 1.96 * error), math.expm1(2.58 * error - loss)), abs=1e-9
-    )
-    assert judged.band == pytest.approx(0.10)
-    assert judged.baseline == 100
-    assert judged.measured == pytest.approx(95)
-
-
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
     judged = judge_documented(SPEED, 100, [100], tolerance=0.05)
     assert judged.band == pytest.approx(0.10)

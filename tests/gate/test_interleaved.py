@@ -121,19 +121,6 @@ def test_twice_as_bad_and_twice_as_good(metric: str) -> None:
     assert (bad.runs_used, good.runs_used) == (4, 4)
 
 
-def test_what_a_judgement_says() -> None:
-    judged = judge_interleaved(SPEED, QUIET, times(0.8, 4), band=0.02)
-    assert judged.verdict == Verdict.REGRESSION
-    assert judged.baseline == pytest.approx(math.prod(QUIET) ** (1 / 6))
-    assert judged.change == pytest.approx(-0.2, abs=0.005)
-    assert judged.band is not None
-    assert 0.03 < judged.band < 0.12
-    assert judged.interval is not None
-    assert judged.interval[0] < -0.2 < judged.interval[1]
-    assert judged.notes[0].startswith("band widened from 2.0 % to ")
-    assert "4 fresh starts in turns with 6 of the reference" in judged.reason
-
-
 class TestTooNoisy:
     def test_nothing_passes_and_no_start_is_wasted(self) -> None:
         for new in (NOISY, [1.02 * one for one in NOISY], [1.7 * one for one in NOISY]):

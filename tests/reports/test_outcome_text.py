@@ -5,7 +5,6 @@ from building import (
     judgement,
     lower_accuracy,
     outcome,
-    with_extra_options,
 )
 from tables import each
 
@@ -98,13 +97,6 @@ def test_an_outcome_says_what_why_where_and_how_again() -> None:
         "artifacts: /runs/one/small-serve/start-2-new/c4",
         "rerun: pytest 'perf_tests/test_serving.py::test_it[c4]'",
     ]
-
-
-def test_extra_options_stand_behind_the_build() -> None:
-    lines = render(outcome(probe=with_extra_options())).splitlines()
-    build = next(at for at, line in enumerate(lines) if line.startswith("build: "))
-    assert lines[build + 1] == "extra options: server --workers 4"
-    assert "extra options" not in render(outcome())
 
 
 def test_an_error_has_evidence_and_next_step_and_no_table() -> None:

@@ -1,4 +1,4 @@
-"""The published schema of report.json: reports hold to it, and it has the fields that they have."""
+"""The published schema of report.json: reports hold to it, and nothing else does."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from run_reports import hostile, of_size
+from run_reports import hostile, of_size, report, result
 from tables import each
 
+from perfgate.gate.changed_questions import ChangedQuestions
+from perfgate.gate.performance import Change
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport
@@ -39,6 +41,12 @@ def test_reports_hold_to_it(number: int) -> None:
 
 def test_a_hostile_report_holds_to_it() -> None:
     assert faults(plain(hostile())) == []
+
+
+def test_what_was_observed_holds_to_it() -> None:
+    moved = Change("ttft_p99_ms", 1.0, 1.2, 0.2, (0.1, 0.3), 3, 0.01)
+    answers = ChangedQuestions("accuracy:a:b:c", "baseline", 9, 1, 0, ("q",), ())
+    assert faults(plain(report(result(0, observed=(moved,), changed=(answers,))))) == []
 
 
 @each(
