@@ -9,15 +9,20 @@ from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 
 def test_every_number_of_a_regression_is_there() -> None:
-    assert properties(outcome(injected=("a=1",))) == [
+    build = MeasuredBuild("llama.cpp", "1.3.0", "def456", "engine:1", "engine@sha256:2")
+    found = outcome(injected=("a=1",), build=build, resumed_from="2026-11-21T04:00:00+00:00")
+    assert properties(found) == [
         ("verdict", "REGRESSION"),
         ("scenario", "small-serve"),
         ("probe", "c4"),
         ("summary", "output_throughput -12.3 %"),
+        ("resumed_from", "2026-11-21T04:00:00+00:00"),
         ("injected", "a=1"),
         ("engine", "llama.cpp"),
         ("engine_version", "1.3.0"),
         ("engine_commit", "def456"),
+        ("image", "engine:1"),
+        ("image_digest", "engine@sha256:2"),
         ("compared_with", "llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts"),
         ("metric.output_throughput", "1082.696878"),
         ("metric.output_throughput.unit", "tokens/s"),

@@ -33,7 +33,9 @@ def test_the_verdict_build_reference_counts_and_hours_come_first() -> None:
 def test_what_got_worse_most_is_the_first_row() -> None:
     most = judged(Verdict.REGRESSION, -0.04, band=0.01)
     few = result(0, Verdict.REGRESSION, judgements=(judged(Verdict.REGRESSION, -0.06),))
-    many = result(1, Verdict.REGRESSION, judgements=(most, judged(Verdict.PASS, -0.9)))
+    waived = judged(Verdict.REGRESSION, -0.9, waiver="Ada")
+    judgements = (most, judged(Verdict.PASS, -0.9), waived)
+    many = result(1, Verdict.REGRESSION, judgements=judgements)
     rows = [one for one in markdown(report(few, many)).splitlines() if one.startswith("| `")]
     assert rows == [
         "| `b200-scenario-000-c2` | `output_throughput` | -4.0 % | -5.0 … -3.0 % | -1.0 % |",
