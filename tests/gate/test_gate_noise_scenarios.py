@@ -45,3 +45,8 @@ def test_every_scenario_draws_whole_numbers_of_starts() -> None:
         values = drawn(name, 2, [3, 1], trials=50)
         assert values.shape == (50, 2, 4)
         assert math.isfinite(values.sum())
+
+
+def test_a_number_of_metrics_that_is_not_modelled() -> None:
+    with pytest.raises(ValueError, match="4 metrics"):
+        drawn("real", 4, [1], trials=1)

@@ -12,6 +12,7 @@ from perfgate.gate.performance import (
     describe_change,
     judge_performance,
 )
+from perfgate.gate.probe import PerformanceTest, ProbeTests, judge_probe
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import judge_sweep
 from perfgate.gate.verdict import Verdict
@@ -208,6 +209,13 @@ class TestZero:
         for metric in ("itl_mean_ms", "tpot_median_ms", "output_throughput"):
             with pytest.raises(InputError, match="cannot be judged"):
                 judge_performance(metric, [1.0] * 3, [0.0], band=0.1)
+
+    def test_of_a_metric_that_does_not_gate_is_a_note(self) -> None:
+        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
+        beside = PerformanceTest("itl_median_ms", None, [0.0] * 5, [0.0])
+        judged = judge_probe(ProbeTests([gating], observed=[beside]), Rule())
+        assert judged.verdict == Verdict.PASS
+        assert "cannot be compared relatively" in judged.notes[0]
 
     def test_of_a_point_spoils_the_curve_alone(self) -> None:
         judged = judge_sweep(

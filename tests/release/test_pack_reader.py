@@ -338,3 +338,15 @@ def test_a_pack_that_changes_after_it_was_opened_is_refused(pack: Path, tmp_path
         found.read(made_packs.LONG)
     with pytest.raises(ReleaseRefused, match="changed while it was read"):
         found.extracted(tmp_path / "new")
+
+
+def test_attestations_have_two_names_and_a_limit(
+    pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = pack.read_bytes()
+    with pytest.raises(ReleaseRefused, match="unknown name"):
+        with_attestations(pack, {"attestations/mine.json": b""})
+    monkeypatch.setattr(pack_reader, "LARGEST_ATTESTATION", 3)
+    with pytest.raises(ReleaseRefused, match="too large"):
+        with_attestations(pack, {SUMMARY: b"1234"})
+    assert pack.read_bytes() == before

@@ -162,6 +162,7 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         # Contradictions.
         (group(hardware="8xB200"), "required[0].hardware", "small-c1 on cpu"),
         (group(starts=6), "required[0].starts", "at most 5, the gate.max_starts of small"),
+        (group(floors=[{**FLOOR, "metric": "outputs"}]), "floors[0].metric", "unknown metric"),
         (group(floors=[{**FLOOR, "test": "small-c9"}]), "floors[0].test", "not selected"),
         (
             group(floors=[{**FLOOR, "test": "small-sums"}]),

@@ -93,7 +93,16 @@ def no_unicode(folder: Path) -> Path:
     return folder / "a"
 
 
-@pytest.mark.parametrize("made", [linked, linked_folder, pipe, listening, strange, no_unicode])
+def too_deep(folder: Path) -> Path:
+    deep = folder.joinpath(*["x" * 200] * 6)
+    deep.mkdir(parents=True)
+    (deep / "a").write_text("")
+    return deep / "a"
+
+
+@pytest.mark.parametrize(
+    "made", [too_deep, linked, linked_folder, pipe, listening, strange, no_unicode]
+)
 def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
     run: EndedRun, made: Callable[[Path], Path]
 ) -> None:

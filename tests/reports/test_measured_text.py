@@ -10,7 +10,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.measured_text import identity_lines, measured_lines
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.measured import measured_metrics
+from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
 MANY = measured_metrics(
@@ -74,3 +74,9 @@ def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() 
         f"setting: {SCENARIO.id} and 1 more: {other['settings'][0]}",
         f"setting: {SCENARIO.id}: limited: 48 of 1000",
     ]
+
+
+def test_of_many_builds_a_few_are_told() -> None:
+    builds = [MeasuredBuild("llama.cpp", f"1.{n}", f"1.{n}") for n in range(7)]
+    lines = list(identity_lines(recorded(*(first_run(build=one) for one in builds))))
+    assert lines[4:6] == ["build: llama.cpp 1.4", "build: 2 more in summary.md"]

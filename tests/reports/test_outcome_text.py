@@ -132,3 +132,8 @@ def test_a_verdict_names_both_builds_and_its_mark() -> None:
     assert "\nbuild: llama.cpp 1.3.0, commit def456\n" in told
     assert "\ncontrol: llama.cpp 1.2.0, commit abc123, 2 starts\n" in told
     assert "\ncontrol: of the anchor: none (its image is gone)\n" in told
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    bare = judgement(baseline=None, measured=None, change=None, interval=None, band=None)
+    assert rows([bare])[0][1:6] == ("-",) * 5

@@ -236,3 +236,10 @@ def test_what_is_told_is_the_simulation_of_the_rule() -> None:
     assert bands is not None
     assert found.smallest == pytest.approx(-math.expm1(bands * math.log1p(-0.02)))
     assert (found.problem, found.warnings) == (None, ())
+
+
+def test_too_few_runs_of_a_machine_that_measures_itself_are_told() -> None:
+    own = scenario("ttft_p99_ms", noise="measured", reference="self")
+    found = one(own, Reference())
+    assert found.problem is not None
+    assert "it has no default band" in found.problem.problem

@@ -91,3 +91,10 @@ def test_the_evaluations_of_answers_are_those_of_the_gate(questions: int, margin
         found = judge_paired("accuracy:a:b:c", [base], new, margin=margin)
         used.append(3 if found.verdict == Verdict.INCONCLUSIVE else found.runs_used)
     assert np.mean(used) == pytest.approx(mean, abs=0.15)
+
+
+def test_at_worst_all_starts_are_made() -> None:
+    found = expected({"c1": [a_test()], "gsm8k": [AnswersTest(1319, 0.02)]}, slower=False)
+    worst = found.at_worst()
+    assert (worst.mean, worst.times("c1"), worst.times("gsm8k")) == (7, 7, 3)
+    assert worst.starts.lost == found.starts.lost

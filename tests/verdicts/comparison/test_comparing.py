@@ -332,6 +332,14 @@ class TestAccuracy:
         by_name = {one.metric: one for one in only(compared(*sides)).judgements}
         assert any("OUTPUT_FORMAT" in note for note in by_name[SUMS].notes)
 
+    def test_needs_the_number_of_questions(self, tmp_path: Path) -> None:
+        facts = {"facts": {"evaluator": "lm_eval"}}
+        a, b = (self.side(tmp_path / name, 380, answers=False, **facts) for name in "ab")
+        with pytest.raises(InputError, match="the number of questions behind"):
+            compared(a, b)
+        known = self.side(tmp_path / "c", 380, answers=False)
+        assert only(compared(a, known)).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
     def test_of_a_printed_table_by_its_standard_error(self, tmp_path: Path) -> None:
         head = "|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|\n"
         for name, score in (("a", "0.9500|±|0.0060"), ("b", "0.9000|±|0.0083")):
@@ -389,6 +397,12 @@ class TestResultsOfOtherTools:
         with pytest.raises(InputError, match="results of two programs are mixed"):
             read_side(tmp_path)
 
+    def test_two_loads_in_one_folder_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "one.json").write_text(json.dumps(scaled(1.0)))
+        (tmp_path / "two.json").write_bytes((DATA / "aiperf" / "not_streamed.json").read_bytes())
+        with pytest.raises(InputError, match="the runs of one side are not of one load"):
+            read_side(tmp_path)
+
     def test_against_one_probe_of_a_run(self, tmp_path: Path) -> None:
         lines = [measurement({"output_throughput": 74.8}, probe=probe) for probe in ("c1", "c4")]
         a, b = run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)
@@ -434,6 +448,8 @@ class TestBadPaths:
     def test_nothing_there(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="there is nothing to compare"):
             read_side(tmp_path / "none")
+        with pytest.raises(InputError, match="neither a run nor a result"):
+            read_side(tmp_path)
 
     def test_too_many_files(self, tmp_path: Path) -> None:
         for number in range(101):
@@ -449,6 +465,12 @@ class TestBadPaths:
         path = run(tmp_path / "a", [{**measurement({"output_throughput": 100.0}), **change}])
         with pytest.raises(InputError, match="a record is not whole"):
             read_side(path)
+
+    def test_a_record_that_lacks_a_field(self, tmp_path: Path) -> None:
+        line = measurement({"output_throughput": 100.0})
+        del line["fingerprint"]
+        with pytest.raises(InputError, match="a record is not whole"):
+            read_side(run(tmp_path / "a", [line]))
 
     def test_a_truncated_record(self, tmp_path: Path) -> None:
         path = throughputs(tmp_path / "a", 100.0, 101.0)
