@@ -12,6 +12,7 @@ from perfgate.gate.simulated_answers import (
     decide_answers,
     draw_answers,
     found_share,
+    outcomes,
     smallest_margin,
 )
 from perfgate.gate.verdict import Verdict
@@ -133,3 +134,23 @@ def test_too_few_questions_can_hold_no_margin() -> None:
 def test_answers_that_cannot_be_simulated(questions: int, changed: float, base_runs: int) -> None:
     with pytest.raises(InputError, match="cannot be simulated"):
         smallest_margin(questions, changed, base_runs)
+
+
+@pytest.mark.parametrize(
+    ("margin", "changed", "base_runs", "share"),
+    [(0.02, 0.08, 1, 0.43), (0.02, 0.08, 3, 0.74), (0.02, 0.02, 1, 0.95), (0.03, 0.08, 3, 0.99)],
+)
+def test_what_a_margin_below_the_table_finds(
+    margin: float, changed: float, base_runs: int, share: float
+) -> None:
+    assert found_share(1319, changed, base_runs, margin=margin) == pytest.approx(share, abs=0.02)
+
+
+def test_a_build_that_lost_nothing_passes() -> None:
+    for changed, base_runs in ((0.04, 1), (0.08, 1), (0.08, 3)):
+        margin = smallest_margin(1319, changed, base_runs)
+        assert margin is not None
+        found = outcomes(1319, changed, base_runs, margin, 0.0)
+        assert found.found_share <= 0.002
+        assert found.passed_share >= 0.997
+        assert found.evaluations < 1.02
