@@ -45,12 +45,6 @@ def test_a_gain_of_a_documented_size(new: float, verdict: Verdict, words: str) -
     assert (judged.band, judged.against) == (0.05, "claim")
 
 
-def test_far_better_than_documented_is_told_and_no_failure() -> None:
-    note = "better than documented by more than our tolerance: no failure"
-    assert gain(1800).notes == (note,)
-    assert gain(1210).notes == ()
-
-
 @pytest.mark.parametrize(
     ("new", "verdict"),
     [
@@ -85,11 +79,6 @@ def test_a_documented_cost_may_be_missing_and_not_larger(
     assert judged.verdict == verdict
     assert note in judged.notes[0]
     assert "documented +34.0 %, limit +60.8 % with our tolerance of 20 %" in judged.reason
-
-
-def test_a_documented_cost_is_decided_by_three_starts_a_side() -> None:
-    early = judge_claim(TOTAL, "worse", [900.0], [1000.0], documented=-0.1, tolerance=0.05)
-    assert (early.verdict, early.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
 
 
 @pytest.mark.parametrize(
@@ -150,19 +139,6 @@ def test_the_bounds_by_hand() -> None:
         )
 
 
-@pytest.mark.parametrize("side", ["new", "other"])
-def test_the_spread_of_either_side_widens_the_interval(side: str) -> None:
-    calm, spread = [1000.0, 1000.0, 1000.0], [980.0, 1000.0, 1020.0]
-
-    def width(new: list[float], other: list[float]) -> float:
-        judged = judge_claim(TOTAL, "not_better", new, other)
-        assert judged.interval is not None
-        return judged.interval[1] - judged.interval[0]
-
-    sides = (spread, calm) if side == "new" else (calm, spread)
-    assert width(*sides) > 1.5 * width(calm, calm)
-
-
 def test_a_baseline_is_used_whole_and_must_have_three_starts() -> None:
     def judged(baseline: int, now: int) -> Judgement:
         return judge_claim(
@@ -176,13 +152,6 @@ def test_a_baseline_is_used_whole_and_must_have_three_starts() -> None:
     held = judged(9, 3)
     assert held.verdict == Verdict.PASS
     assert held.reason.endswith("; 3 fresh starts against 9 of the baseline")
-
-
-def test_a_baseline_may_be_the_side_that_the_claim_speaks_of() -> None:
-    earlier = EarlierStarts("new", 5)
-    judged = judge_claim(TOTAL, "better", [1100.0] * 5, [1000.0] * 3, earlier=earlier)
-    assert (judged.verdict, judged.runs_used) == (Verdict.PASS, 3)
-    assert judged.measured == pytest.approx(1100)
 
 
 def test_a_machine_that_measures_its_noise_decides_from_four_pairs_on() -> None:
@@ -210,6 +179,9 @@ def test_a_machine_that_measures_its_noise_decides_from_four_pairs_on() -> None:
         {"documented": -0.1, "tolerance": 0.05},
         {"documented": 0.1, "tolerance": 0.05, "minimum_effect": 0.05},
         {"tolerance": 0.05},
+        {"minimum_effect": 1.0},
+        {"minimum_effect": math.nan},
+        {"expect": "not_worse", "margin": 1.0},
         {"expect": "worse", "documented": 0.1, "tolerance": 0.05},
         {"expect": "not_better", "documented": -0.1, "tolerance": 0.05},
     ],
@@ -254,3 +226,15 @@ def test_the_error_rates_of_the_size(sessions: int) -> None:
     assert at["REGRESSION"] <= 0.03 * trials
     assert ends(0.076, sessions=sessions)["PASS"] >= 0.985 * trials
     assert ends(0.0, sessions=sessions)["REGRESSION"] >= 0.97 * trials
+
+
+def test_a_documented_cost_is_decided_by_three_starts_a_side() -> None:
+    early = judge_claim(TOTAL, "worse", [900.0], [1000.0], documented=-0.1, tolerance=0.05)
+    assert (early.verdict, early.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_a_baseline_may_be_the_side_that_the_claim_speaks_of() -> None:
+    earlier = EarlierStarts("new", 5)
+    judged = judge_claim(TOTAL, "better", [1100.0] * 5, [1000.0] * 3, earlier=earlier)
+    assert (judged.verdict, judged.runs_used) == (Verdict.PASS, 3)
+    assert judged.measured == pytest.approx(1100)

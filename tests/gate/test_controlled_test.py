@@ -1,6 +1,5 @@
 """The rule with controls: against an oracle, by hand, and what must hold whatever the numbers."""
 
-import itertools
 from collections.abc import Sequence
 
 import controlled_oracle as oracle
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -43,10 +43,11 @@ def noise(random: np.random.Generator, counts: Sequence[int], trials: int) -> np
     return starts + sessions[..., which]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("counts", [[1], [1] * 3, [3], [5] * 2, [1] * 10])
 def test_every_verdict_and_number_of_starts_is_the_oracle_s(counts: list[int]) -> None:
-    # 5 histories x 3,500 probes x 3 metrics: 52,500 cases, unchanged, slower, on slower machines.
-    trials, random = 3500, np.random.default_rng([15, *counts])
+    # Probes of three metrics: unchanged, slower, on slower machines.
+    trials, random = sized(1000, 3500), np.random.default_rng([15, *counts])
     base = SIGMA * noise(random, counts, trials)
     starts = noise(random, [7], trials) + random.choice([0, 0, 5, 14], (trials, 1, 1))
     new, controls = starts[..., :4], starts[..., 4:]
@@ -80,15 +81,6 @@ def _while_any_is_open(
 ) -> Decision:
     """The decision on the starts that the probe makes: it ends at the first loss of any metric."""
     return decide(level, new[:most], controls[:most_controls], DELTA, ControlRule())  # type: ignore[arg-type]
-
-
-def test_all_that_can_become_of_a_probe_comes_up_in_the_oracle() -> None:
-    random = np.random.default_rng(4)
-    base = noise(random, [1] * 10, 3000)
-    starts = noise(random, [7], 3000) + random.choice([0, 5, 14], (3000, 1, 1))
-    new = starts[..., :4] + 4.04 * random.choice([0, 1], (3000, 3, 1))
-    code, *_ = oracle.codes(oracle.history(base, 1.0, 10), new, starts[..., 4:], 4.04)
-    assert set(np.unique(code)) == {0, 1, 2, 3}
 
 
 @each(
@@ -136,18 +128,12 @@ class TestWithoutControl:
         assert "gate.control requires a control" in judged.reason
 
     def test_required_with_controls_is_as_auto(self) -> None:
-        both = [
+        auto, required = (
             judge_performance(TPOT, FLAT, [10.3] * 3, controls=[10.0] * 2, policy=policy)
             for policy in ("auto", "required")
-        ]
-        assert both[0] == both[1]
-        assert both[0].verdict == REGRESSION
-
-    def test_a_pass_is_the_same_with_and_without(self) -> None:
-        for new in ([10.05], [10.0]):
-            assert judge_performance(TPOT, FLAT, new) == judge_performance(
-                TPOT, FLAT, new, controls=[]
-            )
+        )
+        assert auto == required
+        assert auto.verdict == REGRESSION
 
     def test_a_policy_that_is_none_is_refused(self) -> None:
         with pytest.raises(InputError, match="not a policy for controls"):
@@ -175,12 +161,6 @@ class TestProbe:
         judged = judge_probe(ProbeTests([lost, open_one]), Rule())
         assert (judged.verdict, judged.needs_more_runs) == (REGRESSION, False)
 
-    def test_a_verdict_does_not_depend_on_what_stands_beside_it(self) -> None:
-        lost = PerformanceTest(TPOT, None, FLAT, [10.2] * 2)
-        alone = judge_probe(ProbeTests([lost]), Rule()).judgements[0]
-        others = [PerformanceTest("itl_mean_ms", None, FLAT, [10.0, 10.0]) for _ in range(9)]
-        assert judge_probe(ProbeTests([lost, *others]), Rule()).judgements[0] == alone
-
 
 losses = st.lists(st.floats(-0.05, 0.2), min_size=4, max_size=4)
 
@@ -198,27 +178,7 @@ def test_a_worse_start_never_betters_the_verdict(
     assert rank[after.verdict] <= rank[before.verdict]
 
 
-@settings(deadline=None)
-@given(losses, st.lists(st.floats(-0.05, 0.2), min_size=3, max_size=3))
-def test_starts_are_asked_for_in_the_rule_s_order(new: list[float], controls: list[float]) -> None:
-    level, _ = baseline_level(lookup(TPOT), [0.0] * 3, SIGMA, Rule(), sessions=3)
-    order, n, j = [], 1, 0
-    while (decided := decide(level, new[:n], controls[:j], DELTA, ControlRule())).need:
-        order.append(decided.need)
-        n, j = n + (decided.need == "new"), j + (decided.need == "control")
-    full = ["new", "control", "control", "new", "new", "control"]
-    assert order == full[: len(order)]
-    everything = decide(level, new, controls, DELTA, ControlRule())
-    assert (decided.verdict, decided.mark, decided.new, decided.controls) == (
-        everything.verdict, everything.mark, everything.new, everything.controls,
-    )  # fmt: skip
-
-
 class TestRule:
-    def test_fewer_starts_leave_out_the_later_looks(self) -> None:
-        assert ControlRule().with_at_most(2).looks == ((1, 0), (2, 0), (2, 1), (2, 2))
-        assert ControlRule().with_at_most(0).looks == ((1, 0),)
-
     def test_with_two_new_starts_only_a_loss_of_three_bands_is_proved(self) -> None:
         found = {
             value: judge_performance(
@@ -236,8 +196,3 @@ class TestRule:
     def test_constants_out_of_range_are_refused(self, wrong: dict[str, float]) -> None:
         with pytest.raises(InputError, match="rule for controls cannot be used"):
             ControlRule(**wrong)  # type: ignore[arg-type]
-
-
-def test_looks_are_in_order() -> None:
-    for before, after in itertools.pairwise(ControlRule().looks):
-        assert sum(after) == sum(before) + 1

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
-from perfgate.gate.ab import AB_RULE, OWN_NOISE_RULE, AbNoise, AbRule, decide, judge_ab
+from perfgate.gate.ab import AbNoise, AbRule, decide, judge_ab
 from perfgate.gate.verdict import Verdict
 
-CASES = 50_000
+CASES = sized(6_000, 50_000)
 SPEED = "output_throughput"
 Values = NDArray[np.float64]
 
@@ -53,6 +54,7 @@ def slowly(a: list[float], b: list[float], band: float, within: float) -> tuple[
     return "undecided", 6
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("band", "between"), [(4.0, 0.3), (2.0, 0.0), (5.0, 0.5)])
 def test_the_rule_is_the_one_that_was_simulated(band: float, between: float) -> None:
     rng = np.random.default_rng([15, int(10 * band)])
@@ -63,8 +65,8 @@ def test_the_rule_is_the_one_that_was_simulated(band: float, between: float) -> 
         found = decide(one, other, band, noise)
         assert (found.answer, found.pairs) == expected
         seen[found.answer] += 1
-    assert min(seen["worse"], seen["no worse"]) > 1000, seen
-    assert band > 2 or seen["undecided"] > 200, seen
+    assert min(seen["worse"], seen["no worse"]) > CASES // 50, seen
+    assert band > 2 or seen["undecided"] > CASES // 250, seen
 
 
 def values(
@@ -115,12 +117,6 @@ def test_the_bounds_by_hand() -> None:
     assert judged.interval == pytest.approx((math.expm1(-high), math.expm1(-low)))
 
 
-def test_b_that_turned_noisy_earns_no_wider_interval() -> None:
-    quiet = decide([0] * 3, [5, 5, 5], 0.02, AbNoise(0.005))
-    noisy = decide([0] * 3, [4.5, 5, 5.5], 0.02, AbNoise(0.005))
-    assert quiet.sigma == noisy.sigma
-
-
 @each("metric", sorted(METRICS))
 def test_every_metric_twice_as_good_and_twice_as_bad(metric: str) -> None:
     good, bad = (0.8, 0.4) if METRICS[metric].direction == "higher" else (0.4, 0.8)
@@ -137,18 +133,6 @@ def test_values_that_cannot_be_judged(bad: float) -> None:
         judge_ab(SPEED, [1.0, bad], [1.0, 1.0])
     with pytest.raises(InputError, match="no B values"):
         judge_ab(SPEED, [1.0], [])
-
-
-def test_values_in_other_units_are_refused() -> None:
-    with pytest.raises(InputError, match="hardly all in ms"):
-        judge_ab("ttft_mean_ms", [100.0] * 3, [0.1] * 3)
-    with pytest.raises(InputError, match="has no default band"):
-        judge_ab("ttft_p99_ms", [100.0] * 3, [100.0] * 3)
-
-
-def test_a_zero_cannot_be_compared() -> None:
-    judged = judge_ab("itl_median_ms", [0.0, 1.0], [1.0, 1.0], band=0.1)
-    assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "ab")
 
 
 @each(
@@ -193,11 +177,6 @@ def test_a_machine_too_noisy_proves_no_pass_but_a_regression() -> None:
     assert own(wild, [x + 250 for x in wild]) == Verdict.REGRESSION
 
 
-def test_a_noisy_b_on_such_a_machine_is_no_proof_of_a_loss() -> None:
-    calm, wild = [0.0, 1, -1, 0, 1, -1], [50.0, -40, 60, 0, 70, 10]
-    assert own(calm, wild) != Verdict.REGRESSION
-
-
 def rates(noise: AbNoise, band: float, a: Values, b: Values) -> tuple[float, float, float]:
     """Shares of "worse" and "no worse", and mean starts of both builds."""
     found = [decide(x, y, band, noise) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
@@ -209,7 +188,7 @@ def rates(noise: AbNoise, band: float, a: Values, b: Values) -> tuple[float, flo
 def test_error_rates_on_noise_as_it_is() -> None:
     """Statistics §10: equal builds 0.17 % worse, one band found in 93.8 %."""
     rng = np.random.default_rng(1510)
-    a, _, _ = pairs(rng, 4000)
+    a, _, _ = pairs(rng, 2000)
     equal = rng.permutation(a)
     worse, fine, starts = rates(AbNoise(1.0), 4.0, a, equal)
     assert worse < 0.015
@@ -222,13 +201,20 @@ def test_error_rates_on_noise_as_it_is() -> None:
 def test_error_rates_of_a_machine_that_measures_its_own_noise() -> None:
     rng = np.random.default_rng(1511)
     for sigma in (0.03, 0.06, 0.13):
-        a, b = rng.normal(0, sigma, (2, 1500, 6))
+        a, b = rng.normal(0, sigma, (2, 500, 6))
         worse, _, _ = rates(AbNoise.own(), 0.05, a, b)
         assert worse < 0.015, sigma
         found, _, _ = rates(AbNoise.own(), 0.05, a, b + 12 * sigma)
         assert found > 0.9, sigma
 
 
-def test_the_constants() -> None:
-    assert (AB_RULE.alpha, AB_RULE.beta, AB_RULE.prior_dof, AB_RULE.pairs) == (0.005, 0.025, 10, 6)
-    assert (OWN_NOISE_RULE.alpha, OWN_NOISE_RULE.beta, OWN_NOISE_RULE.prior_dof) == (0.002, 0.05, 2)
+def test_values_in_other_units_are_refused() -> None:
+    with pytest.raises(InputError, match="hardly all in ms"):
+        judge_ab("ttft_mean_ms", [100.0] * 3, [0.1] * 3)
+    with pytest.raises(InputError, match="has no default band"):
+        judge_ab("ttft_p99_ms", [100.0] * 3, [100.0] * 3)
+
+
+def test_a_zero_cannot_be_compared() -> None:
+    judged = judge_ab("itl_median_ms", [0.0, 1.0], [1.0, 1.0], band=0.1)
+    assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "ab")

@@ -34,13 +34,6 @@ def test_by_hand(metric: str, band: float, wide: float) -> None:
 
 
 @settings(deadline=None)
-@given(st.sampled_from([*METRICS, SCORE]), st.floats(1e-4, 0.9999))
-def test_it_is_a_band_and_never_narrower(metric: str, band: float) -> None:
-    wide = anchor_band(metric, band)
-    assert band <= wide < 1
-
-
-@settings(deadline=None)
 @given(st.sampled_from(sorted(METRICS)), st.floats(1e-4, 0.55))
 def test_it_is_one_and_a_half_margins(metric: str, band: float) -> None:
     found = METRICS[metric]
@@ -66,8 +59,3 @@ def test_a_loss_in_small_steps_fails_against_the_anchor_though_each_step_passes(
 def test_bands_that_are_no_fraction(metric: str, band: float) -> None:
     with pytest.raises(InputError, match="fraction between 0 and 1"):
         anchor_band(metric, band)
-
-
-def test_unknown_metrics() -> None:
-    with pytest.raises(InputError, match="unknown metric"):
-        anchor_band("speed", 0.02)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -87,24 +88,6 @@ def test_the_bounds_by_hand() -> None:
     )
 
 
-def test_the_spread_that_counts_is_that_of_the_other_side() -> None:
-    def width(new: list[float], versus: list[float]) -> float:
-        judged = judge_claim("output_throughput", "worse", new, versus)
-        assert judged.interval is not None
-        return judged.interval[1] - judged.interval[0]
-
-    calm, spread = [1000.0, 1000, 1000], [990.0, 1000, 1010]
-    assert width(spread, calm) == pytest.approx(width(calm, calm), rel=1e-3)
-    assert width(calm, spread) > 1.05 * width(calm, calm)
-
-
-def test_an_outlying_start_does_not_decide() -> None:
-    held = judge_claim("output_throughput", "better", [1030, 1030, 700, 1030], [1000] * 4)
-    assert held.verdict == Verdict.PASS
-    alone = judge_claim("output_throughput", "better", [1300, 1000, 1000], [1000] * 3)
-    assert alone.verdict == Verdict.INCONCLUSIVE
-
-
 def test_the_reasons_have_the_numbers() -> None:
     held = judge_claim("output_throughput", "better", [1030] * 3, [1000] * 3)
     assert held.reason == (
@@ -134,12 +117,6 @@ def test_a_cost_is_told_and_never_fails(new: float, note: str) -> None:
     judged = judge_claim("output_throughput", "worse", [new], [1000])
     assert (judged.verdict, judged.notes) == (Verdict.PASS, (note,))
     assert not judged.needs_more_runs
-
-
-def test_the_margin_is_the_familys_band_unless_given() -> None:
-    assert judge_claim("output_throughput", "not_worse", [1000], [1000]).band == 0.02
-    judged = judge_claim("output_throughput", "not_worse", [960] * 3, [1000] * 3, margin=0.08)
-    assert (judged.verdict, judged.band) == (Verdict.PASS, 0.08)
 
 
 def test_undecided_asks_for_more_starts_of_the_side_that_has_fewer() -> None:
@@ -194,12 +171,8 @@ def test_a_claim_needs_one_thing_to_be_compared_with() -> None:
         judge_claim("output_throughput", "better", [], [1.0])
     with pytest.raises(InputError, match="found: none"):
         judge_accuracy_claim(SCORE, "better", [{"q": True}])
-
-
-@pytest.mark.parametrize("margin", [-0.1, 1.0, math.nan])
-def test_margins_that_are_no_fraction(margin: float) -> None:
-    with pytest.raises(InputError, match="margin"):
-        judge_claim("output_throughput", "not_worse", [1.0], [1.0], margin=margin)
+    with pytest.raises(InputError, match="no score"):
+        judge_accuracy_claim(SCORE, "better", [{}], [answers(9)])
 
 
 @each(
@@ -220,46 +193,6 @@ def test_a_minimum_effect(metric: str, new: float, verdict: Verdict) -> None:
     assert judged.notes == ("minimum effect 5 %, ours: the document gives no number",)
 
 
-def test_a_minimum_effect_moves_the_edge_by_hand() -> None:
-    """It holds from half of ln 1.05 on, and fails where its bound stays below ln 1.05."""
-    for metric, sign in (("output_throughput", 1), ("tpot_mean_ms", -1)):
-        for effect in (0.05, 0.2):
-            least = math.log(1 + effect) if sign == 1 else -math.log(1 - effect)
-            seen = [
-                judge_claim(
-                    metric,
-                    "better",
-                    [1000 * math.exp(sign * gain)] * 3,
-                    [1000] * 3,
-                    minimum_effect=effect,
-                ).verdict
-                for gain in (least / 2 + 1e-6, least / 2 - 1e-6)
-            ]
-            assert seen == [Verdict.PASS, Verdict.REGRESSION]
-
-
-def test_a_minimum_effect_too_small_for_the_noise_stays_open() -> None:
-    least = 1.5 * REACH
-    judged = judge_claim(
-        "output_throughput",
-        "better",
-        [1000 * math.exp(0.6 * REACH)] * 3,
-        [1000] * 3,
-        minimum_effect=math.expm1(least),
-    )
-    assert judged.verdict == Verdict.INCONCLUSIVE
-
-
-def test_a_minimum_effect_is_told() -> None:
-    held = judge_claim("output_throughput", "better", [1100] * 3, [1000] * 3, minimum_effect=0.05)
-    assert held.reason == (
-        "the claim holds: +10.0 % (interval +8.8…+11.2 %), better by +5.0 %; 3 pairs of starts"
-    )
-    broken = judge_claim("output_throughput", "better", [1020] * 3, [1000] * 3, minimum_effect=0.05)
-    assert broken.reason.startswith("the claim does not hold: +2.0 %")
-    assert "not better by +5.0 %" in broken.reason
-
-
 @pytest.mark.parametrize(
     ("right", "verdict"),
     [(990, Verdict.PASS), (965, Verdict.PASS), (951, Verdict.REGRESSION)],
@@ -270,12 +203,6 @@ def test_a_minimum_effect_of_an_accuracy_is_absolute(right: int, verdict: Verdic
     )
     assert judged.verdict == verdict
     assert judged.notes == ("minimum effect 2 points, ours: the document gives no number",)
-
-
-@pytest.mark.parametrize("effect", [-0.1, 1.0, math.nan])
-def test_minimum_effects_that_are_no_fraction(effect: float) -> None:
-    with pytest.raises(InputError, match="minimum effect"):
-        judge_claim("output_throughput", "better", [1.0], [1.0], minimum_effect=effect)
 
 
 def test_minimum_effects_without_meaning() -> None:
@@ -301,13 +228,6 @@ def test_margins_without_meaning() -> None:
     assert wide.verdict == Verdict.PASS
 
 
-def test_each_kind_of_metric_has_its_own_function() -> None:
-    with pytest.raises(InputError, match="judge_accuracy_claim"):
-        judge_claim(SCORE, "better", [0.9], [0.8])
-    with pytest.raises(InputError, match="judge_claim"):
-        judge_accuracy_claim("output_throughput", "better", [{"q": True}], [{"q": True}])
-
-
 values = st.lists(st.floats(50, 200), min_size=1, max_size=7)
 expectations = st.sampled_from(["better", "not_worse", "worse"])
 ORDER = [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
@@ -321,16 +241,6 @@ def test_a_worse_result_never_betters_the_verdict(
     before = judge_claim("output_throughput", expect, new, versus)  # type: ignore[arg-type]
     after = judge_claim("output_throughput", expect, worse, versus)  # type: ignore[arg-type]
     assert ORDER.index(after.verdict) >= ORDER.index(before.verdict)
-
-
-@given(values, values)
-def test_two_sides_never_both_claim_to_be_better(a: list[float], b: list[float]) -> None:
-    verdicts = [
-        judge_claim("output_throughput", "better", a, b).verdict,
-        judge_claim("output_throughput", "better", b, a).verdict,
-    ]
-    assert verdicts.count(Verdict.PASS) <= 1
-    assert verdicts.count(Verdict.REGRESSION) <= 1
 
 
 def slowly(new: list[float], other: list[float], least: float) -> tuple[str, int]:
@@ -351,9 +261,10 @@ def slowly(new: list[float], other: list[float], least: float) -> tuple[str, int
     return "INCONCLUSIVE", 6
 
 
+@pytest.mark.nightly
 def test_the_rule_is_the_one_that_was_simulated() -> None:
     """A minimum gain of 4 sigma; true gains of 0, 1, 2, 4 and 6."""
-    rng, trials = np.random.default_rng(151), 1500
+    rng, trials = np.random.default_rng(151), sized(500, 1500)
     ends: dict[float, Counter[str]] = {}
     for true in (0.0, 1.0, 2.0, 4.0, 6.0):
         new, other = noisy(rng, trials) + true, noisy(rng, trials)
@@ -417,6 +328,28 @@ def test_accuracies_by_their_answers(expect: str, right: int, verdict: Verdict) 
     assert judged.against == "claim"
 
 
+@pytest.mark.parametrize(
+    ("right", "verdict"),
+    [(990, Verdict.PASS), (950, Verdict.INCONCLUSIVE), (900, Verdict.REGRESSION)],
+)
+def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
+    judged = judge_accuracy_claim(SCORE, "better", [answers(right)], value=0.95)
+    assert judged.verdict == verdict
+    assert judged.baseline == 0.95
+
+
+def test_other_questions_are_not_comparable() -> None:
+    judged = judge_accuracy_claim(SCORE, "better", [answers(9, 10)], [answers(9, 11)])
+    assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
+
+
+def test_each_kind_of_metric_has_its_own_function() -> None:
+    with pytest.raises(InputError, match="judge_accuracy_claim"):
+        judge_claim(SCORE, "better", [0.9], [0.8])
+    with pytest.raises(InputError, match="judge_claim"):
+        judge_accuracy_claim("output_throughput", "better", [{"q": True}], [{"q": True}])
+
+
 def test_answers_tell_more_than_scores() -> None:
     paired = judge_accuracy_claim(SCORE, "not_worse", [answers(950)], [answers(950)], margin=0.01)
     unpaired = judge_accuracy_claim(
@@ -433,25 +366,3 @@ def test_answers_tell_more_than_scores() -> None:
         SCORE, "better", [answers(950)], versus_score=counted_score(700, 1000)
     )
     assert mixed.verdict == Verdict.PASS
-
-
-@pytest.mark.parametrize(
-    ("right", "verdict"),
-    [(990, Verdict.PASS), (950, Verdict.INCONCLUSIVE), (900, Verdict.REGRESSION)],
-)
-def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
-    judged = judge_accuracy_claim(SCORE, "better", [answers(right)], value=0.95)
-    assert judged.verdict == verdict
-    assert judged.baseline == 0.95
-
-
-def test_other_questions_are_not_comparable() -> None:
-    judged = judge_accuracy_claim(SCORE, "better", [answers(9, 10)], [answers(9, 11)])
-    assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
-
-
-def test_an_accuracy_without_numbers_is_refused() -> None:
-    with pytest.raises(InputError, match="no score"):
-        judge_accuracy_claim(SCORE, "better", [{}], [answers(9)])
-    with pytest.raises(InputError, match="score"):
-        judge_accuracy_claim(SCORE, "better", [answers(9)], value=math.nan)

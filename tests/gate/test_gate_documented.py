@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -12,8 +13,6 @@ from perfgate.gate.documented import (
     decide,
     documented_margin,
     judge_documented,
-    smallest_found,
-    standard_error,
 )
 from perfgate.gate.performance import performance_metric
 from perfgate.gate.simulated_references import decide_documented, documented_speed_odds
@@ -71,10 +70,11 @@ def slow(losses: list[float], margin: float, sigma: float) -> tuple[str, int]:
     return "INCONCLUSIVE", min(len(losses), 3)
 
 
-def test_the_rule_is_the_slow_one_in_fifty_thousand_cases() -> None:
+@pytest.mark.nightly
+def test_the_rule_is_the_slow_one_case_by_case() -> None:
     draw = random.Random(15)
     seen = set()
-    for _ in range(50_000):
+    for _ in range(sized(10_000, 50_000)):
         sigma = draw.choice([0.005, 0.015, 0.037])
         margin = -math.log(1 - draw.choice([0.1, 0.15, 0.25]))
         at = draw.uniform(0, 2 * margin)
@@ -108,33 +108,6 @@ def test_error_rates_against_a_document(loss: float, below: float, passed: float
     assert 100 * odds.passed == pytest.approx(passed, abs=1.5)
 
 
-def test_what_is_found_in_nineteen_of_twenty() -> None:
-    margin, sigma = -math.log(0.9), 0.005
-    assert smallest_found(margin, sigma, 1) == math.inf
-    for runs in (2, 3):
-        loss = smallest_found(margin, sigma, runs)
-        odds = documented_speed_odds(margin, sigma, loss, most=runs)
-        assert odds.below == pytest.approx(0.95, abs=0.015)
-
-
-def test_a_latency_above_the_documented_one_misses_it() -> None:
-    judged = judge_documented("tpot_mean_ms", 10.0, [13.0, 13.1])
-    assert judged.verdict == Verdict.REGRESSION
-    assert judged.reason.startswith("misses the document by more than 10.0 %: +30.5 % (interval ")
-    assert "below" not in judged.reason
-
-
-def test_a_documented_value_with_its_bounds_by_hand() -> None:
-    judged = judge_documented(SPEED, 100, [95], sigma=0.005)
-    loss, error = -math.log(0.95), 0.005 * math.sqrt(2)
-    assert judged.interval == pytest.approx(
-        (math.expm1(-loss - 1.96 * error), math.expm1(2.58 * error - loss)), abs=1e-9
-    )
-    assert judged.band == pytest.approx(0.10)
-    assert judged.baseline == 100
-    assert judged.measured == pytest.approx(95)
-
-
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
     judged = judge_documented(SPEED, 100, [100], tolerance=0.05)
     assert judged.band == pytest.approx(0.10)
@@ -142,13 +115,6 @@ def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
     assert judge_documented(SPEED, 100, [100], 0.2).band == pytest.approx(0.2)
     metric = performance_metric(SPEED)
     assert documented_margin(metric, 0.05) == documented_margin(metric, 0.10)
-
-
-def test_fewer_starts_allowed_are_fewer_used() -> None:
-    judged = judge_documented(SPEED, 100, [80, 80], max_runs=1)
-    assert (judged.verdict, judged.runs_used) == (Verdict.INCONCLUSIVE, 1)
-    assert not judged.needs_more_runs
-    assert judged.reason.endswith("no more are allowed")
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
@@ -163,13 +129,3 @@ def test_values_that_cannot_be_judged(bad: float) -> None:
 def test_tolerances_that_are_no_fraction(tolerance: float) -> None:
     with pytest.raises(InputError, match="a fraction between 0 and 1"):
         judge_documented(SPEED, 1000, [1000], tolerance=tolerance)
-
-
-@each("sigma", [0.0, -0.01, math.nan, 0.5e2, True, "0.005"])
-def test_a_noise_that_is_none(sigma: float) -> None:
-    with pytest.raises(InputError, match="prior noise"):
-        judge_documented(SPEED, 1000, [1000], sigma=sigma)
-
-
-def test_the_error_by_hand() -> None:
-    assert standard_error(0.03, 3) == pytest.approx(0.03 * math.sqrt(4 / 3))

@@ -11,7 +11,6 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
-from perfgate.gate.claims import judge_claim
 from perfgate.gate.documented import judge_documented
 from perfgate.gate.performance import (
     Rule,
@@ -61,39 +60,11 @@ def test_no_values(judge: Judge, empty: list[float]) -> None:
 
 
 @JUDGES
-def test_arrays_and_whole_numbers_are_as_good_as_floats(judge: Judge) -> None:
-    expected = judge(SPEED, BASE, [985.0, 986.0])
-    assert judge(SPEED, np.array(BASE), np.array([985.0, 986.0])) == expected
-    assert judge(SPEED, [int(one) for one in BASE], [985, 986]) == expected
-    assert judge(SPEED, np.array(BASE, dtype=int), np.array([985, 986], dtype=np.int32)) == expected
-    assert judge(SPEED, np.array(BASE, dtype=np.float32), [985, np.float16(986)]) == expected
-
-
-@JUDGES
-def test_one_value_where_noise_must_be_measured(judge: Judge) -> None:
-    unknown = Rule(prior_dof=0)
-    for few in ([1000.0], [1000.0, 1001.0]):
-        with pytest.raises(InputError, match=f"at most {len(few)} runs of one build"):
-            judge(SPEED, few, [1000.0], rule=unknown)
-    judge(SPEED, [1000.0, 1001.0, 999.0], [1000.0], rule=unknown)
-
-
-@JUDGES
 @pytest.mark.parametrize("value", [1000.0, 990.0, 0.1, 1e-30])
 def test_identical_values_measure_no_noise(judge: Judge, value: float) -> None:
     """Also of 990, whose logarithm is not the rounded mean of three of it."""
     with pytest.raises(InputError, match="all runs gave the same value"):
         judge(SPEED, [value] * 3, [value], rule=Rule(prior_dof=0))
-
-
-@pytest.mark.parametrize("widen", [False, True])
-def test_identical_values_with_a_prior_are_judged_by_it(widen: bool) -> None:
-    def verdict(factor: float) -> Verdict:
-        new = [1000 * factor] * 5
-        return judge_performance(SPEED, [1000] * 5, new, widen=widen).verdict
-
-    assert verdict(1) == Verdict.PASS
-    assert verdict(0.5) == Verdict.REGRESSION
 
 
 @each("unit", [1000, 1 / 1000, UNIT_FACTOR * 1.02, 1e-6, 1e9])
@@ -117,19 +88,6 @@ def test_values_in_another_unit(metric: str, unit: float, runs: int) -> None:
         assert "ms against s" in message
 
 
-def test_the_message_has_the_numbers() -> None:
-    with pytest.raises(InputError) as caught:
-        judge_performance("ttft_median_ms", [50, 52, 51], [0.051])
-    assert str(caught.value) == (
-        "the values of ttft_median_ms are hardly all in ms: a new value is better than every "
-        "baseline value, by a factor of 980.4\n"
-        "  found: baseline 50 … 52, new 0.051\n"
-        "  expected: values in ms, less than a factor of 200 apart\n"
-        "  fix: look for ms against s, or tokens/s against thousands of them; if the unit "
-        "is right, a run has failed and must not be judged"
-    )
-
-
 @each("metric", sorted(METRICS))
 @each("factor", [2, 10, 100])
 def test_real_changes_are_not_refused(metric: str, factor: int) -> None:
@@ -138,18 +96,6 @@ def test_real_changes_are_not_refused(metric: str, factor: int) -> None:
         verdict = judge_performance(metric, [base] * 5, [new] * 2, band=0.2).verdict
         better = (new > base) == (METRICS[metric].direction == "higher")
         assert verdict == (Verdict.IMPROVEMENT if better else Verdict.REGRESSION)
-
-
-def test_one_start_that_went_wrong_is_no_matter_of_units() -> None:
-    judged = judge_performance(SPEED, BASE, [1.0, 1000, 1000, 1000, 1000])
-    assert judged.verdict == Verdict.INCONCLUSIVE
-    assert any(note.startswith("fresh start 1 lies -99.9 %") for note in judged.notes)
-
-
-def test_one_start_that_is_too_good_cannot_lift_the_mean() -> None:
-    assert judge_performance(SPEED, BASE, [900, 900]).verdict == Verdict.REGRESSION
-    with pytest.raises(InputError, match="a new value is better than every baseline value"):
-        judge_performance(SPEED, BASE, [900, 9e5])
 
 
 def test_a_baseline_in_two_units() -> None:
@@ -193,21 +139,7 @@ def test_whatever_is_not_refused_gives_finite_numbers(
     assert all(number is not None and math.isfinite(number) for number in numbers)
 
 
-def test_numbers_beyond_all_sense_stay_finite() -> None:
-    judged = judge_performance("tpot_median_ms", [1e-300] * 3, [1e300, 1e300, 1e-300])
-    assert judged.verdict == Verdict.REGRESSION
-    assert judged.change is not None
-    assert judged.change > 1e300
-    assert math.isfinite(judged.change)
-
-
-@pytest.mark.parametrize("bad", [math.nan, True, "1000", None])
-def test_claims_and_documents_refuse_the_same(bad: float) -> None:
-    with pytest.raises(InputError, match="documented value 1"):
-        judge_documented(SPEED, bad, [1000])
-    with pytest.raises(InputError, match="new value 1"):
-        judge_documented(SPEED, 1000, [bad])
-    with pytest.raises(InputError, match="new value 1"):
-        judge_claim(SPEED, "better", [bad], [1000])
-    with pytest.raises(InputError, match="compared value 1"):
-        judge_claim(SPEED, "better", [1000], [bad])
+def test_one_start_that_went_wrong_is_no_matter_of_units() -> None:
+    judged = judge_performance(SPEED, BASE, [1.0, 1000, 1000, 1000, 1000])
+    assert judged.verdict == Verdict.INCONCLUSIVE
+    assert any(note.startswith("fresh start 1 lies -99.9 %") for note in judged.notes)

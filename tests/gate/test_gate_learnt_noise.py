@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from sizes import sized
 
 from perfgate.core.metrics import THROUGHPUT
 from perfgate.gate.noise_components import NoiseComponents, noise_components
@@ -16,8 +17,10 @@ from perfgate.gate.noise_scenarios import Values, starts
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.verdict import Verdict
 
+pytestmark = pytest.mark.nightly
+
 POINTS, NIGHTS = 3, 5
-TRIALS = 1500
+TRIALS = sized(500, 1500)
 
 Knowledge = Literal["prior", "nights"]
 

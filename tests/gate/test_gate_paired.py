@@ -5,8 +5,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -66,28 +65,10 @@ def test_three_evaluations_of_the_baseline_by_hand() -> None:
             "against 1 of the baseline, up to 2 more may decide",
         ),
         (
-            [(35, 20)] * 3,
-            "-1.1 points (interval -2.1…+0.5 points): no loss is proved, and the -2.0 points band "
-            "is not excluded; of 1319 questions 35 answers lost and 20 gained on average; 3 "
-            "evaluations against 1 of the baseline, no more are allowed",
-        ),
-        (
-            [(54, 26)],
-            "-2.1 points (interval -3.2…-0.2 points): a loss is likely but not confirmed, and the "
-            "-2.0 points band is not excluded; of 1319 questions 54 answers lost and 26 gained; 1 "
-            "evaluation against 1 of the baseline, up to 2 more may decide",
-        ),
-        (
             [(54, 26)] * 2,
             "-2.1 points (interval -3.2…-0.2 points), beyond the -2.0 points "
             "band; two evaluations or more agree; of 1319 questions 54 answers lost and 26 gained "
             "on average; 2 evaluations against 1 of the baseline",
-        ),
-        (
-            [(60, 26)] * 2,
-            "-2.6 points (interval -3.7…-0.6 points), beyond the -2.0 points band; two evaluations "
-            "or more agree; of 1319 questions 60 answers lost and 26 gained on average; 2 "
-            "evaluations against 1 of the baseline",
         ),
         (
             [(0, 40), (0, 40)],
@@ -117,61 +98,6 @@ def test_each_verdict_explains_itself(new: list[tuple[int, int]], reason: str) -
 def test_one_evaluation(lost: int, gained: int, verdict: Verdict, more: bool) -> None:
     judged = judge_paired(NAME, [BASE], [answers(1253, lost, gained)], margin=0.02)
     assert (judged.verdict, judged.needs_more_runs) == (verdict, more)
-
-
-@pytest.mark.parametrize(("lost", "gained"), [(52, 26), (66, 0), (900, 0)])
-def test_a_second_evaluation_confirms_a_loss(lost: int, gained: int) -> None:
-    judged = judge_paired(NAME, [BASE], [answers(1253, lost, gained)] * 2, margin=0.02)
-    assert (judged.verdict, judged.runs_used) == (Verdict.REGRESSION, 2)
-    assert not judged.needs_more_runs
-
-
-def test_one_bad_evaluation_of_two_is_no_loss() -> None:
-    """The mean of both loses enough, but only one of them alone loses half the margin."""
-    bad, good = answers(1253, lost=120), answers(1253, lost=5)
-    judged = judge_paired(NAME, [BASE], [bad, good], margin=0.02)
-    assert judged.interval is not None
-    assert judged.interval[1] < 0
-    assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-    assert "a loss is likely but not confirmed" in judged.reason
-
-
-def test_a_real_but_small_drop_passes_with_a_note() -> None:
-    judged = judge_paired(NAME, [BASE], [answers(1253, lost=14)], margin=0.02)
-    assert judged.verdict == Verdict.PASS
-    assert judged.notes == ("small drop within the band",)
-
-
-def test_answers_that_never_vary_are_legitimate() -> None:
-    """At temperature 0 a repeat may give the very same answers: the mean stays, and the error."""
-    once = answers(1253, lost=35, gained=20)
-    first = judge_paired(NAME, [BASE], [once], margin=0.02)
-    second = judge_paired(NAME, [BASE], [once] * 2, margin=0.02)
-    third = judge_paired(NAME, [BASE] * 3, [once] * 3, margin=0.02)
-    assert first.verdict == second.verdict == third.verdict == Verdict.INCONCLUSIVE
-    assert second.interval == pytest.approx(first.interval)
-    assert [one.needs_more_runs for one in (first, second, third)] == [True, True, False]
-    assert third.interval is not None
-    assert first.interval is not None
-    assert third.interval[0] > first.interval[0]
-    assert judge_paired(NAME, [BASE] * 3, [BASE] * 3, margin=0.02).verdict == Verdict.PASS
-
-
-def other_questions(lost: int, gained: int) -> Mapping[str, bool]:
-    """Like `answers(1253, lost, gained)`, other questions having changed sides."""
-    given_right = set(range(1253 - lost)) | set(range(1319 - gained, 1319))
-    return {f"q{number}": number in given_right for number in range(1319)}
-
-
-def test_a_repeat_with_other_changes_narrows_the_bounds() -> None:
-    once = answers(1253, lost=35, gained=20)
-    judged = judge_paired(NAME, [BASE] * 3, [once, other_questions(30, 20)], margin=0.0185)
-    # d = 12.5/1319; D is 1/2 of 105 questions: SE = sqrt(105/4 - 156.25/1319 + 1/2)/1319
-    assert judged.verdict == Verdict.PASS
-    assert judged.runs_used == 2
-    assert judged.interval is not None
-    drop, error = 12.5 / 1319, math.sqrt(105 / 4 - 156.25 / 1319 + 1 / 2) / 1319
-    assert judged.interval == pytest.approx((-drop - 1.645 * error, -drop + 2.88 * error))
 
 
 def test_evaluations_after_the_decision_are_not_used() -> None:
@@ -264,10 +190,11 @@ def slow(
     return "INCONCLUSIVE", min(len(new), 3)
 
 
-def test_the_rule_is_the_slow_one_in_fifty_thousand_cases() -> None:
+@pytest.mark.nightly
+def test_the_rule_is_the_slow_one_case_by_case() -> None:
     draw = random.Random(71)
     seen: dict[tuple[str, int], int] = {}
-    for _ in range(50_000):
+    for _ in range(sized(5_000, 50_000)):
         questions = draw.randint(8, 30)
         chance = [draw.choice((0.0, 0.3, 0.7, 1.0, 1.0)) for _ in range(questions)]
         base = [[draw.random() < p for p in chance] for _ in range(draw.choice((1, 1, 2, 3, 4)))]
@@ -287,7 +214,7 @@ def test_the_rule_is_the_slow_one_in_fifty_thousand_cases() -> None:
         else:
             assert (judged.verdict.value, judged.runs_used) == (expected, runs)
     assert len(seen) == 8
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > 10
 
 
 @each(
@@ -307,31 +234,3 @@ def test_the_share_of_answers_that_change(
 ) -> None:
     found = changed_share(evaluations)
     assert found == (None if share is None else pytest.approx(share))
-
-
-RANK = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
-
-
-@settings(deadline=None)
-@given(st.integers(0, 60), st.integers(0, 40), st.integers(0, 20), st.integers(1, 3))
-def test_more_answers_lost_never_better_the_verdict(
-    lost: int, gained: int, more: int, runs: int
-) -> None:
-    def rank(lost: int) -> int:
-        new = [answers(200, lost, gained, total=300)] * runs
-        judged = judge_paired(NAME, [answers(200, total=300)], new, margin=0.05)
-        return RANK.index(judged.verdict)
-
-    assert rank(lost + more) >= rank(lost)
-
-
-@settings(deadline=None)
-@given(st.permutations(list(range(40))), st.integers(0, 20), st.integers(0, 20))
-def test_the_order_of_the_questions_does_not_matter(
-    order: list[int], lost: int, gained: int
-) -> None:
-    base, new = answers(20, total=40), answers(20, lost, gained, total=40)
-    shuffled = {f"q{number}": new[f"q{number}"] for number in order}
-    assert judge_paired(NAME, [base], [shuffled], margin=0.05) == judge_paired(
-        NAME, [base], [new], margin=0.05
-    )

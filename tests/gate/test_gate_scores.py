@@ -5,8 +5,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -91,12 +90,6 @@ def test_a_document_without_a_standard_error_is_taken_as_exact() -> None:
     assert judged.notes == ("against a documented number without a standard error, taken as exact",)
 
 
-def test_a_documented_standard_error_is_worth_so_many_questions() -> None:
-    # 0.95 ± 0.006 is worth 0.95·0.05/0.006² = 1319.4 questions
-    assert DOCUMENT.questions == pytest.approx(1319.44, abs=0.01)
-    assert DOCUMENT.variance() == pytest.approx(0.006**2)
-
-
 def test_a_baseline_without_answers_errs_by_its_own_questions() -> None:
     one, three = scores(1253), scores(1253, 1250, 1256)
     assert pooled_score(one) == one[0]
@@ -107,44 +100,6 @@ def test_a_baseline_without_answers_errs_by_its_own_questions() -> None:
     )
     with pytest.raises(InputError, match="number of questions"):
         pooled_score([documented_score(0.95)])
-
-
-def test_a_share_of_all_still_has_a_spread() -> None:
-    """One wrong answer of 200 does not refute a documented 1."""
-    judged = judge_unpaired(
-        NAME, documented_score(1.0), scores(199, 199, questions=200), margin=0.02
-    )
-    assert judged.verdict == Verdict.PASS
-    assert standard_error(Score(1.0, None), 200, 1) == pytest.approx(
-        math.sqrt(199) / 200 / 200**0.5
-    )
-
-
-@pytest.mark.parametrize(
-    ("right", "says"),
-    [
-        ([1234], "-1.4 points (interval -2.8…+0.7 points), no worse than the baseline by the -3.0 "
-                 "points band"),
-        ([1230], "-1.7 points (interval -3.1…+0.4 points): no loss is proved, and the -3.0 points "
-                 "band is not excluded"),
-        ([1220], "-2.5 points (interval -3.9…-0.3 points): a loss is likely but not confirmed, and "
-                 "the -3.0 points band is not excluded"),
-        ([1225] * 2, "-2.1 points (interval -3.3…-0.2 points), a real loss that may reach the -3.0 "
-                     "points band"),
-        ([1200] * 2, "-4.0 points (interval -5.2…-2.1 points), beyond the -3.0 points band"),
-    ],
-)  # fmt: skip
-def test_the_reason_has_the_numbers(right: list[int], says: str) -> None:
-    judged = judge_unpaired(NAME, DOCUMENT, scores(*right), margin=0.02)
-    assert judged.reason.startswith(f"{says}; 1319 questions whose answers cannot be paired, in ")
-
-
-def test_fewer_evaluations_allowed_are_fewer_used() -> None:
-    judged = judge_unpaired(NAME, DOCUMENT, scores(1230, 1200), margin=0.02, max_runs=1)
-    assert (judged.verdict, judged.runs_used) == (Verdict.INCONCLUSIVE, 1)
-    assert judged.reason.endswith("; no more are allowed")
-    open_ = judge_unpaired(NAME, DOCUMENT, scores(1230), margin=0.02)
-    assert open_.reason.endswith("in 1 evaluation; up to 2 more may decide")
 
 
 def slow(
@@ -165,10 +120,11 @@ def slow(
     return "INCONCLUSIVE", min(len(shares), 3)
 
 
-def test_the_rule_is_the_slow_one_in_fifty_thousand_cases() -> None:
+@pytest.mark.nightly
+def test_the_rule_is_the_slow_one_case_by_case() -> None:
     draw = random.Random(72)
     seen = set()
-    for _ in range(50_000):
+    for _ in range(sized(10_000, 50_000)):
         n = draw.choice((198, 200, 1319))
         document = draw.uniform(0.3, 0.97)
         error = draw.choice((0.0, 1.0, 3.0)) * math.sqrt(document * (1 - document) / n)
@@ -200,12 +156,6 @@ def test_error_rates_against_a_documented_score(drop: float, lost: float, passed
     odds = documented_score_odds(documented_score(0.95, 0.0063), 1319, 0.03, drop, trials=40_000)
     assert 100 * odds.below == pytest.approx(lost, abs=1)
     assert 100 * odds.passed == pytest.approx(passed, abs=1)
-
-
-def test_the_same_truth_is_decided() -> None:
-    """At the documented score three evaluations leave next to nothing open."""
-    odds = documented_score_odds(documented_score(0.95, 0.0063), 1319, 0.02, 0.0, trials=40_000)
-    assert 1 - odds.below - odds.passed < 0.001
 
 
 @pytest.mark.parametrize(("right", "questions"), [(-1, 10), (11, 10), (0, 0)])
@@ -244,22 +194,12 @@ def test_other_bad_input() -> None:
         judge_unpaired(NAME, good, [good], margin=2.0)
 
 
-@settings(deadline=None)
-@given(
-    st.integers(1, 500),
-    st.floats(0, 1),
-    st.lists(st.floats(0, 1), min_size=1, max_size=3),
-    st.integers(0, 100),
-)
-def test_fewer_right_answers_never_better_the_verdict(
-    questions: int, reference: float, shares: list[float], fewer: int
-) -> None:
-    order = [Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
-
-    def rank(fewer: int) -> int:
-        right = [max(0, round(share * questions) - fewer) for share in shares]
-        new = scores(*right, questions=questions)
-        judged = judge_unpaired(NAME, documented_score(reference), new, margin=0.03)
-        return order.index(judged.verdict)
-
-    assert rank(fewer) >= rank(0)
+def test_a_share_of_all_still_has_a_spread() -> None:
+    """One wrong answer of 200 does not refute a documented 1."""
+    judged = judge_unpaired(
+        NAME, documented_score(1.0), scores(199, 199, questions=200), margin=0.02
+    )
+    assert judged.verdict == Verdict.PASS
+    assert standard_error(Score(1.0, None), 200, 1) == pytest.approx(
+        math.sqrt(199) / 200 / 200**0.5
+    )

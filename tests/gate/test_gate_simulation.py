@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sizes import sized
 from tables import each
 
-from perfgate.gate.accuracy import judge_paired
 from perfgate.gate.noise_scenarios import starts as noisy_starts
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.sweep import judge_sweep
@@ -107,50 +106,3 @@ def test_a_curve_finds_what_no_point_does(correlation: float, loss: float, fails
         )
         found += judged.verdict == Verdict.REGRESSION
     assert 100 * found / trials == pytest.approx(fails, abs=6 + deviation(fails, trials))
-
-
-# margin, share of answers that differ, the baseline's evaluations, true drop → REGRESSION %, PASS %
-ANSWERS = [
-    (0.02, 0.04, 3, 0.00, 0.0, 100.0),
-    (0.02, 0.04, 3, 0.02, 95.0, 3.5),
-    (0.025, 0.04, 1, 0.025, 94.0, 4.0),
-    (0.03, 0.08, 1, 0.00, 0.1, 99.9),
-    (0.02, 0.08, 1, 0.02, 43.0, 10.0),
-]
-
-
-@pytest.mark.parametrize(("margin", "differ", "base_runs", "drop", "fails", "passes"), ANSWERS)
-def test_error_rates_of_paired_answers(
-    margin: float, differ: float, base_runs: int, drop: float, fails: float, passes: float
-) -> None:
-    """A question whose answer varies is right in 30 or 70 % of evaluations."""
-    random = np.random.default_rng(22)
-    trials, questions = 100, 1319
-    varying, lost = round(differ / 0.42 * questions), round(drop * questions)
-    keys = [str(number) for number in range(questions)]
-    steady = np.ones(questions - varying, bool)
-    worse = steady.copy()
-    worse[:lost] = False
-    seen: Counter[Verdict] = Counter()
-    for _ in range(trials):
-        chance = random.choice([0.3, 0.7], varying)
-        base, new = (
-            [
-                dict(
-                    zip(
-                        keys,
-                        [*others.tolist(), *(random.random(varying) < chance).tolist()],
-                        strict=True,
-                    )
-                )
-                for _ in range(runs)
-            ]
-            for others, runs in ((steady, base_runs), (worse, 3))
-        )
-        judged = judge_paired("accuracy:gsm8k:exact_match:strict-match", base, new, margin=margin)
-        seen[judged.verdict] += 1
-    assert 100 * seen[Verdict.REGRESSION] / trials == pytest.approx(
-        fails, abs=deviation(fails, trials) + 1
-    )
-    passed = seen[Verdict.PASS] + seen[Verdict.IMPROVEMENT]
-    assert 100 * passed / trials == pytest.approx(passes, abs=deviation(passes, trials) + 2)

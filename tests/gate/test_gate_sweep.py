@@ -54,13 +54,6 @@ def test_a_loss_that_no_point_shows_shows_in_the_curve() -> None:
     assert judge_sweep("output_throughput", BASE, new).verdict == Verdict.REGRESSION
 
 
-def test_each_point_is_held_against_its_own_level() -> None:
-    """Which point is the median of a start does not matter: each has its own level."""
-    uneven = [start(0.99, 1, 1.01, 1), start(1.01, 1, 0.99, 1), start(1, 1.01, 1, 0.99)]
-    judged = judge_sweep("output_throughput", uneven, [all_points(1)])
-    assert judged.change == pytest.approx(0, abs=2e-3)
-
-
 def test_values_and_reason_by_hand() -> None:
     judged = judge_sweep("output_throughput", BASE, [start(0.97, 0.98, 0.98, 1)] * 2)
     assert judged.baseline == pytest.approx(math.prod(POINTS) ** 0.25)
@@ -71,13 +64,6 @@ def test_values_and_reason_by_hand() -> None:
         "the later starts alone; 2 fresh starts against 5 baseline runs"
     )
     assert judged.notes[-1] == "point 1 of 4 lost most: -3.0 %"
-
-
-def test_lower_is_better_too() -> None:
-    judged = judge_sweep("tpot_median_ms", BASE, [start(1.03, 1.03, 1.03, 1.09)] * 2)
-    assert judged.verdict == Verdict.REGRESSION
-    assert judged.change == pytest.approx(0.03)
-    assert judged.notes[-1] == "point 4 of 4 lost most: +9.0 %"
 
 
 def test_controls_are_curves_too() -> None:
@@ -106,9 +92,6 @@ class TestCorrelation:
     def test_of_few_starts_is_unknown(self) -> None:
         assert correlation_of_points(self.starts(0.0)[:9], [0.0] * 8) == 0.5
 
-    def test_of_equal_values_is_none(self) -> None:
-        assert correlation_of_points([[1.0, 2.0]] * 10, [1.0, 2.0]) == 0
-
     def test_points_that_go_up_and_down_together_need_no_curve(self) -> None:
         together = [all_points(1 + 0.005 * (number % 5)) for number in range(10)]
         judged = judge_sweep("output_throughput", together, [all_points(1)])
@@ -131,13 +114,6 @@ def test_band_sigma_and_rule_reach_the_rule() -> None:
     )
     tight = judge_sweep("output_throughput", BASE, new, rule=Rule(max_runs=1))
     assert (tight.verdict, tight.needs_more_runs) == (Verdict.INCONCLUSIVE, False)
-
-
-def test_arrays_are_as_good_as_lists() -> None:
-    new = [all_points(0.985)] * 2
-    assert judge_sweep("output_throughput", np.array(BASE), np.array(new)) == judge_sweep(  # type: ignore[arg-type]
-        "output_throughput", BASE, new
-    )
 
 
 @each(
@@ -163,6 +139,8 @@ def test_bad_input(baseline: list[list[float]], new: list[list[float]], says: st
         judge_sweep("output_throughput", baseline, new)
 
 
-def test_an_accuracy_has_no_curve() -> None:
-    with pytest.raises(InputError, match="accuracy"):
-        judge_sweep("accuracy:gsm8k:exact_match:strict-match", [[0.9] * 4], [[0.9] * 4])
+def test_each_point_is_held_against_its_own_level() -> None:
+    """Which point is the median of a start does not matter: each has its own level."""
+    uneven = [start(0.99, 1, 1.01, 1), start(1.01, 1, 0.99, 1), start(1, 1.01, 1, 0.99)]
+    judged = judge_sweep("output_throughput", uneven, [all_points(1)])
+    assert judged.change == pytest.approx(0, abs=2e-3)

@@ -1,15 +1,9 @@
 """The suspicion that a host moved and not the build."""
 
-from random import Random
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tables import each
 
-from perfgate.gate.performance import judge_performance
 from perfgate.gate.together import Moved, moved_together
-from perfgate.gate.verdict import Verdict, verdict_of
 
 SPEED = "output_throughput"
 
@@ -57,35 +51,3 @@ def test_a_scenario_counts_once_with_its_worst_metric() -> None:
     assert "4 of 4 scenarios got worse at once, by 8.0 % to 8.0 %" in moved_together(both)
     one_scenario = [Moved("s", f"metric {number}", -0.1, True) for number in range(9)]
     assert moved_together(one_scenario) == ""
-
-
-def test_an_engine_that_lost_everywhere_stays_a_regression() -> None:
-    """The suspicion is said beside the verdicts and changes none of them."""
-    judged = {
-        f"s{number}": judge_performance(SPEED, [1000.0 + number] * 5, [940.0 + number] * 2)
-        for number in range(6)
-    }
-    listed = [
-        Moved(name, SPEED, one.change or 0.0, one.interval is not None and one.interval[1] < 0)
-        for name, one in judged.items()
-    ]
-    assert moved_together(listed).endswith("the verdicts stand")
-    assert {one.verdict for one in judged.values()} == {Verdict.REGRESSION}
-    assert verdict_of(judged.values()) == Verdict.REGRESSION
-
-
-def test_gains_are_no_losses() -> None:
-    gains = [Moved(f"s{number}", SPEED, 0.3, False) for number in range(8)]
-    assert moved_together(gains) == ""
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.builds(Moved, st.sampled_from("abcdef"), st.just(SPEED), st.floats(-0.5, 0.5),
-                       st.booleans()), max_size=20),
-    st.randoms(),
-)  # fmt: skip
-def test_the_order_does_not_matter(listed: list[Moved], random: Random) -> None:
-    shuffled = list(listed)
-    random.shuffle(shuffled)
-    assert moved_together(shuffled) == moved_together(listed)

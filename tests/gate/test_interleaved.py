@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from interleaved_oracle import verdict as plain_verdict
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -31,15 +32,16 @@ def times(factor: float, count: int = 6) -> list[float]:
 
 
 class TestOracle:
+    @pytest.mark.nightly
     @pytest.mark.parametrize("pairs", [4, 5, 6, 8])
     def test_same_verdict_and_starts_as_the_plain_rule(self, pairs: int) -> None:
-        """60,000 cases over the four plans, of quiet and noisy machines, with and without loss."""
+        """Each of the four plans, of quiet and noisy machines, with and without loss."""
         chance = random.Random(pairs)
         looks = {4: (4,), 5: (4, 5), 6: (4, 6), 8: (4, 6, 8)}[pairs]
         rule = rule_for(pairs)
         assert rule.looks == looks
         seen = {"PASS": 0, "REGRESSION": 0, "INCONCLUSIVE": 0}
-        for _ in range(15_000):
+        for _ in range(sized(1_000, 15_000)):
             sigma = chance.choice((0.005, 0.02, 0.06, 0.13))
             references = noisy(chance, sigma, pairs)
             earlier = [noisy(chance, sigma, 6) for _ in range(chance.randint(0, 4))]
@@ -55,7 +57,7 @@ class TestOracle:
             assert margin == pytest.approx(expected[2], rel=1e-9)
             assert not found.needs_more
             seen[plain] += 1
-        assert min(seen.values()) > 100, seen
+        assert min(seen.values()) > 20, seen
 
     def test_starts_one_by_one_end_as_all_at_once(self) -> None:
         chance = random.Random(3)
@@ -90,24 +92,19 @@ def shares(sigma: float, loss: float, runs: int, *, stored: int = 0) -> dict[Ver
 
 class TestErrorRates:
     def test_an_unchanged_build_of_a_quiet_machine(self) -> None:
-        found = shares(0.02, 0.0, 4000)
+        found = shares(0.02, 0.0, 2000)
         assert found[Verdict.REGRESSION] <= 0.003
         assert found[Verdict.PASS] + found[Verdict.IMPROVEMENT] >= 0.985
 
     def test_a_noisy_machine_is_mostly_told_to_be_one(self) -> None:
-        found = shares(0.13, 0.0, 4000)
+        found = shares(0.13, 0.0, 2000)
         assert found[Verdict.REGRESSION] <= 0.008
         assert found[Verdict.INCONCLUSIVE] >= 0.6
 
     def test_12_per_cent_are_found_where_starts_vary_by_two(self) -> None:
         loss = -math.log(1 - 0.12)
-        assert shares(0.02, loss, 2000)[Verdict.REGRESSION] >= 0.95
-        assert shares(0.03, loss, 2000, stored=3)[Verdict.REGRESSION] >= 0.95
-
-    def test_half_the_speed_is_found_on_a_machine_too_noisy_to_pass(self) -> None:
-        found = shares(0.08, math.log(2), 1000)
-        assert found[Verdict.REGRESSION] >= 0.9
-        assert found[Verdict.PASS] == 0
+        assert shares(0.02, loss, 1000)[Verdict.REGRESSION] >= 0.95
+        assert shares(0.03, loss, 1000, stored=3)[Verdict.REGRESSION] >= 0.95
 
 
 @each("metric", [name for name, one in METRICS.items() if one.family.band and one.family.sigma])
@@ -124,36 +121,6 @@ def test_twice_as_bad_and_twice_as_good(metric: str) -> None:
     assert (bad.runs_used, good.runs_used) == (4, 4)
 
 
-def test_what_a_judgement_says() -> None:
-    judged = judge_interleaved(SPEED, QUIET, times(0.8, 4), band=0.02)
-    assert judged.verdict == Verdict.REGRESSION
-    assert judged.baseline == pytest.approx(math.prod(QUIET) ** (1 / 6))
-    assert judged.change == pytest.approx(-0.2, abs=0.005)
-    assert judged.band is not None
-    assert 0.03 < judged.band < 0.12
-    assert judged.interval is not None
-    assert judged.interval[0] < -0.2 < judged.interval[1]
-    assert judged.notes[0].startswith("band widened from 2.0 % to ")
-    assert "4 fresh starts in turns with 6 of the reference" in judged.reason
-
-
-def test_a_declared_band_that_is_wider_stays() -> None:
-    judged = judge_interleaved(SPEED, QUIET, times(0.9), band=0.3)
-    assert (judged.verdict, judged.notes) == (Verdict.PASS, ("small loss within the band",))
-    assert judged.band == pytest.approx(0.3)
-
-
-def test_fewer_than_four_new_starts_decide_nothing() -> None:
-    for count in (1, 2, 3):
-        judged = judge_interleaved(SPEED, QUIET, times(1.0, count))
-        assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-
-
-def test_three_slow_starts_are_no_regression() -> None:
-    new = [*times(0.5, 3), *times(1.0)[3:]]
-    assert judge_interleaved(SPEED, QUIET, new).verdict == Verdict.INCONCLUSIVE
-
-
 class TestTooNoisy:
     def test_nothing_passes_and_no_start_is_wasted(self) -> None:
         for new in (NOISY, [1.02 * one for one in NOISY], [1.7 * one for one in NOISY]):
@@ -168,10 +135,6 @@ class TestTooNoisy:
     def test_what_cannot_be_overlooked_is_told(self) -> None:
         judged = judge_interleaved(SPEED, NOISY, [12.0, 11.0, 13.0, 12.5])
         assert (judged.verdict, judged.mark) == (Verdict.REGRESSION, "")
-
-    def test_one_start_within_the_band_is_enough_to_say_nothing(self) -> None:
-        judged = judge_interleaved(SPEED, NOISY, [12.0, 11.0, 80.0, 12.5])
-        assert judged.verdict == Verdict.INCONCLUSIVE
 
     def test_the_limit_is_that_of_the_forced_band(self) -> None:
         wide = InterleavedRule(widest=0.01)
@@ -200,20 +163,6 @@ def test_earlier_sessions_add_their_spread_and_not_their_level() -> None:
     assert judged.baseline == level.baseline
 
 
-def test_earlier_sessions_are_worth_fifteen_starts_at_most() -> None:
-    few, many = ([QUIET] * count for count in (3, 30))
-    values = [math.log(one) for one in QUIET]
-    assert own_level(values, few).noise.dof == 2 + 5 + 15
-    assert own_level(values, many).noise.dof == 2 + 5 + 15
-
-
-def test_an_outlying_reference_is_pulled_in_and_told() -> None:
-    judged = judge_interleaved(SPEED, [*QUIET[:5], 40.0], times(1.0))
-    assert "1 outlying reference winsorised" in judged.notes
-    assert judged.baseline is not None
-    assert judged.baseline > 99
-
-
 @given(
     st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=8),
     st.lists(st.floats(-0.3, 0.3), min_size=6, max_size=6),
@@ -230,13 +179,6 @@ def test_worse_values_never_better_the_verdict(
     ]
     ranks = [order.index(one.verdict) for one in found]
     assert ranks[0] <= ranks[1]
-
-
-def test_directions_mirror_each_other() -> None:
-    for factor in (0.5, 0.8, 0.97, 1.0, 1.3):
-        cost = judge_interleaved(COST, QUIET, times(1 / factor), band=0.05)
-        speed = judge_interleaved(SPEED, [1 / x for x in QUIET], [1 / x for x in times(1 / factor)])
-        assert (cost.verdict == Verdict.REGRESSION) == (speed.verdict == Verdict.REGRESSION)
 
 
 @each(

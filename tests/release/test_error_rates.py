@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import releases
-from made_checks import check, checked, usual
+from made_checks import check, checked
 from run_reports import judged
 from sizes import sized
 from tables import each
@@ -43,17 +42,6 @@ def found_of(*tests: CheckedTest):
     rates = error_rates(check(*tests))
     assert rates is not None
     return rates
-
-
-def test_nothing_checked_has_no_rates() -> None:
-    assert error_rates(check()) is None
-    assert error_rates(check(checked(0, Finding.MISSING), checked(1, Finding.ERROR))) is None
-
-
-def test_a_check_of_runs_tells_them() -> None:
-    found = releases.checked(releases.run())
-    assert found.error_rates is not None
-    assert found.error_rates == error_rates(found)
 
 
 def test_what_is_not_checked_adds_nothing() -> None:
@@ -103,21 +91,8 @@ class TestControls:
         marked = judged(Verdict.REGRESSION, mark="NO_CONTROL")
         assert found_of(with_judgements(marked)).false_alarm > 0.02
 
-    def test_where_one_was_started(self) -> None:
-        assert (
-            "wherever a loss was suspected (1 scenario)"
-            in found_of(checked(0, control=True), checked(5)).sentence
-        )
-
-    def test_where_none_was_wanted(self) -> None:
-        assert "provided that the baseline's build can be started" in found_of(checked(0)).sentence
-
 
 class TestBand:
-    def test_in_the_noise_of_the_family(self) -> None:
-        one = judged(Verdict.PASS, -0.001, interval=TIGHT)
-        assert band_in_sigma(one) == pytest.approx(-math.log(0.98) / 0.005)
-
     def test_of_noise_that_is_clearly_more(self) -> None:
         """Several nodes: the interval is as wide as three times that noise makes it."""
         wide = judged(Verdict.PASS, -0.001, interval=(-0.045, 0.045), band=0.06, runs_used=1)
@@ -180,11 +155,6 @@ def test_tests_of_other_kinds_have_their_own(
     assert "simulated with the noise" not in rates.sentence
 
 
-def test_claims_are_no_part_of_it() -> None:
-    claim = judged(Verdict.PASS, 0.0, against="claim")
-    assert error_rates(check(with_judgements(claim))) is None
-
-
 @each(
     ("share", "told"),
     [
@@ -200,11 +170,6 @@ def test_claims_are_no_part_of_it() -> None:
 )
 def test_shares_are_rounded_up(share: float, told: str) -> None:
     assert at_most(share) == told
-
-
-def test_made_checks_have_them() -> None:
-    assert usual().error_rates == error_rates(usual())
-    assert usual().metrics_checked == 120
 
 
 @pytest.mark.nightly

@@ -13,7 +13,6 @@ import releases
 from made_runs import write_run
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.gate.verdict import Verdict
 from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
 from perfgate.release.pack_layout import CERTIFICATE, CHECK_JSON, POLICY, PackedFile
 from perfgate.release.pack_reader import open_pack
@@ -149,15 +148,6 @@ def test_its_bytes_are_those_of_its_input_alone(
     assert str(tmp_path).encode() not in one
 
 
-def test_a_failed_check_is_packed_with_its_result(places: Path, tmp_path: Path) -> None:
-    lost = written(
-        tmp_path / "a", ended(releases.run(results={releases.C1: Verdict.REGRESSION}, end=1))
-    )
-    packed(tmp_path / "p.tar", collected(evidence(places, lost)))
-    pack = open_pack(tmp_path / "p.tar")
-    assert json.loads(pack.read(CHECK_JSON))["result"] == "FAILED"
-
-
 def test_a_test_measured_twice_leaves_a_report_of_each_run(
     places: Path, run: EndedRun, tmp_path: Path
 ) -> None:
@@ -208,14 +198,6 @@ def test_a_secret_in_scenarios_and_in_a_certificate_is_refused(places: Path, run
     (places / "small.yaml").write_text(f"a: {TOKEN}\n")
     with pytest.raises(SeveralInputErrors, match=r"scenarios/1/small\.yaml"):
         collected(evidence(places, run))
-
-
-def test_all_files_with_secrets_are_named_at_once(places: Path, run: EndedRun) -> None:
-    for name in RAW:
-        (run.folder / name).write_text(TOKEN)
-    with pytest.raises(SeveralInputErrors) as caught:
-        collected(evidence(places, run))
-    assert {one.file for one in caught.value.errors} == {run.folder / name for name in RAW}
 
 
 def test_a_scenario_that_changed_since_is_refused(places: Path, run: EndedRun) -> None:

@@ -1,7 +1,6 @@
 """A pack is what was packed, to the byte, or it is refused with the name of what is wrong."""
 
 import io
-import json
 import os
 import stat
 import tarfile
@@ -17,9 +16,10 @@ from hypothesis import strategies as st
 from perfgate.core.errors import InputError
 from perfgate.release import pack_entries, pack_reader
 from perfgate.release.pack_archive import END, entry_head, padding
-from perfgate.release.pack_layout import ATTESTATION_NAMES, MANIFEST, SUMMARY, TEST_RESULT, Manifest
+from perfgate.release.pack_layout import MANIFEST, SUMMARY, TEST_RESULT, Manifest
 from perfgate.release.pack_manifest import manifest_text, seconds_of
 from perfgate.release.pack_reader import open_pack, with_attestations
+from perfgate.release.pack_writer import Ingredient
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 Files = list[tuple[str, bytes]]
@@ -101,6 +101,14 @@ def test_it_is_extracted_whole_into_a_new_folder(pack: Path, tmp_path: Path) -> 
         open_pack(pack).extracted(folder)
 
 
+def test_long_paths_are_read_as_they_were_written(tmp_path: Path) -> None:
+    names = ["w" * length for length in range(76, 102)]
+    names += ["/".join(["y" * 190] * 4 + ["z" * length]) for length in range(170, 215)]
+    files = [Ingredient(f"runs/a/{one}", "log", b"") for one in names]
+    pack = open_pack(made_packs.write(tmp_path / "evidence.tar", [*made_packs.FILES, *files]))
+    assert {one.path for one in files} <= {one.path for one in pack.files("log")}
+
+
 def test_attestations_are_added_and_replaced_and_nothing_else_changes(pack: Path) -> None:
     before = pack.read_bytes()
     digest = with_attestations(pack, {TEST_RESULT: b"1"})
@@ -114,20 +122,8 @@ def test_attestations_are_added_and_replaced_and_nothing_else_changes(pack: Path
     assert [*pack.parent.iterdir()] == [pack]
 
 
-def test_attestations_have_two_names_and_a_limit(
-    pack: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = pack.read_bytes()
-    with pytest.raises(ReleaseRefused, match="unknown name"):
-        with_attestations(pack, {"attestations/mine.json": b""})
-    monkeypatch.setattr(pack_reader, "LARGEST_ATTESTATION", 3)
-    with pytest.raises(ReleaseRefused, match="too large"):
-        with_attestations(pack, {SUMMARY: b"1234"})
-    assert pack.read_bytes() == before
-
-
 @settings(
-    max_examples=150,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -143,7 +139,7 @@ def test_no_byte_can_change(pack: Path, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=40,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -176,6 +172,7 @@ def changed(path: str, content: bytes) -> Files:
         pytest.param([("a//b", b""), *whole()], "an empty part", id="empty-part"),
         pytest.param([("a\\b", b""), *whole()], "backslash", id="backslash"),
         pytest.param([("a\n", b""), *whole()], "cannot be seen", id="line-end"),
+        pytest.param([("a\u202eb", b""), *whole()], "cannot be seen", id="turned"),
         pytest.param([("a\u0301", b""), *whole()], "composed form", id="decomposed"),
         pytest.param([("a" * 256, b""), *whole()], "longer than 255 bytes", id="long"),
         pytest.param([*whole(), ("runs/a/é" + "/x" * 600, b"")], "too long", id="long-path"),
@@ -196,13 +193,6 @@ def changed(path: str, content: bytes) -> Files:
 )
 def test_what_is_not_as_it_was_packed_is_named(pack: Path, files: Files, told: str) -> None:
     assert told in refused(pack, archive(files))
-
-
-def test_a_changed_file_is_named_with_both_hashes(pack: Path) -> None:
-    told = refused(pack, archive(changed("policy/release.yaml", b"schema_version: 2\n")))
-    listed = next(one for one in made_packs.manifest().files if one.role == "policy")
-    assert f"expected: 18 bytes, SHA-256 {listed.sha256}" in told
-    assert told.count("SHA-256") == 2
 
 
 def with_member(info: tarfile.TarInfo, content: bytes = b"") -> bytes:
@@ -350,11 +340,13 @@ def test_a_pack_that_changes_after_it_was_opened_is_refused(pack: Path, tmp_path
         found.extracted(tmp_path / "new")
 
 
-def test_the_manifest_and_attestations_are_the_only_files_that_it_does_not_list(
-    pack: Path,
+def test_attestations_have_two_names_and_a_limit(
+    pack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_attestations(pack, dict.fromkeys(ATTESTATION_NAMES, b"{}"))
-    found = open_pack(pack)
-    listed = {one.path for one in found.manifest.files}
-    assert found.entries.keys() - listed == {MANIFEST, *ATTESTATION_NAMES}
-    assert json.loads(found.read(MANIFEST))["release"] == "engine 1.3"
+    before = pack.read_bytes()
+    with pytest.raises(ReleaseRefused, match="unknown name"):
+        with_attestations(pack, {"attestations/mine.json": b""})
+    monkeypatch.setattr(pack_reader, "LARGEST_ATTESTATION", 3)
+    with pytest.raises(ReleaseRefused, match="too large"):
+        with_attestations(pack, {SUMMARY: b"1234"})
+    assert pack.read_bytes() == before

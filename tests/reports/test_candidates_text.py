@@ -54,7 +54,3 @@ def test_the_last_word_of_a_resumed_session_counts() -> None:
     told = list(candidate_lines(lines))
     assert told[0].startswith("small-serve: 2 of 3")
     assert told[1:] == ["not recorded: a: new", "noise: /n.json"]
-
-
-def test_a_session_that_records_nothing_says_nothing() -> None:
-    assert list(candidate_lines([{"record": "verdict"}])) == []

@@ -55,14 +55,6 @@ class TestText:
         assert "only in B, not compared: duration_s" in lines
         assert "A: 1 fresh start, B: 2 fresh starts" in lines
 
-    def test_columns_are_aligned(self, tmp_path: Path) -> None:
-        lines = text(made(tmp_path)).splitlines()
-        start = next(n for n, line in enumerate(lines) if line.startswith("metric"))
-        head, *rows = lines[start : start + 3]
-        assert all(
-            row.index("rep" if "rep" in row else "REG") == head.index("verdict") for row in rows
-        )
-
 
 class TestSynthetic:
     def test_is_the_first_thing_to_read(self, tmp_path: Path) -> None:
@@ -71,12 +63,6 @@ class TestSynthetic:
         assert markdown(found).startswith(f"# perfgate compare\n\n**{SYNTHETIC}.**\n")
         assert plain(found)["synthetic"] is True
         assert plain(found)["exit_status"] == 13
-
-    def test_is_not_said_of_real_numbers(self, tmp_path: Path) -> None:
-        found = made(tmp_path, 1.1)
-        assert SYNTHETIC not in text(found) + markdown(found)
-        assert plain(found)["synthetic"] is False
-        assert plain(found)["exit_status"] == 0
 
 
 def test_markdown_is_a_table_that_renders(tmp_path: Path) -> None:

@@ -59,10 +59,6 @@ def run_folder(folder: Path, *, synthetic: bool = False, **facts: object) -> Non
     run.close()
 
 
-def test_nothing_stored_is_no_history(suite_root: Path) -> None:
-    assert gathered_histories(report()) == ((), ())
-
-
 def test_baselines_anchor_runs_and_this_run(suite_root: Path, tmp_path: Path) -> None:
     stored(suite_store())
     run_folder(tmp_path / "runs" / "earlier")

@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from building import SCENARIO, judgement, outcome, with_inert_setting
+from building import SCENARIO, outcome, with_inert_setting
 
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
-from perfgate.reports.measured_text import identity_lines, main_metrics, measured_lines
+from perfgate.reports.measured_text import identity_lines, measured_lines
 from perfgate.scenarios.probe import load_probes
 from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
 from perfgate.verdicts.outcome import Outcome
@@ -50,28 +50,11 @@ def test_a_first_run_shows_the_main_numbers_and_how_many_more_there_are() -> Non
     assert more == "and 1 more value in summary.md"
 
 
-def test_every_judged_metric_is_a_main_one() -> None:
-    judgements = [judgement(metric=one.metric) for one in MANY]
-    assert main_metrics(MANY, judgements) == MANY
-    assert len(main_metrics(MANY, judgements[:1])) == 2
-    assert main_metrics((), judgements) == ()
-
-
-def test_numbers_of_stand_ins_are_marked_in_each_row() -> None:
-    lines = list(measured_lines(recorded(first_run(synthetic=True))))
-    assert [line.startswith("synthetic small-serve-c4") for line in lines[2:4]] == [True, True]
-
-
 def test_what_is_longer_than_a_screen_is_folded() -> None:
     probes = [load_probes(replace(SCENARIO, id=f"scenario-{n}"))[0] for n in range(30)]
     lines = list(measured_lines(recorded(*(first_run(probe=one) for one in probes))))
     assert len(lines) == 1 + 1 + 24 + 1
     assert lines[-1] == "and 66 more values in summary.md"
-
-
-def test_where_nothing_was_measured_there_is_no_table() -> None:
-    assert list(measured_lines(recorded(first_run(measured=())))) == []
-    assert list(measured_lines([])) == []
 
 
 def test_build_and_baseline_are_told_once() -> None:
@@ -80,15 +63,6 @@ def test_build_and_baseline_are_told_once() -> None:
         "compared with: no baseline",
     ]
     assert list(identity_lines(recorded(first_run(build=None, compared_with="")))) == []
-
-
-def test_a_setting_that_is_not_in_force_is_told_with_its_scenario() -> None:
-    outcome = with_inert_setting()
-    lines = list(identity_lines(recorded(outcome, outcome)))
-    assert lines[1:3] == [
-        f"setting: {SCENARIO.id}: {outcome.settings[0]}",
-        f"compared with: {outcome.compared_with}",
-    ]
 
 
 def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() -> None:

@@ -115,12 +115,6 @@ def test_a_run_that_did_not_end_is_told_as_such() -> None:
     assert (unfinished.scenario, unfinished.why_not) == ("a", "unfinished")
 
 
-def test_a_gate_can_be_asked_for_afterwards() -> None:
-    found = run("one", "10:00", {"a-c1": PASS, "a-c4": Verdict.NO_BASELINE})
-    assert merge([found]).status == 0
-    assert merge([found], gate=True).status == ExitStatus.NOT_JUDGED
-
-
 def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> None:
     found = merge([run("one", "10:00", {"a-c1": PASS}, failed=["a-c1"], end=11)])
     assert found.report.results[0].verdict == ERROR
@@ -298,18 +292,6 @@ def test_runs_of_two_builds_of_one_engine_are_refused() -> None:
 def test_a_run_that_only_records_is_not_merged_with_one_that_judges() -> None:
     one = run("one", "10:00", {"a-c1": Verdict.NO_BASELINE}, record_only=True)
     assert "only records" in fails(one, run("two", "11:00", {"b-c1": PASS}))
-
-
-def test_the_same_fault_of_a_waiver_is_told_once() -> None:
-    fault = "waivers.yaml:3: the waiver has expired"
-    found = merge(
-        [
-            run("one", "10:00", {"a-c1": PASS}, faults=[fault], end=14),
-            run("two", "11:00", {"b-c1": PASS}, faults=[fault], end=14),
-        ]
-    )
-    assert found.report.waiver_faults == (fault,)
-    assert found.status == ExitStatus.WAIVERS
 
 
 def test_runs_of_one_name_are_told_apart() -> None:

@@ -2,28 +2,21 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import pytest
 from building import (
-    SCENARIO,
     group_record,
     judgement,
-    lower_accuracy,
     machine,
     outcome,
     with_extra_options,
-    with_inert_setting,
 )
 
-from perfgate.campaign.resume import judgements_of
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
-from perfgate.scenarios.probe import accuracy_probes
 from perfgate.verdicts.exit_status import ExitStatus
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 from perfgate.verdicts.outcome import Outcome
 
 FACTS: dict[str, Any] = {
@@ -47,12 +40,6 @@ def section(text: str, heading: str) -> list[str]:
     return [line for line in rest.partition("\n## ")[0].splitlines() if line]
 
 
-def test_a_judgement_comes_back_from_its_record() -> None:
-    for one in (judgement(), lower_accuracy(), judgement(interval=None, verdict=Verdict.PASS)):
-        (record,) = recorded(outcome(judgements=(one,)))
-        assert judgements_of(record) == (one,)
-
-
 def test_begins_with_how_it_ended_and_where() -> None:
     records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
     assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:8] == [
@@ -71,12 +58,6 @@ def test_extra_options_stand_beside_the_build() -> None:
     text = summary(FACTS, recorded(outcome(probe=with_extra_options())), None)
     assert "- extra options: `server --workers 4`" in text.splitlines()
     assert "extra options" not in summary(FACTS, recorded(outcome()), None)
-
-
-def test_a_setting_that_is_not_in_force_is_told() -> None:
-    text = summary(FACTS, recorded(with_inert_setting()), None)
-    assert f"- setting: {with_inert_setting().settings[0]}" in text.splitlines()
-    assert "- setting:" not in summary(FACTS, recorded(outcome()), None)
 
 
 def test_a_regression_has_its_table_reasons_and_baseline() -> None:
@@ -144,33 +125,6 @@ def test_a_record_of_before_the_numbers_were_kept_is_still_summed_up() -> None:
     assert list(terminal_lines([record], ExitStatus.REGRESSION))
 
 
-def test_what_probably_got_worse_is_a_table_of_all() -> None:
-    observed = tuple(
-        Change(f"{name}_ms", 10.0, 12.0, 0.2, (0.1, 0.3), 1, 1e-6)
-        for name in ("ttft_mean", "ttft_p90", "ttft_p99", "itl_mean", "itl_p90", "itl_p99")
-    )
-    text = summary(FACTS, recorded(outcome(observed=observed)), ExitStatus.REGRESSION)
-    title = "Probably worse, though no verdict depends on it (one in ten by chance)"
-    lines = section(text, title)
-    assert lines[0] == "| probe | metric | baseline | measured | change |"
-    assert lines[2] == "| small-serve-c4 | ttft_mean_ms [ms] | 10 | 12 | +20.0 % |"
-    assert len(lines) == 8
-
-
-def test_notes_are_kept() -> None:
-    (probe,) = accuracy_probes(SCENARIO)
-    text = summary(FACTS, recorded(outcome(probe=probe, judgements=(lower_accuracy(),))), None)
-    lines = section(text, "REGRESSION: `small-serve-sums`")
-    assert "  - note: 60 questions can show no less than 5 points" in lines
-
-
-def test_every_table_row_has_as_many_cells_as_columns() -> None:
-    text = summary(FACTS, recorded(outcome(judgements=(judgement(), lower_accuracy()))), None)
-    table = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(table) == 8
-    assert [line.count("|") for line in table] == [8] * 4 + [6] * 4
-
-
 def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
     error = RunError("oom", "the server ended", evidence=("| CUDA *out* of memory", "Traceback"))
     failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error)
@@ -181,20 +135,6 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
         "    Traceback",
         f"Next step: {FAILURES['oom'].next_step}.",
     ]
-
-
-def test_no_numbers_have_a_reason() -> None:
-    bare = outcome(
-        verdict=Verdict.NO_BASELINE,
-        judgements=(),
-        reason="there is no baseline yet",
-        measurements=(),
-        measured=(),
-        build=None,
-        compared_with="",
-    )
-    text = summary(FACTS, recorded(bare), ExitStatus.PASSED)
-    assert section(text, "NO_BASELINE: `small-serve-c4`") == ["there is no baseline yet"]
 
 
 def test_skipped_is_counted_and_explained() -> None:
@@ -263,17 +203,6 @@ def test_a_run_that_has_not_ended_says_so() -> None:
     assert "## REGRESSION: `small-serve-c4`" in text
 
 
-def test_a_run_without_any_verdict() -> None:
-    records = [{"record": "selected", "tests": ["x"]}, {"record": "measurement"}]
-    assert "Verdicts: none." in summary(FACTS, records, None)
-
-
-@pytest.mark.parametrize(("names", "told"), [((), "no GPU"), (("NVIDIA H200",) * 8, "8 GPUs")])
-def test_the_machine(names: tuple[str, ...], told: str) -> None:
-    facts = {**FACTS, "machine": json.loads(json.dumps(asdict(machine(*names))))}
-    assert f"Machine: node7, 72 cores of Grace, {told}. " in summary(facts, [], None)
-
-
 def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
     facts = {**FACTS, "arguments": ["pytest", "-m", "b200", "--gate"]}
     text = summary(facts, [], None)
@@ -312,17 +241,6 @@ def test_a_resumed_run_says_so() -> None:
     }
     text = summary(FACTS, [resumed], ExitStatus.PASSED)
     assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text
-
-
-def test_a_slow_machine_is_told_first_and_both_builds_are_named() -> None:
-    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
-    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
-    passed = outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control,))
-    text = summary(FACTS, recorded(passed), ExitStatus.PASSED)
-    assert "## Marked verdicts\n\n- HOST_SHIFT: small-serve-c4: machine, not build" in text
-    assert "| PASS, HOST_SHIFT |" in text
-    assert "- control: llama.cpp 1.2.0, commit abc123, 2 starts\n" in text
-    assert text.index("Marked verdicts") < text.index("## PASS")
 
 
 def test_the_commands_of_the_site() -> None:

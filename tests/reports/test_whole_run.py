@@ -101,14 +101,6 @@ def test_the_starts_that_sharing_saved_are_told() -> None:
     assert starts([]) == ""
 
 
-def test_where_nothing_was_shared_nothing_is_said_of_time() -> None:
-    alone = group_record(
-        starts={"planned": 1, "made": 1, "without_sharing": 1, "again": 0},
-        seconds={"spent": 60.0, "starting": 30.0, "saved": 0.0},
-    )
-    assert starts([alone]) == "starts: 1 made, 1 planned, 1 without sharing: 0 saved"
-
-
 # Marks, and controls
 
 
@@ -141,11 +133,3 @@ def test_each_mark_is_one_line_that_names_few() -> None:
     ((_, whole),) = marked(records)
     assert whole.count("scenario-") == 7
     assert marked(recorded(outcome())) == []
-
-
-def test_controls_are_counted_among_the_starts() -> None:
-    group = group_record()
-    group["starts"]["controls"] = 2
-    told = starts([group])
-    assert "7 made, 1 of them again, 2 controls among them" in told
-    assert "control" not in starts([group_record()]), "a run of before there were any"

@@ -6,7 +6,7 @@ import pytest
 from tables import each
 
 from perfgate.gate.verdict import Verdict
-from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning, worst
+from perfgate.verdicts.exit_status import ExitStatus, exit_status, worst
 
 PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR = (
     Verdict.PASS,
@@ -54,15 +54,6 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
     }
 
 
-def test_none_of_them_is_one_of_pytests_own() -> None:
-    pytests = {status.value for status in pytest.ExitCode} - {0, 1}
-    assert not pytests & set(ExitStatus)
-
-
-def test_the_table_has_every_verdict() -> None:
-    assert set(ALONE) == {*Verdict, None}
-
-
 @each("mode", [PLAIN, GATE, RECORD])
 @each("verdict", ALONE)
 def test_one_verdict_alone(verdict: Verdict | None, mode: int) -> None:
@@ -103,32 +94,6 @@ def test_a_rehearsal_never_ends_in_0(gate: bool) -> None:
     assert exit_status([None, None], gate=gate, rehearsed=True) == ExitStatus.NOT_JUDGED
     assert exit_status([Verdict.REGRESSION], gate=gate, rehearsed=True) == ExitStatus.REGRESSION
     assert exit_status([Verdict.NO_BASELINE], gate=False, rehearsed=True) == ExitStatus.REHEARSED
-
-
-def test_the_order_of_the_statuses() -> None:
-    order = [1, 15, 11, 14, 12, 10, 16, 13, 0]
-    assert sorted(order) == sorted(ExitStatus)
-    for place, status in enumerate(order):
-        assert worst(map(ExitStatus, reversed(order[place:]))) == status
-
-
-def test_every_status_has_its_own_meaning() -> None:
-    assert len({meaning(status) for status in ExitStatus}) == len(ExitStatus)
-
-
-def test_a_status_of_zero_does_not_hide_what_was_not_judged() -> None:
-    passed = ExitStatus.PASSED
-    assert meaning(passed, [Verdict.PASS]) == "every judged scenario passed"
-    assert "nothing was judged" in meaning(passed, [None, Verdict.NO_BASELINE])
-    assert "1 of 2 selected tests got no verdict" in meaning(passed, [Verdict.PASS, None])
-    assert meaning(ExitStatus.REGRESSION, [None]) == meaning(ExitStatus.REGRESSION)
-
-
-def test_a_run_without_a_verdict_says_what_it_lacks() -> None:
-    unjudged = ExitStatus.NOT_JUDGED
-    assert meaning(unjudged, [None]).startswith("nothing was measured")
-    assert "--record" in meaning(unjudged, [None, Verdict.NO_BASELINE])
-    assert meaning(unjudged, [Verdict.PASS, None]) == meaning(unjudged)
 
 
 def test_the_documents_table_has_every_status_once_and_in_order() -> None:

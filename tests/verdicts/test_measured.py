@@ -5,7 +5,7 @@ from building import SUMS, judgement, lower_accuracy
 
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.verdicts.measured import MeasuredBuild, measured_build, measured_metrics
+from perfgate.verdicts.measured import measured_build, measured_metrics
 
 
 def starts(metric: str, *values: float) -> list[Measurement]:
@@ -17,11 +17,6 @@ def test_a_speed_is_the_geometric_mean_and_a_score_the_arithmetic_one() -> None:
     (score,) = measured_metrics(starts(SUMS, 0.5, 0.7))
     assert (round(speed.value, 9), speed.unit, speed.n) == (120.0, "tokens/s", 2)
     assert (round(score.value, 9), score.unit, score.n) == (0.6, "fraction", 2)
-
-
-def test_a_share_of_nothing_is_a_value_too() -> None:
-    (share,) = measured_metrics(starts("draft_acceptance_rate", 0.0, 0.5))
-    assert share.value == 0.25
 
 
 def test_a_judged_metric_stands_on_the_starts_that_the_gate_used_and_comes_first() -> None:
@@ -78,9 +73,3 @@ BUILD = EngineBuild("tensorrt-llm", "1.3.0", "0a1b2c3")
 def test_the_build_names_its_image(facts: dict[str, Json], image: str, digest: str) -> None:
     found = measured_build(BUILD, [Measurement({}, facts)])
     assert (found.image, found.digest) == (image, digest)
-
-
-def test_the_build_in_words() -> None:
-    whole = MeasuredBuild("tensorrt-llm", "1.3.0", "0a1b2c3", "engine:1", "engine@sha256:2")
-    assert whole.in_words == ("tensorrt-llm 1.3.0, commit 0a1b2c3, image engine:1, engine@sha256:2")
-    assert MeasuredBuild("vllm", "0.11", "0.11").in_words == "vllm 0.11"

@@ -5,13 +5,14 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from sizes import sized
 from tables import each
 
 from perfgate.gate.noise_scenarios import starts
 from perfgate.gate.performance import judge_performance
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.verdicts.power import FOUND, Control, Design, bisected, odds, smallest_found, verdicts
+from perfgate.verdicts.power import FOUND, Control, Design, bisected, odds, smallest_found
 
 METRIC = "tpot_mean_ms"
 TRIALS = 1500
@@ -67,7 +68,8 @@ class Setting:
         return (20 * np.exp(self.sigma * losses)).tolist()  # type: ignore[no-any-return]
 
 
-@each("seed", range(20))
+@pytest.mark.nightly
+@each("seed", range(sized(6, 20)))
 def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None:
     setting = Setting(seed)
     promised, judged = odds(setting.design, setting.loss), setting.judged()
@@ -123,12 +125,6 @@ def test_where_a_control_is_required_and_cannot_be_made_nothing_is_found() -> No
     assert odds(unproved, 0.0).passed > 0.95
 
 
-def test_without_control_an_unchanged_build_ends_red_a_hundred_times_as_often() -> None:
-    controlled, alone = (odds(Design(10, 10, 4.04, how), 0.0) for how in CONTROLS[:2])
-    assert controlled.regression <= 0.0003
-    assert alone.regression == pytest.approx(0.022, abs=0.004)
-
-
 def test_the_smallest_loss_is_where_19_of_20_are_found() -> None:
     design = Design(5, 5, 4.5)
     least = smallest_found(design)
@@ -137,10 +133,3 @@ def test_the_smallest_loss_is_where_19_of_20_are_found() -> None:
     assert odds(design, least - 0.02).regression < FOUND + 0.005
     assert bisected(lambda loss: float(loss > 1.0)) == pytest.approx(1.0, abs=0.005)
     assert bisected(lambda loss: 0.9) is None
-
-
-def test_like_designs_share_their_simulation() -> None:
-    one, other = Design(10, 10, 4.051), Design(10, 10, 4.0599)
-    assert one.rounded() == other.rounded() == Design(10, 10, 4.04).rounded()
-    assert verdicts(one, 1.0) is verdicts(other, 1.0)
-    assert Design(3, 9, 4.0).rounded().sessions == 3

@@ -15,7 +15,7 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.documented import Documented, DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
 from perfgate.scenarios.scenario import Scenario, Source
-from perfgate.verdicts.references import References, cited
+from perfgate.verdicts.references import References
 
 SOURCE = Source("guide.md", "Serving", engine_version="1.0.0", engine_commit="b6261862419c33d6")
 ONE_POINT = replace(
@@ -50,15 +50,6 @@ def test_without_a_baseline_the_document_is_told() -> None:
     assert comparison.description == (
         "the documented value, guide.md, section Serving, engine commit b626186"
     )
-
-
-@pytest.mark.usefixtures("suite_root")
-def test_nothing_measured_and_nothing_documented() -> None:
-    (probe,) = load_probes(ONE_POINT)
-    assert references(ONE_POINT, {}).comparison(probe).description == "no baseline"
-    # documented, but not a metric of the gate
-    other = references(ONE_POINT, {"ttft_mean_ms": DocumentedValue(1.0)}).comparison(probe)
-    assert other.description == "no baseline"
 
 
 def test_a_measured_baseline_wins_and_keeps_the_document_beside_it(suite_root: Path) -> None:
@@ -117,12 +108,6 @@ def test_runs_of_this_session_come_first() -> None:
     assert comparison.entry is not None
     assert comparison.entry.runs == own
     assert comparison.description == "this machine itself, 2 fresh starts in this session"
-
-
-def test_documents_are_cited_by_commit_or_version() -> None:
-    assert cited(replace(SOURCE, engine_commit=None)) == "guide.md, section Serving, engine 1.0.0"
-    bare = replace(SOURCE, engine_commit=None, engine_version=None)
-    assert cited(bare) == "guide.md, section Serving"
 
 
 def test_the_commands_of_the_site_are_facts_of_speed_alone() -> None:

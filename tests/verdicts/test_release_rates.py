@@ -30,12 +30,6 @@ def test_the_constants_are_the_worst_of_the_stored_results(rates) -> None:
     assert rates.found == min(row["found"] for row in rows)
 
 
-def test_every_simulated_case_has_its_constants() -> None:
-    assert {(one.control, one.band) for one in PROBE_RATES} == {
-        (row["control"], row["band"]) for row in STORED
-    }
-
-
 @each("row", load("release"), ids=lambda row: str(list(row.values())[:4]))
 def test_a_release_of_such_probes_is_no_worse_than_told(row) -> None:
     """Twelve scenarios of six probes, as simulated whole; `heavy` noise is not claimed."""
@@ -71,14 +65,3 @@ def test_a_probe_is_never_told_worse_than_the_sum_of_its_comparisons() -> None:
     alone = probe_rates("alone", 2.0)
     assert alone is not None
     assert of_one_probe([alone] * 90, 90) == 1
-
-
-def test_the_worst_metric_of_a_probe_counts() -> None:
-    wide, narrow = probe_rates("controlled", 4.0), probe_rates("controlled", 2.0)
-    assert wide is not None
-    assert narrow is not None
-    assert of_one_probe([wide, narrow], 0) == wide.of_a_metric + narrow.of_a_metric
-    assert of_one_probe([wide, wide, narrow], 0) == pytest.approx(
-        2 * wide.of_a_metric + narrow.of_a_metric
-    )
-    assert of_one_probe([narrow] * 3, 0) == narrow.of_a_probe

@@ -14,11 +14,9 @@ from perfgate.verdicts.start_effort import (
     DocumentedTest,
     InterleavedTest,
     SpeedTest,
-    StartCounts,
     column_of,
     expected,
     of_probe,
-    slowest,
 )
 
 
@@ -62,21 +60,6 @@ def test_a_campaign_makes_as_many_starts_as_its_slowest_probe() -> None:
     assert 1 - together.starts.lost == pytest.approx((1 - alone.starts.lost) ** 8)
 
 
-def test_at_worst_all_starts_are_made() -> None:
-    found = expected({"c1": [a_test()], "gsm8k": [AnswersTest(1319, 0.02)]}, slower=False)
-    worst = found.at_worst()
-    assert (worst.mean, worst.times("c1"), worst.times("gsm8k")) == (7, 7, 3)
-    assert worst.starts.lost == found.starts.lost
-
-
-def test_the_slowest_of_independent_counts() -> None:
-    one, other = StartCounts((0.5, 0.5)), StartCounts((0.5, 0.0, 0.5), (0.75, 0.25), 0.1)
-    both = slowest([one, other])
-    assert both.new == pytest.approx((0.25, 0.25, 0.5))
-    assert both.controls == pytest.approx((0.75, 0.25))
-    assert both.lost == pytest.approx(0.1)
-
-
 def test_nothing_to_judge_takes_one_start() -> None:
     assert expected({"smoke": [], "c1": []}, slower=True).mean == 1.0
     assert expected({}, slower=False).mean == 1.0
@@ -93,19 +76,14 @@ def test_a_test_never_asks_for_more_starts_than_it_may() -> None:
     assert len(found.new) == 6
 
 
-def test_a_regression_without_controls_ends_its_probe_with_the_second_start() -> None:
-    found = of_probe([a_test(band=12.0, control="alone")], slower=True)
-    assert found.new[1] > 0.9
-
-
-@pytest.mark.parametrize(("questions", "margin"), [(1319, 0.02), (1319, 0.03), (198, 0.08)])
+@pytest.mark.parametrize(("questions", "margin"), [(1319, 0.03), (198, 0.08)])
 def test_the_evaluations_of_answers_are_those_of_the_gate(questions: int, margin: float) -> None:
     """The gate's own function on answers of which 4 % differ from run to run."""
     (mean,) = [of_probe([AnswersTest(questions, margin)], slower=False).mean_new]
     draw, used = np.random.default_rng(3), []
     varying = round(0.04 / 0.42 * questions)
     chance = np.where(np.arange(varying) % 2, 0.3, 0.7)
-    for _ in range(300):
+    for _ in range(200):
         runs = draw.random((4, varying)) < chance
         base, *new = [
             {f"q{n}": bool(n >= varying or run[n]) for n in range(questions)} for run in runs
@@ -113,3 +91,10 @@ def test_the_evaluations_of_answers_are_those_of_the_gate(questions: int, margin
         found = judge_paired("accuracy:a:b:c", [base], new, margin=margin)
         used.append(3 if found.verdict == Verdict.INCONCLUSIVE else found.runs_used)
     assert np.mean(used) == pytest.approx(mean, abs=0.15)
+
+
+def test_at_worst_all_starts_are_made() -> None:
+    found = expected({"c1": [a_test()], "gsm8k": [AnswersTest(1319, 0.02)]}, slower=False)
+    worst = found.at_worst()
+    assert (worst.mean, worst.times("c1"), worst.times("gsm8k")) == (7, 7, 3)
+    assert worst.starts.lost == found.starts.lost

@@ -21,7 +21,6 @@ MOST_STARTS = 3
 # Normal quantiles, 2.5 % and 0.5 %: the noise of one start is stipulated, not estimated.
 PASS_Z = 1.96
 BELOW_Z = 2.58
-_FOUND_Z = 1.645  # a loss counts as found if 19 of 20 builds with it are
 
 
 def judge_documented(
@@ -122,16 +121,6 @@ def typical_loss(losses: Sequence[float]) -> float:
 def standard_error(sigma: float, runs: int) -> float:
     """SE of so many starts against a document, which is worth one: sigma sqrt(1/n + 1)."""
     return sigma * math.sqrt(1 / runs + 1)
-
-
-def smallest_found(margin: float, sigma: float, runs: int) -> float:
-    """The smallest loss that so many starts find in 19 of 20 cases; infinite with fewer than two.
-
-    On the log scale, as `margin` and `sigma` are.
-    """
-    if runs < 2:
-        return math.inf
-    return margin + (BELOW_Z + _FOUND_Z) * standard_error(sigma, min(runs, MOST_STARTS))
 
 
 def _reason(verdict: Verdict, seen: str, band: str, after: str, left: int) -> str:

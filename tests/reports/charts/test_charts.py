@@ -111,21 +111,6 @@ class TestPareto:
         assert 'stroke-dasharray="6,4"' in svg
         assert len(pareto.table.rows) == 20
 
-    def test_a_beaten_point_stays_and_is_told(self) -> None:
-        report, context = made_report(10)
-        worse = report.results[4]
-        measured = tuple(
-            replace(one, value=1.0) if one.metric.startswith("output_throughput_per") else one
-            for one in worse.measured
-        )
-        results = tuple(
-            replace(one, measured=measured) if one is worse else one for one in report.results
-        )
-        found = charts_of(replace(report, results=results), context)
-        rows = found.of_scenario(worse.scenario)[0].table.rows
-        (row,) = [one for one in rows if one[:2] == (worse.probe, "new")]
-        assert row[-1] == "beaten by another point"
-
 
 class TestFirstScreen:
     def test_worst_first_and_better_to_the_right(self) -> None:
@@ -139,14 +124,6 @@ class TestFirstScreen:
         assert "worse ← change in percent of the band → better" in texts(chart.svg)
         assert chart.svg is not None
         assert chart.svg.startswith('<svg role="img"')
-
-    def test_none_where_all_passed(self) -> None:
-        report, context = made_report(3)
-        passed = tuple(
-            replace(one, judgements=tuple(replace(j, verdict=Verdict.PASS) for j in one.judgements))
-            for one in report.results
-        )
-        assert charts_of(replace(report, results=passed), context).first == ()
 
 
 def test_hostile_names_stay_text() -> None:

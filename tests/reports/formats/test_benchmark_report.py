@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 from building import outcome
-from run_reports import of_size, report, result
+from run_reports import of_size
 
-from perfgate.reports.benchmark_entry import as_line
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.benchmark import BenchmarkFormat
 from perfgate.reports.run_report import report_of
@@ -55,18 +54,3 @@ def test_trackers_find_what_they_read() -> None:
         assert one["fullname"].startswith("perf_tests/")
         assert {"mean", "median", "iqr", "stddev", "ops", "rounds"} <= one["stats"].keys()
     assert len({one["fullname"] for one in held["benchmarks"]}) == len(held["benchmarks"]) > 20
-
-
-def test_what_has_no_numbers_has_no_entry() -> None:
-    held = json.loads(BenchmarkFormat().render(report(result(0, None)), ReportContext()))
-    assert held["benchmarks"] == []
-
-
-def test_a_line_of_a_result_has_what_the_record_has() -> None:
-    line = json.loads(json.dumps(outcome().as_record()))
-    (one,) = report_of(FACTS, [{"record": "verdict", "test": TEST, **line}], None).results
-    made = as_line(one)
-    assert {name: made[name] for name in made if name in line} == {
-        name: line[name] for name in made if name in line
-    }
-    assert len(made.keys() & line.keys()) > 8

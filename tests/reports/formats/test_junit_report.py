@@ -2,7 +2,7 @@
 
 from building import outcome
 from lxml import etree
-from run_reports import judged, of_size, report, result
+from run_reports import of_size, report, result
 from tables import each
 
 from perfgate.gate.verdict import Verdict
@@ -62,14 +62,6 @@ def test_the_properties_are_those_of_the_session() -> None:
     assert ("metric.output_throughput.change", "-12.3 %") in found
 
 
-def test_the_values_are_a_table_too_which_gitlab_shows() -> None:
-    text = case(result(0)).findtext("system-out") or ""
-    heading, first, *_ = (line.split() for line in text.splitlines())
-    assert heading == ["metric", "value", "n", "change", "interval"]
-    assert first[:6] == ["output_throughput", "[tokens/s]", "999", "2", "-0.1", "%"]
-    assert case(result(0, None)).find("system-out") is None
-
-
 def test_a_failure_says_all_that_a_person_needs() -> None:
     text = case(result(0, Verdict.REGRESSION)).findtext("failure") or ""
     for told in ("-5.0 %", "-6.0 … -4.0 %", "-2.0 %", "rerun: PERFGATE_MODELS=/models pytest '"):
@@ -117,9 +109,3 @@ def test_synthetic_numbers_are_stamped() -> None:
     found = case(result(0, Verdict.REGRESSION, synthetic=True))
     for tag in ("failure", "system-out"):
         assert (found.findtext(tag) or "").startswith("SYNTHETIC: a stand-in made these numbers\n")
-
-
-def test_a_waived_loss_is_no_failure() -> None:
-    waived = judged(Verdict.REGRESSION, waiver="Ada, until 2026-12-01")
-    found = case(result(0, Verdict.PASS, judgements=(waived,)))
-    assert [one.tag for one in found] == ["properties", "system-out"]

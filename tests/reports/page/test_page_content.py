@@ -1,11 +1,10 @@
 """The page as a parser of HTML reads it: everything is told without a script."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from lxml import html
-from page_reports import histories, judgement, report, result, run_facts
+from page_reports import histories, judgement, report, result
 from tables import each
 
 from perfgate.gate.changed_questions import ChangedQuestions
@@ -115,14 +114,6 @@ def test_every_link_leads_to_a_place_of_the_page() -> None:
     assert {link.removeprefix("#") for link in links} <= set(ids)
 
 
-def test_headings_are_in_order_and_landmarks_are_there() -> None:
-    read = page(report(32))
-    levels = [int(element.tag[1]) for element in read.xpath("//h1|//h2|//h3|//h4")]
-    assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert [len(read.xpath(f"//{name}")) for name in ("main", "nav", "footer", "h1")] == [1] * 4
-
-
 def test_a_section_has_all_metrics_of_a_test() -> None:
     article = one(page(report(16)), "//article[.//span[@class='name'][contains(., 'regression')]]")
     heads = [words(head) for head in article.xpath(".//thead//th")]
@@ -164,17 +155,6 @@ def test_a_failure_has_its_class_last_lines_and_next_step() -> None:
     assert "Next step: look there" in words(read)
 
 
-def test_logs_of_many_failures_share_their_room() -> None:
-    lines = tuple("x" * 200 for _ in range(200))
-    failed = replace(
-        result("failed", Verdict.ERROR), failure=Failure("hang", "no answer", lines, "")
-    )
-    many = replace(report(0), results=tuple(replace(failed, name=str(n)) for n in range(300)))
-    text = page_of(many, NO_CHARTS, lambda: None)
-    assert len(text) < 1_200_000
-    assert text.count("x" * 200) >= 300
-
-
 def test_the_changed_questions_of_each_score_are_named() -> None:
     task = "accuracy:gsm8k:exact_match:"
     changed = tuple(
@@ -194,13 +174,6 @@ def test_machine_and_run_facts_are_told() -> None:
     told = words(one(page(report(16)), "//section[@id='runs']"))
     for said in ("node7", "name B200, driver 570.1", "4c3100f", "pytest -m b200", "exit status 1"):
         assert said in told
-
-
-def test_each_of_several_runs_is_named_with_its_tests() -> None:
-    two = replace(report(16), runs=(run_facts(), run_facts(id="other", status=None)))
-    read = page(two)
-    assert "other" in words(one(read, "//section[@id='runs']"))
-    assert "run 20261123-090000-1" in words(one(read, "//section[@id='scenarios']"))
 
 
 def test_synthetic_results_are_stamped_everywhere() -> None:

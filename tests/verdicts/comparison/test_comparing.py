@@ -6,11 +6,9 @@ from typing import ClassVar
 
 import pytest
 from building import baseline, entry
-from hypothesis import given
-from hypothesis import strategies as st
 from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, throughputs
 
-from perfgate.baselines import Retired, Store
+from perfgate.baselines import Store
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.noise import OWN_DOF, OWN_SIGMA
@@ -21,7 +19,6 @@ from perfgate.verdicts.comparison.comparability import Fact, differences, told_f
 from perfgate.verdicts.comparison.comparison import Comparison, compare
 from perfgate.verdicts.comparison.inputs import read_side
 from perfgate.verdicts.comparison.probe import ComparisonOptions, ProbeComparison
-from perfgate.verdicts.comparison.sides import Measured, Side
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -42,11 +39,6 @@ class TestRuns:
         assert probe.judgements == (judge_performance("output_throughput", a, b, sessions=1),)
         assert probe.verdict == Verdict.REGRESSION
         assert (probe.name, probe.starts) == ("small-serve-c1", (3, 2))
-
-    def test_the_other_way_round_it_is_an_improvement(self, tmp_path: Path) -> None:
-        a = throughputs(tmp_path / "a", 96.0, 96.2, 96.1)
-        b = throughputs(tmp_path / "b", 100.0, 101.0)
-        assert only(compared(a, b)).verdict == Verdict.IMPROVEMENT
 
     def test_starts_of_the_reference_role_are_not_the_build_under_test(
         self, tmp_path: Path
@@ -150,11 +142,6 @@ class TestRuns:
 
 
 class TestSameRunTwice:
-    def test_is_refused(self, tmp_path: Path) -> None:
-        a = throughputs(tmp_path / "a", 100.0)
-        with pytest.raises(InputError, match="both sides hold the same run"):
-            compared(a, a)
-
     def test_a_copy_too(self, tmp_path: Path) -> None:
         a = throughputs(tmp_path / "a", 100.0, 101.0)
         b = tmp_path / "b"
@@ -186,11 +173,6 @@ class TestBaselines:
         assert only(found).verdict == Verdict.REGRESSION
         assert found.a.kind == "baseline"
         assert found.a.description.endswith("accepted 2026-11-05 by Ada")
-
-    def test_that_are_retired_are_warned_of(self, suite_root: Path, tmp_path: Path) -> None:
-        gone = baseline(retired=Retired("Ada", "2026-11-10T12:00:00+00:00", "wrong driver"))
-        side = read_side(Store(tmp_path / "store").save(gone))
-        assert side.warnings == ("the baseline is retired: wrong driver",)
 
     def test_of_the_machine_itself_measure_their_noise(
         self, suite_root: Path, tmp_path: Path
@@ -244,11 +226,6 @@ class TestMetrics:
         assert probe.warned == ("ttft_p99_ms",)
         assert probe.verdict == Verdict.PASS
 
-    def test_without_a_loss_are_no_warning(self, tmp_path: Path) -> None:
-        a = self.side(tmp_path / "a")
-        for name, factor in (("b", 1.0), ("c", 0.5)):
-            assert only(compared(a, self.side(tmp_path / name, ttft_p99_ms=factor))).warned == ()
-
     def test_get_a_band_when_asked(self, tmp_path: Path) -> None:
         a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", ttft_p99_ms=1.5)
         probe = only(compared(a, b, ComparisonOptions(bands={"ttft_p99_ms": 0.3})))
@@ -295,13 +272,6 @@ class TestMetrics:
         assert alone == expected
         assert "no control: the machine is not excluded" in alone.notes
 
-    def test_of_one_side_only_are_named(self, tmp_path: Path) -> None:
-        a = self.side(tmp_path / "a")
-        b = throughputs(tmp_path / "b", 100.0)
-        probe = only(compared(a, b))
-        assert probe.only_in_a == ("tpot_mean_ms", "ttft_p99_ms")
-        assert only(compared(b, a)).only_in_b == ("tpot_mean_ms", "ttft_p99_ms")
-
     def test_missing_in_some_starts_are_not_compared(self, tmp_path: Path) -> None:
         lines = [
             measurement({"output_throughput": 100.0, "tpot_mean_ms": 10.0}),
@@ -321,26 +291,6 @@ class TestMetrics:
         a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", *[97.9] * 7)
         (warning,) = only(compared(a, b)).warnings
         assert "B has 7 fresh starts" in warning
-
-    @pytest.mark.parametrize("value", [0.0, -5.0, 0.1])
-    def test_values_that_cannot_be_judged_are_refused(self, tmp_path: Path, value: float) -> None:
-        a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", value)
-        with pytest.raises(InputError, match="output_throughput"):
-            compared(a, b)
-
-    @given(st.floats(1e-3, 1e3), st.permutations([100.0, 101.0, 99.0, 100.5]))
-    def test_scale_and_order_of_the_reference_do_not_matter(
-        self, factor: float, values: list[float]
-    ) -> None:
-        def side(name: str, *found: float) -> Side:
-            runs = tuple(Measurement({"output_throughput": factor * one}) for one in found)
-            starts = tuple(f"{name}{number}" for number in range(len(found)))
-            return Side(
-                Path(name), "run", "", (Measured("p", "p", "s", runs, starts, FINGERPRINT),)
-            )
-
-        probe = only(compare(side("a", *values), side("b", 97.2, 97.3), ComparisonOptions()))
-        assert probe.verdict == Verdict.REGRESSION
 
 
 class TestAccuracy:
@@ -384,8 +334,7 @@ class TestAccuracy:
 
     def test_needs_the_number_of_questions(self, tmp_path: Path) -> None:
         facts = {"facts": {"evaluator": "lm_eval"}}
-        a = self.side(tmp_path / "a", 380, answers=False, **facts)
-        b = self.side(tmp_path / "b", 380, answers=False, **facts)
+        a, b = (self.side(tmp_path / name, 380, answers=False, **facts) for name in "ab")
         with pytest.raises(InputError, match="the number of questions behind"):
             compared(a, b)
         known = self.side(tmp_path / "c", 380, answers=False)
@@ -440,12 +389,6 @@ class TestResultsOfOtherTools:
             Verdict.NOT_COMPARABLE,
             "requests: A 114690.0, B 49152.0",
         )
-
-    def test_two_programs_are_not_comparable(self, tmp_path: Path) -> None:
-        probe = only(compared(aiperf(tmp_path / "a", 1.0), DATA / "vllm_bench" / "old_script.json"))
-        assert probe.verdict == Verdict.NOT_COMPARABLE
-        assert probe.reason.startswith(("concurrency", "isl", "osl", "program"))
-        assert "program: A aiperf, B " in probe.reason
 
     def test_two_programs_in_one_folder_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "one.json").write_text(json.dumps(scaled(1.0)))
@@ -505,8 +448,6 @@ class TestBadPaths:
     def test_nothing_there(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="there is nothing to compare"):
             read_side(tmp_path / "none")
-
-    def test_an_empty_folder(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="neither a run nor a result"):
             read_side(tmp_path)
 
@@ -515,12 +456,6 @@ class TestBadPaths:
             (tmp_path / f"{number}.json").write_text("{}")
         with pytest.raises(InputError, match="too many files"):
             read_side(tmp_path)
-
-    def test_a_run_without_its_facts(self, tmp_path: Path) -> None:
-        path = throughputs(tmp_path / "a", 100.0)
-        (path / "run.json").unlink()
-        with pytest.raises(InputError, match="no such run"):
-            read_side(path)
 
     @pytest.mark.parametrize(
         "change",
@@ -562,16 +497,6 @@ class TestFacts:
         assert differences(a, c, ()) == (["osl: A 1000, B 1006"], [])
         assert differences(a, c, {"osl"}) == ([], ["osl: A 1000, B 1006"])
 
-    def test_that_only_one_side_tells_cannot_differ(self) -> None:
-        a = told_facts(Measurement({}, {"osl": 32.0}))
-        assert differences(a, {}, ()) == ([], [])
-
     def test_what_was_asked_outweighs_what_was_seen(self) -> None:
         found = told_facts(Measurement({}, {"max_concurrency": 8, "concurrency_mean": 7.1}))
         assert found == {"concurrency": Fact(8)}
-
-    def test_of_programs_that_come_with_the_engine_have_no_version(self) -> None:
-        facts = {"client": "trtllm-bench", "client_version": "1.0.0"}
-        assert told_facts(Measurement({}, facts)) == {"program": Fact("trtllm-bench")}
-        found = told_facts(Measurement({}, {"client": "aiperf", "client_version": "0.13.0"}))
-        assert found == {"program": Fact("aiperf"), "program_version": Fact("0.13.0")}
