@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from typing import Literal
 
@@ -57,6 +58,24 @@ _FROM_WORST = (
 
 
 @dataclass(frozen=True)
+class AppliedWaiver:
+    """The waiver that lets a regression through.
+
+    Attributes:
+        owner: who answers for it.
+        last_day: the last day on which it holds.
+        text: one sentence with owner, limit, last day, reason and link, for a person.
+    """
+
+    owner: str
+    last_day: date
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
 class Judgement:
     """The verdict of one metric with the numbers behind it.
 
@@ -76,7 +95,7 @@ class Judgement:
         reason: one sentence with its numbers, for a person.
         notes: what else a person should know.
         against: what it was compared with; one metric can be judged against more than one.
-        waiver: why a regression is let through (who, until when); empty: it is not.
+        waiver: what lets a regression through; None: nothing does.
         controls_used: controls that the verdict rests on: fresh starts, in the same session, of the
             build that it is compared with.
         needs_control: whether the next start wanted is such a control.
@@ -96,7 +115,7 @@ class Judgement:
     reason: str
     notes: tuple[str, ...] = ()
     against: Against = "baseline"
-    waiver: str = ""
+    waiver: AppliedWaiver | None = None
     controls_used: int = 0
     needs_control: bool = False
     mark: Mark = ""

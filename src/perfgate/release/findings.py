@@ -17,7 +17,6 @@ from perfgate.release.result_rules import (
     UNDECIDED,
     checked_metrics,
     found_of,
-    is_in_force,
     unusable,
     waivers_of,
 )
@@ -129,7 +128,11 @@ def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
 def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
     """Whether a later run lets the same loss through, by waivers that have not ended."""
     lost = {one.metric for one in loss.result.judgements if one.verdict == Verdict.REGRESSION}
-    let = {one.metric for one in later.result.judgements if is_in_force(one.waiver, at)}
+    let = {
+        one.metric
+        for one in later.result.judgements
+        if one.waiver and at.date() <= one.waiver.last_day
+    }
     return bool(lost) and lost <= let
 
 

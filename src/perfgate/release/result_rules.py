@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
-from perfgate.baselines.waivers.coverage import told_waiver
 from perfgate.core.metrics import lookup
 from perfgate.gate.verdict import Verdict, counted
 from perfgate.release.check_result import Finding
@@ -109,13 +108,9 @@ def _reason(result: TestResult, verdict: Verdict) -> str:
 
 def _ended_waiver(result: TestResult, today: date) -> Found | None:
     for one in result.judgements:
-        if one.waiver:
-            told = told_waiver(one.waiver)
-            if told is None:
-                return Finding.REGRESSION, f"{one.metric}: a waiver without owner and last day"
-            if today > told.last_day:
-                ended = f"the waiver of {told.owner} ended on {told.last_day}"
-                return Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
+        if one.waiver and today > one.waiver.last_day:
+            ended = f"the waiver of {one.waiver.owner} ended on {one.waiver.last_day}"
+            return Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
     return None
 
 
@@ -160,12 +155,6 @@ def checked_metrics(result: TestResult) -> int:
     return len(
         {one.metric for one in result.judgements if one.verdict in _DECIDED and one.runs_used > 0}
     )
-
-
-def is_in_force(waiver: str, at: datetime) -> bool:
-    """Whether what a judgement says of its waiver holds on a day; empty: there is no waiver."""
-    told = told_waiver(waiver)
-    return told is not None and at.date() <= told.last_day
 
 
 def waivers_of(result: TestResult) -> Iterator[str]:

@@ -132,4 +132,4 @@ def _judged(judgement: Judgement) -> Iterator[Property]:
     if judgement.controls_used:
         yield f"{name}.controls", str(judgement.controls_used)
     if judgement.waiver:
-        yield f"{name}.waiver", judgement.waiver
+        yield f"{name}.waiver", judgement.waiver.text

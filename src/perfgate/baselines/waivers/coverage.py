@@ -1,28 +1,13 @@
 """Coverage: which regressions of a probe are let through, and what was in a whole run. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from perfgate.baselines.waivers.waiver import Waiver, is_within, limit_of, loss_of, lost_beyond
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.runs.records import name_of
-
-# As `_sentence` writes it.
-_SENTENCE = re.compile(
-    r"waived by (?P<owner>.+?) up to a loss of [0-9.]+ (?:%|points), "
-    r"until (?P<last_day>[0-9]{4}-[0-9]{2}-[0-9]{2}): "
-)
-
-
-@dataclass(frozen=True)
-class ToldWaiver:
-    """A waiver as the record of a judgement tells it."""
-
-    owner: str
-    last_day: date
 
 
 @dataclass(frozen=True)
@@ -79,7 +64,8 @@ def _waived(judgement: Judgement, waivers: Sequence[Waiver], today: date) -> Jud
         if today > waiver.last_day:
             notes.append(f"the waiver of {waiver.owner} ended on {waiver.last_day}")
         elif is_within(loss, waiver):
-            return replace(judgement, waiver=_sentence(waiver))
+            applied = AppliedWaiver(waiver.owner, waiver.last_day, _sentence(waiver))
+            return replace(judgement, waiver=applied)
         else:
             notes.append(
                 f"exceeds the waiver of {waiver.owner}: lost {lost_beyond(loss, waiver)}, "
@@ -96,21 +82,10 @@ def _sentence(waiver: Waiver) -> str:
     )
 
 
-def told_waiver(sentence: str) -> ToldWaiver | None:
-    """Owner and last day of a waiver, from what `Judgement.waiver` says of it; None: no waiver."""
-    found = _SENTENCE.match(sentence)
-    if found is None:
-        return None
-    try:
-        return ToldWaiver(found["owner"], date.fromisoformat(found["last_day"]))
-    except ValueError:
-        return None
-
-
 def in_force(records: Iterable[Mapping[str, Any]]) -> list[LetThrough]:
     """What waivers let through in a run, in the order of its verdict records."""
     return [
-        LetThrough(name_of(record), one["metric"], one["change"], one["waiver"])
+        LetThrough(name_of(record), one["metric"], one["change"], one["waiver"]["text"])
         for record in records
         for one in record.get("judgements", ())
         if one.get("waiver")

@@ -191,7 +191,7 @@ def _reruns(report: RunReport) -> _Section:
 def _waived(report: RunReport) -> _Section:
     waived = [
         f"{code(result.name)}: {code(one.metric, 80)} {signed(one.metric, one.change)}: "
-        + prose(one.waiver, 160)
+        + prose(one.waiver.text, 160)
         for result in report.results
         for one in result.judgements
         if one.waiver

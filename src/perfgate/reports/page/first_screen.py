@@ -161,7 +161,7 @@ def _one_moved(place: int, result: TestResult, one: Judgement) -> Moved:
         gauge=gauge(one),
         sign=judgement_sign(one),
         mark=one.mark,
-        said=one.waiver or one.reason,
+        said=one.waiver.text if one.waiver else one.reason,
         synthetic=result.synthetic,
     )
 
