@@ -1,13 +1,14 @@
 """Small, valid values for tests; each takes changes to what a test is about."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.gate.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.machine.hardware import Gpu, Machine
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
@@ -104,6 +105,11 @@ def with_answers(answers: dict[str, bool]) -> Entry:
     score = sum(answers.values()) / len(answers)
     run = BaselineRun("run-1", "2026-11-01T08:00:00+00:00", {SUMS: score}, {SUMS: answers})
     return Entry({"content": "fedcba9876543210"}, (run,))
+
+
+def applied(text: str, last_day: date = date(2026, 12, 1)) -> AppliedWaiver:
+    """A waiver that lets a regression through."""
+    return AppliedWaiver("Ada", last_day, text)
 
 
 def judgement(**changes: Any) -> Judgement:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from building import applied
 from run_reports import BUILD, judged, report, result
 
 from perfgate.gate.verdict import Verdict
@@ -86,7 +87,7 @@ def checked(
     waivers: tuple[str, ...] = ()
     if finding == Finding.WAIVED:
         waivers = (WAIVER,)
-        first = replace(found.judgements[0], waiver=WAIVER)
+        first = replace(found.judgements[0], waiver=applied(WAIVER))
         found = replace(found, verdict=Verdict.PASS, judgements=(first, *found.judgements[1:]))
     if finding == Finding.SYNTHETIC:
         found = replace(found, synthetic=True)
@@ -198,7 +199,7 @@ def hostile(texts: Sequence[str]) -> ReleaseCheck:
         found = one.result
         if found is not None:
             first = tuple(
-                replace(judgement, waiver=text, notes=(text,), reason=text)
+                replace(judgement, waiver=applied(text), notes=(text,), reason=text)
                 for judgement in found.judgements[:1]
             )
             strange = tuple(replace(judgement, metric=text) for judgement in first)

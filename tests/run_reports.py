@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from building import applied
+
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
@@ -154,8 +156,10 @@ def hostile(*texts: str, metrics: bool = True) -> RunReport:
         text = texts[place % len(texts)]
         made = result(place, few[place % len(few)])
         if made.judgements:
-            first = replace(made.judgements[0], notes=(text,), waiver=text * (place % 3 == 0))
-            unknown = [replace(first, metric=text, waiver="")] if metrics else []
+            first = replace(
+                made.judgements[0], notes=(text,), waiver=applied(text) if place % 3 == 0 else None
+            )
+            unknown = [replace(first, metric=text, waiver=None)] if metrics else []
             made = replace(made, judgements=(first, *unknown, *made.judgements[1:]))
         more = {"injected": (text,), "notes": (text,), "settings": (text,), "disturbances": (text,)}
         control = MeasuredControl("baseline", None, 0, text, text)

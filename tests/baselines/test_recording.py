@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import SUMS, baseline, entry, judgement, outcome
+from building import SUMS, applied, baseline, entry, judgement, outcome
 
 from perfgate.baselines import candidate_store, read, suite_store
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries
@@ -260,7 +260,7 @@ class TestRecord:
     def test_a_waived_loss_is_still_a_loss(self, run: RunFolder) -> None:
         measure(run)
         waived = outcome(
-            verdict=Verdict.PASS, judgements=(judgement(waiver="Ada, until 2026-12-01"),)
+            verdict=Verdict.PASS, judgements=(judgement(waiver=applied("Ada, until 2026-12-01")),)
         )
         run.record("verdict", {"test": "c4", **waived.as_record()})
         (path,), _ = record_candidates([run.path])

@@ -6,6 +6,7 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+from building import applied
 from tables import each
 
 from perfgate.gate.performance import judge_performance
@@ -44,7 +45,7 @@ def test_an_empty_group_has_not_passed() -> None:
 
 def test_a_waived_regression_counts_as_passed_and_hides_no_other() -> None:
     lost = judge_performance("output_throughput", [1000] * 5, [900, 900])
-    waived = replace(lost, waiver="known, until 2026-12-31")
+    waived = replace(lost, waiver=applied("known, until 2026-12-31"))
     assert verdict_of([lost]) == Verdict.REGRESSION
     assert verdict_of([waived]) == Verdict.PASS
     assert verdict_of([waived, lost]) == Verdict.REGRESSION

@@ -1,6 +1,6 @@
 """Properties for JUnit XML: a verdict with its numbers, the build and the baseline."""
 
-from building import judgement, outcome, with_inert_setting
+from building import applied, judgement, outcome, with_inert_setting
 
 from perfgate.core.errors import RunError
 from perfgate.gate.verdict import Verdict
@@ -52,7 +52,7 @@ def test_an_error_has_its_class() -> None:
 
 
 def test_the_anchor_does_not_hide_the_baseline() -> None:
-    anchor = judgement(against="anchor", change=-0.2, waiver="let through by Ada")
+    anchor = judgement(against="anchor", change=-0.2, waiver=applied("let through by Ada"))
     found = dict(properties(outcome(judgements=(judgement(), anchor))))
     assert found["metric.output_throughput.change"] == "-12.3 %"
     assert found["metric.output_throughput.anchor.change"] == "-20.0 %"

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from building import SCENARIO, group_record, judgement, outcome
+from building import SCENARIO, applied, group_record, judgement, outcome
 
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Verdict
@@ -67,7 +67,7 @@ def test_of_many_that_got_worse_the_terminal_shows_the_five_likeliest() -> None:
 
 
 def test_a_waived_loss_is_listed_with_its_waiver() -> None:
-    records = recorded(outcome(judgements=(judgement(waiver="let through by Ada"),)))
+    records = recorded(outcome(judgements=(judgement(waiver=applied("let through by Ada")),)))
     assert waived(records) == ["small-serve-c4: output_throughput -12.3 %: let through by Ada"]
     assert waived(recorded(outcome())) == []
     (line, _) = next(terminal_lines(records, ExitStatus.PASSED))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from building import applied
 from markdown_it import MarkdownIt
 from run_reports import judged, of_size, report, result
 from tables import each
@@ -33,7 +34,7 @@ def test_the_verdict_build_reference_counts_and_hours_come_first() -> None:
 def test_what_got_worse_most_is_the_first_row() -> None:
     most = judged(Verdict.REGRESSION, -0.04, band=0.01)
     few = result(0, Verdict.REGRESSION, judgements=(judged(Verdict.REGRESSION, -0.06),))
-    waived = judged(Verdict.REGRESSION, -0.9, waiver="Ada")
+    waived = judged(Verdict.REGRESSION, -0.9, waiver=applied("Ada"))
     judgements = (most, judged(Verdict.PASS, -0.9), waived)
     many = result(1, Verdict.REGRESSION, judgements=judgements)
     rows = [one for one in markdown(report(few, many)).splitlines() if one.startswith("| `")]
@@ -76,7 +77,7 @@ def test_rerun_lines_and_what_passed_are_folded() -> None:
 
 
 def test_waived_losses_are_no_regressions_and_are_told() -> None:
-    waived = judged(Verdict.REGRESSION, waiver="Ada, until 2026-12-01: known")
+    waived = judged(Verdict.REGRESSION, waiver=applied("Ada, until 2026-12-01: known"))
     text = markdown(report(result(0, Verdict.PASS, judgements=(waived,)), status=0))
     assert "Regressed" not in text
     assert "`b200-scenario-000-c1`: `output_throughput` -5.0 %: Ada, until 2026-12-01" in text

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from building import applied
+
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.reports.history import HistoryPoint, MetricHistory
@@ -115,7 +117,8 @@ def result(
     if kind == "waived":
         judgements = (
             judgement(
-                Verdict.REGRESSION, waiver="known slower sampler, A. Person, until 2026-12-01"
+                Verdict.REGRESSION,
+                waiver=applied("known slower sampler, until 2026-12-01"),
             ),
         )
     return replace(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from building import applied
 from lxml import html
 from page_reports import histories, judgement, report, result
 from tables import each
@@ -224,7 +225,7 @@ def test_hostile_texts_stay_texts() -> None:
         scenario=EVIL,
         reason=EVIL,
         rerun=EVIL,
-        judgements=(judgement(Verdict.REGRESSION, reason=EVIL, waiver=EVIL),),
+        judgements=(judgement(Verdict.REGRESSION, reason=EVIL, waiver=applied(EVIL)),),
         failure=Failure(EVIL, EVIL, (EVIL,), EVIL),
         notes=(EVIL,),
     )
