@@ -1,6 +1,7 @@
 """Redaction: what is masked by value, name, place and shape, what is escaped, and what stays."""
 
 import base64
+import os
 
 import pytest
 from hypothesis import given
@@ -171,6 +172,17 @@ def test_a_password_in_an_address_of_the_environment_is_known(
 ) -> None:
     monkeypatch.setenv("https_proxy", "http://me:proxy-pass@host:1")
     assert redact("login me proxy-pass") == "login me ***"
+
+
+def test_what_is_known_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("opaque-one", "opaque-two"):
+        monkeypatch.setenv("MY_TOKEN", value)
+        assert redact(f"a {value} b") == "a *** b"
+    assert redact("a opaque-one b") == "a opaque-one b"
+    monkeypatch.delenv("MY_TOKEN")
+    assert redact("a opaque-two b") == "a opaque-two b"
+    monkeypatch.setattr(os, "environ", {"MY_TOKEN": "opaque-three"})
+    assert redact("a opaque-three b") == "a *** b"
 
 
 def test_what_a_program_was_given_is_known_from_then_on() -> None:
