@@ -52,9 +52,7 @@ def test_roots_is_believed_by_all(file: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @only_root
-def test_the_caller_of_sudo_is_believed_by_root_alone(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_caller_of_sudo_is_believed_by_root_alone(file: Path, monkeypatch) -> None:
     os.chown(file, 1234, 1234)
     monkeypatch.setenv("SUDO_UID", "1234")
     assert doubt(file) is None
@@ -96,15 +94,11 @@ class TestGroups:
         monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name=user))
 
     @pytest.mark.parametrize("members", [(), ("ada",)])
-    def test_the_owners_private_group(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch, members: tuple[str, ...]
-    ) -> None:
+    def test_the_owners_private_group(self, file, monkeypatch, members: tuple[str, ...]) -> None:
         self.names(monkeypatch, "ada", *members)
         assert doubt(file) is None
 
-    def test_a_private_group_with_a_guest(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_private_group_with_a_guest(self, file: Path, monkeypatch) -> None:
         self.names(monkeypatch, "ada", "ada", "grace")
         assert "the group ada" in str(doubt(file))
 
@@ -114,9 +108,7 @@ class TestGroups:
         assert "may write to it (mode 0664)" in str(doubt(file))
 
     @only_root
-    def test_numbers_without_names_as_in_a_container(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_numbers_without_names_as_in_a_container(self, file: Path, monkeypatch) -> None:
         self.names(monkeypatch, None)
         monkeypatch.setattr(ownership.os, "geteuid", lambda: 1234)
         for gid, is_private in ((1234, True), (0, True), (100, False)):

@@ -110,9 +110,7 @@ def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
         ([], None, "Expected `object`"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_field(
-    plain: object, where: str | None, words: str
-) -> None:
+def test_what_does_not_fit_is_told_with_its_field(plain, where, words) -> None:
     with pytest.raises(InputError, match="not the plain form of Whole") as caught:
         from_plain(Whole, plain)
     assert caught.value.field == where

@@ -75,9 +75,7 @@ class TestInside:
         assert INSIDE.find(TRTLLM_SERVE) == ("trtllm-serve",)
         assert INSIDE.find(BENCHMARK_SERVING)[:2] == ("python", "-m")
 
-    def test_or_as_the_person_says_without_looking_here(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_or_as_the_person_says_without_looking_here(self, monkeypatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", "/opt/x/trtllm-bench --log_level info")
         assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
 

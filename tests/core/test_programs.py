@@ -24,9 +24,7 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFGATE_PROGRAM_SOME_TOOL_X", raising=False)
 
 
-def test_variable_beside_the_interpreter_path_in_this_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variable_beside_the_interpreter_path_in_this_order(tmp_path: Path, monkeypatch) -> None:
     on_path = executable(tmp_path / "path" / "sometool")
     assert PROGRAM.find() == (str(on_path),)
     beside = executable(tmp_path / "env" / "sometool")
@@ -36,17 +34,13 @@ def test_variable_beside_the_interpreter_path_in_this_order(
     assert PROGRAM.find() == (str(own), "--in", "two words")
 
 
-def test_the_variable_may_name_a_program_on_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_may_name_a_program_on_path(tmp_path: Path, monkeypatch) -> None:
     wrapper = executable(tmp_path / "path" / "docker")
     monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "docker run image sometool")
     assert PROGRAM.find() == (str(wrapper), "run", "image", "sometool")
 
 
-def test_found_by_a_relative_path_it_is_told_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_found_by_a_relative_path_it_is_told_absolute(tmp_path: Path, monkeypatch) -> None:
     own = executable(tmp_path / "own" / "tool")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "own/tool")
@@ -97,9 +91,7 @@ def script(path: Path, first: str) -> Path:
     return path
 
 
-def test_an_engines_interpreter_is_the_one_that_runs_its_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engines_interpreter_is_the_one_that_runs_its_programs(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("PERFGATE_PROGRAM_SOME_PYTHON", raising=False)
     ours = executable(tmp_path / "env" / "python")
     assert ITS_PYTHON.find() == (str(ours), "-m", "mine")
@@ -112,9 +104,7 @@ def test_an_engines_interpreter_is_the_one_that_runs_its_programs(
     assert ITS_PYTHON.find() == (str(ours), "-m", "other")
 
 
-def test_a_setting_that_names_nothing_is_told_by_its_own_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_that_names_nothing_is_told_by_its_own_program(tmp_path, monkeypatch) -> None:
     ours = executable(tmp_path / "env" / "python")
     monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", "/nowhere")
     assert ITS_PYTHON.find()[0] == str(ours)
@@ -130,9 +120,7 @@ def test_a_setting_that_names_nothing_is_told_by_its_own_program(
         ("#!/usr/bin/env python-that-is-nowhere", None),
     ],
 )
-def test_the_first_line_names_the_interpreter(
-    tmp_path: Path, first: str, found: str | None
-) -> None:
+def test_the_first_line_names_the_interpreter(tmp_path, first: str, found: str | None) -> None:
     assert interpreter_of(str(script(tmp_path / "tool", first))) == found
 
 

@@ -79,9 +79,7 @@ def test_lines_keep_their_numbers_where_blocks_are_left_out(log: Path) -> None:
     assert len(found) < 200_000
 
 
-def test_the_middle_of_a_very_long_log_is_left_out(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_middle_of_a_very_long_log_is_left_out(log: Path, monkeypatch) -> None:
     monkeypatch.setattr(raw_log, "MOST_SEARCHED", 4 * 1024 * 1024)
     calm = b"x" * 99 + b"\n"
     log.write_bytes(b"error 1\n" + calm * 60_000 + b"error 2\n" + calm * 60_000 + b"error 3\n")

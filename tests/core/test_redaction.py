@@ -167,9 +167,7 @@ def test_each_line_of_a_known_value_is_masked(monkeypatch: pytest.MonkeyPatch) -
     assert redact("a second line b") == "a *** b"
 
 
-def test_a_password_in_an_address_of_the_environment_is_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_password_in_an_address_of_the_environment_is_known(monkeypatch) -> None:
     monkeypatch.setenv("https_proxy", "http://me:proxy-pass@host:1")
     assert redact("login me proxy-pass") == "login me ***"
 

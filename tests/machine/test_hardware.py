@@ -97,9 +97,7 @@ class TestDetect:
             ("processor\t: 0\nCPU implementer\t: 0x41\n", platform.machine()),
         ],
     )
-    def test_the_cpu_as_the_kernel_tells_it(
-        self, monkeypatch: pytest.MonkeyPatch, text: str, name: str
-    ) -> None:
+    def test_the_cpu_as_the_kernel_tells_it(self, monkeypatch, text: str, name: str) -> None:
         monkeypatch.setattr(Path, "read_text", lambda self: text)
         assert detect().cpu == name
 

@@ -192,9 +192,7 @@ def test_clocks_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, error: Exce
     assert cpu._clocks((0,), {0}) == ({}, None)
 
 
-def test_clocks_of_fewer_cores_than_there_are_belong_to_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_clocks_of_fewer_cores_than_there_are_belong_to_nobody(monkeypatch) -> None:
     monkeypatch.setattr(psutil, "cpu_freq", lambda percpu: [Frequency(2445.0, 0.0, 0.0)])
     assert cpu._clocks((0, 1), {0, 1}) == ({}, None)
 

@@ -120,9 +120,7 @@ SHARE = st.floats(0.0, 1.0)
 
 
 @given(SHARE, SHARE, SHARE, SHARE, SHARE)
-def test_a_worse_machine_never_has_fewer(
-    others: float, steal: float, clock: float, slowed: float, more: float
-) -> None:
+def test_a_worse_machine_never_has_fewer(others, steal, clock, slowed, more) -> None:
     def found(shift: float) -> int:
         cpu = CpuConditions(
             4, others + shift, steal + shift, 1.0, 3500.0 * max(0.0, clock - shift), 3500.0

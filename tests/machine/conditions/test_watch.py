@@ -129,9 +129,7 @@ def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
     assert "UnicodeDecodeError" in watch.conditions.notes[0]
 
 
-def test_a_driver_that_hangs_does_not_hang_the_measurement(
-    install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_hangs_does_not_hang_the_measurement(install, monkeypatch) -> None:
     nvml, answered = install(FakeGpu()), threading.Event()
     nvml.nvmlDeviceGetPowerUsage = lambda gpu: answered.wait() and 1000
     monkeypatch.setattr(module, "PATIENCE_S", 0.05)

@@ -65,9 +65,7 @@ def test_the_default_is_made_for_all_users(tmp_path: Path, monkeypatch: pytest.M
     assert lock_folder({}) == folder
 
 
-def test_the_default_is_never_anothers_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_never_anothers_link(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
@@ -122,9 +120,7 @@ def test_a_note_keeps_what_else_stands_in_it(tmp_path: Path) -> None:
     assert (note["run"], note["marks"]) == ("other", ["x", "y"])
 
 
-def test_a_file_system_without_locks_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -136,18 +132,14 @@ def no_room(*_: object, **__: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_takes_the_names_and_not_the_locks(
-    pool: GpuPool, start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_takes_the_names_and_not_the_locks(pool: GpuPool, start, monkeypatch) -> None:
     monkeypatch.setattr(file_locks.os, "pwrite", no_room)
     with pool.lease(8, whole=False, run="run", wait_s=0, tell=print):
         other = start("holder", 1, "part", 0)
         assert "GPU 7 held by an unknown process" in other.says("error gpus_busy")
 
 
-def test_a_full_disk_before_the_first_lease_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_before_the_first_lease_is_an_error(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(file_locks.os, "open", no_room)
     with pytest.raises(RunError) as caught:
         take(files(tmp_path, "a"), 1, "run")

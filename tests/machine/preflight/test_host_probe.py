@@ -27,17 +27,13 @@ def test_this_machine(tmp_path: Path) -> None:
     assert all(host.unjudged.values())
 
 
-def test_folders_are_named_as_a_person_here_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_are_named_as_a_person_here_does(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     host = look_at_host(tmp_path / "runs", Path("/"), None)
     assert (host.run_folder.folder, host.store.folder) == (Path("runs"), Path("/"))
 
 
-def test_the_free_room_is_that_of_the_folders_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_free_room_is_that_of_the_folders_disk(tmp_path: Path, monkeypatch) -> None:
     real = os.statvfs
 
     def no_answer(path) -> object:

@@ -206,9 +206,7 @@ class TestDocumentedWeights:
         assert "no model-00007-of-" in found.found
         assert "download the weights again" in found.hint
 
-    def test_with_a_shard_that_is_a_pointer_or_was_cut(
-        self, scenario: Scenario, tmp_path: Path
-    ) -> None:
+    def test_with_a_shard_that_is_a_pointer_or_was_cut(self, scenario: Scenario, tmp_path) -> None:
         found = self.checked(scenario, tmp_path, {7: 135})
         assert found.outcome == "failed"
         assert "the folder of weights has another size" in found.found
