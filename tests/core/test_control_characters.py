@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each
 
@@ -34,6 +34,7 @@ def test_the_first_is_told_as_an_escape(text: str, found: str) -> None:
     assert found in escaped(text)
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_an_escaped_text_is_one_line_in_reading_order(text: str) -> None:
     shown = escaped(text)

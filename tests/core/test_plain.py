@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each
 
@@ -52,6 +52,7 @@ WHOLE = st.builds(
 )
 
 
+@settings(max_examples=30)
 @given(value=WHOLE, leave_out_none=st.booleans())
 def test_what_is_written_as_json_comes_back_equal(value: Whole, leave_out_none: bool) -> None:
     text = json.dumps(to_plain(value, leave_out_none=leave_out_none))
@@ -81,15 +82,10 @@ def test_values_of_other_libraries_have_a_plain_form() -> None:
         to_plain({"a": object()})
 
 
-def test_a_whole_number_is_a_float_where_the_field_is_one() -> None:
-    assert to_plain(from_plain(Part, {"name": "a", "size": 60})) == to_plain(Part("a", 60.0))
-    assert type(from_plain(Part, {"name": "a", "size": 60}).size) is float
-
-
-def test_a_field_left_out_has_its_default_for_every_reader() -> None:
-    (part,) = from_plain(Whole, {"parts": [{"name": "a", "size": 1}]}).parts
-    assert vars(part) == vars(Part("a", 1.0))
-    assert to_plain(part) == to_plain(Part("a", 1.0))
+def test_a_field_left_out_has_its_default_and_a_whole_number_may_be_a_float() -> None:
+    (part,) = from_plain(Whole, {"parts": [{"name": "a", "size": 60}]}).parts
+    assert vars(part) == vars(Part("a", 60.0))
+    assert type(part.size) is float
 
 
 def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:

@@ -32,6 +32,7 @@ class TestHere:
         assert answer == Answer(3, "out\n", "err\n")
         assert (answer.is_good, answer.text) == (False, "out\nerr\n")
         assert answer.trouble == "it ended with status 3: err"
+        assert (answer.cause, answer.why, answer.refusal) == (None, "", "")
 
     def test_nothing_is_on_its_standard_input(self) -> None:
         code = "import sys; print(repr(sys.stdin.read()))"
@@ -56,10 +57,6 @@ class TestHere:
         assert (answer.status, answer.cause) == (None, NoStatus.NOT_STARTED)
         assert answer.refusal == "Permission denied"
         assert str(program) in answer.why
-
-    def test_an_answer_without_status_0_has_no_other_cause(self) -> None:
-        answer = ask_here((sys.executable, "-c", "raise SystemExit(2)"), 60)
-        assert (answer.status, answer.cause, answer.why, answer.refusal) == (2, None, "", "")
 
     def test_an_environment_of_its_own_is_the_whole(self) -> None:
         code = "import os; print(os.environ.get('A'), 'HOME' in os.environ)"
