@@ -16,7 +16,7 @@ from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.cpu import read_cpu
 from perfgate.machine.conditions.disturbance import disturbances
 from perfgate.machine.conditions.processes import Marked
-from perfgate.machine.conditions.watch import watched
+from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 
@@ -28,6 +28,28 @@ def watchers() -> list[threading.Thread]:
 def nobody_watches_afterwards():
     yield
     assert not watchers()
+
+
+def others_s(watch: Watch) -> float:
+    """CPU time of others, in seconds."""
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    return cpu.others_share * cpu.cores * watch.conditions.seconds
+
+
+def all_s() -> float:
+    """CPU time of everybody since boot."""
+    times = psutil.cpu_times()
+    return times.user + times.nice + times.system
+
+
+def burnt_s(burner: psutil.Process, least_s: float) -> float:
+    """What it has used from now on; at least that much."""
+    first_s = cpu_of(burner)
+    while cpu_of(burner) < first_s + least_s:
+        time.sleep(0.05)
+    return cpu_of(burner) - first_s
 
 
 def test_a_moment_has_two_looks() -> None:
@@ -223,32 +245,19 @@ def test_a_marked_process_on_the_gpu_and_one_that_is_not(install, tmp_path: Path
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
 def test_a_real_stranger_is_a_load_of_others(tmp_path: Path) -> None:
     with stranger(tmp_path) as burner, watched(0, interval_s=0.1) as watch:
-        first_s = cpu_of(burner)
-        while cpu_of(burner) < first_s + 0.6:
-            time.sleep(0.05)
-        used_s = cpu_of(burner) - first_s
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    assert cpu.others_share * cpu.cores * watch.conditions.seconds > used_s - 0.25
+        used_s = burnt_s(burner, 0.5)
+    assert others_s(watch) > used_s - 0.25
 
 
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
 def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
     """At most what all cores did, less what the marked one did."""
     with stranger(tmp_path, PERFGATE_PLACE="a") as burner:
-        began = psutil.cpu_times()
+        began = all_s()
         with watched(0, interval_s=0.1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
-            first_s = cpu_of(burner)
-            while cpu_of(burner) < first_s + 1.0:
-                time.sleep(0.05)
-            used_s = cpu_of(burner) - first_s
-        ended = psutil.cpu_times()
-    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    assert cpu.others_share * cpu.cores * watch.conditions.seconds < all_s - used_s + 0.25
+            used_s = burnt_s(burner, 0.5)
+        ended = all_s()
+    assert others_s(watch) < ended - began - used_s + 0.25
 
 
 def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
@@ -268,13 +277,7 @@ def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path
 
 def test_our_own_load_is_no_load_of_others() -> None:
     """At most what all cores did, less what our child did: true on a crowded machine, too."""
-    began = psutil.cpu_times()
+    began = all_s()
     with watched(0, interval_s=0.1) as watch:
-        done = subprocess.run(burn(1.0), capture_output=True, text=True, check=True)
-    ended = psutil.cpu_times()
-    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    others_s = cpu.others_share * cpu.cores * watch.conditions.seconds
-    assert others_s < all_s - float(done.stdout) + 0.25
+        done = subprocess.run(burn(0.5), capture_output=True, text=True, check=True)
+    assert others_s(watch) < all_s() - began - float(done.stdout) + 0.25
