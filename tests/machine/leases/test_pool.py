@@ -163,17 +163,6 @@ def test_what_another_user_wrote_reaches_no_terminal_as_it_is(pool, start, locks
     assert f"run {'x' * 120} (pid [1], \\x1b[2Jada\\n)" in message
 
 
-def test_eight_starts_at_once_have_a_gpu_each(pool, start) -> None:
-    holders = [start("holder", 1, "part", 60) for _ in range(8)]
-    got = []
-    for holder in holders:
-        while not (line := holder.says("")).startswith("got"):
-            assert line.startswith("waiting for 1 GPU")
-        got.append(line)
-    assert sorted(got) == [f"got {number}" for number in range(8)]
-    refusal(pool, 1)
-
-
 def test_stale_text_is_not_believed(pool, start, locks) -> None:
     holder = start("holder", 8, "part", 0)
     holder.says("got")

@@ -78,7 +78,7 @@ def test_answers_become_facts(install, answers: dict, facts: dict) -> None:
     assert look().gpus == (gpu(**facts),)
 
 
-def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) -> None:
+def test_who_is_on_a_gpu_is_named(install) -> None:
     ours, gone = os.getpid(), 2**22 + 1
     install(
         {"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=p) for p in (gone, ours)]}
@@ -87,12 +87,6 @@ def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) ->
     assert isinstance(found.processes, tuple)
     assert found.processes[0].startswith(f"pid {ours} (")
     assert found.processes[1] == f"pid {gone}"
-
-
-def test_the_service_that_shares_a_gpu_is_no_user(install, monkeypatch) -> None:
-    monkeypatch.setattr(nvml, "_name", lambda pid: "nvidia-cuda-mps-server")
-    install({"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=5)]})
-    assert look().gpus[0].processes == ()
 
 
 def test_only_gpus_of_the_model_and_no_more_than_asked(install) -> None:
