@@ -117,15 +117,6 @@ class TestWriting:
         assert path.read_text() == "old"
         assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
-    def test_a_full_disk_is_told_as_such(self, tiny_disk: Path) -> None:
-        path = tiny_disk / "file.txt"
-        write_text(path, "old")
-        with pytest.raises(RunError, match=r"cannot write .*file\.txt: No space left") as caught:
-            write_text(path, "x" * 2**20)
-        assert caught.value.failure == "disk_full"
-        assert path.read_text() == "old"
-        assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
-
     @each(
         ("number", "failure"),
         [

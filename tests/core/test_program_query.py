@@ -9,7 +9,7 @@ import pytest
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.core.programs import BENCHMARK_SERVING, LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE
+from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH
 
 
 @dataclass(frozen=True)
@@ -68,20 +68,14 @@ class TestHere:
 
 
 class TestInside:
-    def test_the_engines_programs_are_called_by_their_bare_names(self) -> None:
-        assert INSIDE.find(TRTLLM_SERVE) == ("trtllm-serve",)
-        assert INSIDE.find(BENCHMARK_SERVING)[:2] == ("python", "-m")
-
-    def test_or_as_the_person_says_without_looking_here(self, monkeypatch) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", "/opt/x/trtllm-bench --log_level info")
+    def test_engines_programs_are_called_by_their_names_or_as_the_person_says(self, monkeypatch):
+        variable = "PERFGATE_PROGRAM_TRTLLM_BENCH"
+        assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
+        monkeypatch.setenv(variable, "/opt/x/trtllm-bench --log_level info")
         assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
-
-    def test_a_setting_without_words_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", " ")
-        with pytest.raises(InputError, match="PERFGATE_PROGRAM_TRTLLM_BENCH"):
+        monkeypatch.setenv(variable, " ")
+        with pytest.raises(InputError, match=variable):
             INSIDE.find(TRTLLM_BENCH)
-
-    def test_others_are_found_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LM_EVAL", sys.executable)
         assert INSIDE.find(LM_EVAL) == (sys.executable,)
 

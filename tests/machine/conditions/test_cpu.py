@@ -88,33 +88,25 @@ def test_work_that_is_handed_over_cannot_be_told_apart() -> None:
 # Several trees
 
 
-def spent(*looks: list[tuple[int, int, float]]) -> float:
-    """What is added up from looks at processes: pid, parent, CPU time."""
+@each(
+    ("looks", "total_s"),
+    [
+        # what was used before the first look does not count
+        ([[(5, 1, 100.0)]], 0.0),
+        ([[(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]], 3.0),
+        # a tree that comes and goes hides nothing of the others
+        ([[(5, 1, 1.0)], [(5, 1, 2.0), (8, 1, 4.0)], [(5, 1, 3.0), (8, 1, 5.0)], [(5, 1, 4.0)]], 8),
+        # its parent has waited for it
+        ([[(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]], 2.0),
+        # it has lost its parent
+        ([[(5, 1, 1.0), (6, 5, 2.0)], [(6, 1, 2.5)], [(6, 1, 3.0)]], 0.5),
+    ],
+)
+def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
     held = Spent()
     for look in looks:
         held.add([Process(pid, parent, "x", used_s) for pid, parent, used_s in look])
-    return held.total_s
-
-
-def test_what_was_used_before_the_first_look_does_not_count() -> None:
-    assert spent([(5, 1, 100.0)]) == 0.0
-    assert spent([(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]) == 3.0
-
-
-def test_a_tree_that_comes_and_goes_hides_nothing_of_the_others() -> None:
-    server = [(5, 1, used_s) for used_s in (100.0, 101.0, 102.0, 103.0)]
-    client = [(8, 1, used_s) for used_s in (4.0, 5.0)]
-    with_client = spent([server[0]], [server[1], client[0]], [server[2], client[1]], [server[3]])
-    assert with_client == 3.0 + 5.0
-
-
-def test_a_process_that_its_parent_has_waited_for_counts_once() -> None:
-    assert spent([(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]) == 2.0
-
-
-def test_a_process_that_loses_its_parent_counts_once() -> None:
-    before = [(5, 1, 1.0), (6, 5, 2.0)]
-    assert spent(before, [(6, 1, 2.5)], [(6, 1, 3.0)]) == 0.5
+    assert held.total_s == total_s
 
 
 # Clocks
