@@ -133,6 +133,7 @@ CAUSES = {
         "MemoryError",
         "[123.4] Out of memory: Killed process 812 (trtllm-serve)",
         "slurmstepd: error: StepId=45.0 exceeded memory limit (433 > 314), being killed",
+        "slurmstepd-n1: error: Detected 1 oom_kill event in StepId=3.0.",
         "srun: error: n1: task 0: Out Of Memory",
     ],
     "model_file": [

@@ -51,6 +51,8 @@ def test_an_unknown_name_lists_the_known_and_proposes_the_nearest(
     assert str(caught.value) == (
         "unknown animal\n  found: lyon\n  expected: one of lion, tiger\n  fix: did you mean lion?"
     )
+    with pytest.raises(InputError, match="did you mean tiger"):
+        animals["TI-GER"]
     with pytest.raises(InputError) as caught:
         animals["xylophone"]
     assert caught.value.hint is None

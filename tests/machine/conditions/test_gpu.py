@@ -1,5 +1,6 @@
 """GPUs under watch: what NVML says of them, and what becomes of what it does not say."""
 
+import re
 import sys
 
 import pynvml
@@ -54,25 +55,14 @@ def test_the_clock_of_an_idle_gpu_is_no_slow_clock(install) -> None:
 
 # Why clocks are what they are
 
-SLOWING = {
-    "HwSlowdown": "hw_slowdown",
-    "HwThermalSlowdown": "hw_thermal_slowdown",
-    "SwThermalSlowdown": "sw_thermal_slowdown",
-    "HwPowerBrakeSlowdown": "hw_power_brake_slowdown",
-}
-NORMAL = {
-    "GpuIdle": "gpu_idle",
-    "ApplicationsClocksSetting": "applications_clocks_setting",
-    "SwPowerCap": "sw_power_cap",
-    "SyncBoost": "sync_boost",
-    "DisplayClockSetting": "display_clock_setting",
-}
+SLOWING = ["HwSlowdown", "HwThermalSlowdown", "SwThermalSlowdown", "HwPowerBrakeSlowdown"]
+NORMAL = ["GpuIdle", "ApplicationsClocksSetting", "SwPowerCap", "SyncBoost", "DisplayClockSetting"]
 
 
-@each(("nvml_name", "name"), {**SLOWING, **NORMAL}.items())
-def test_each_reason_by_its_name(install, nvml_name: str, name: str) -> None:
-    bit = getattr(pynvml, f"nvmlClocksEventReason{nvml_name}")
-    install(FakeGpu(reasons=(bit, 0, 0, 0)))
+@each("nvml_name", SLOWING + NORMAL)
+def test_each_reason_by_its_name(install, nvml_name: str) -> None:
+    name = re.sub(r"\B(?=[A-Z])", "_", nvml_name).lower()
+    install(FakeGpu(reasons=(getattr(pynvml, f"nvmlClocksEventReason{nvml_name}"), 0, 0, 0)))
     (gpu,) = after(opened(), 4)
     assert gpu.slowdown == {name: 0.25}
     assert gpu.slowed_share == (0.25 if nvml_name in SLOWING else 0.0)
@@ -109,16 +99,9 @@ def test_older_and_newer_names_of_the_same_functions(install) -> None:
 
 def test_what_a_gpu_refuses_is_missing_and_noted_once(install) -> None:
     refused = pynvml.NVML_ERROR_NOT_SUPPORTED
-    functions = [
-        "nvmlDeviceGetPowerUsage",
-        "nvmlDeviceGetTemperature",
-        "nvmlDeviceGetTemperatureV",
-        "nvmlDeviceGetClockInfo",
-        "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetCurrentClocksThrottleReasons",
-        "nvmlDeviceGetComputeRunningProcesses",
-    ]
-    install(FakeGpu(refuses=dict.fromkeys(functions, refused)))
+    asked = ["PowerUsage", "Temperature", "TemperatureV", "ClockInfo", "ComputeRunningProcesses"]
+    asked += ["CurrentClocksEventReasons", "CurrentClocksThrottleReasons"]
+    install(FakeGpu(refuses={f"nvmlDeviceGet{what}": refused for what in asked}))
     gpus = opened()
     assert after(gpus, 3) == [GpuConditions(0, "NVIDIA B200", "GPU-00000000-aaaa")]
     assert sorted(gpus.notes) == [
@@ -189,12 +172,7 @@ def test_the_gpus_that_the_program_will_use(
         # An engine in a container, started by a daemon: seen under its pid, but not below us.
         ([[], [4711]], (), (), "NVML shows no process of ours"),
         # The container's engine is 645400 for the driver; nobody here has that number.
-        (
-            [[645000, 645400]],
-            (645000,),
-            ("pid 645000",),
-            "known only of those who did before the start",
-        ),
+        ([[645000, 645400]], (645000,), ("pid 645000",), "of those who did before the start"),
         ([[645400]], (645000,), (), "NVML shows no process of ours"),  # who was there has left
         ([[77, 100]], (77,), (), ""),  # the multi-process service
     ],
