@@ -152,6 +152,13 @@ def test_a_driver_that_hangs_is_given_up(install, monkeypatch: pytest.MonkeyPatc
         known(found)
 
 
+def test_an_error_that_is_none_of_nvmls_is_no_error_either(install, monkeypatch) -> None:
+    driver = install({})
+    monkeypatch.setattr(driver, "nvmlDeviceGetPersistenceMode", lambda gpu: 1 / 0, raising=False)
+    (found,) = look().gpus
+    assert found.is_persistent == Unreadable("ZeroDivisionError: division by zero")
+
+
 def test_an_error_of_the_reading_itself_is_raised_where_it_was_asked_for(install) -> None:
     driver = install({})
     with pytest.raises(ZeroDivisionError):
