@@ -36,6 +36,14 @@ def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> No
     assert reach.ask(("scontrol", "ping")) == Answer(0, "C\n")
 
 
+def test_why_there_is_no_answer(programs) -> None:
+    programs("scontrol", "exec sleep 30")
+    assert reach.ask(("scontrol", "ping"), 0.2).text == "no answer in 0.2 s"
+    missing = reach.ask(("no-such-program",))
+    assert missing == Answer(None, why="no no-such-program on PATH")
+    assert reach.judge_pyxis(missing).outcome == "failed"
+
+
 def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs) -> None:
     log = programs("ssh", 'sleep 0.5; case "$*" in *node2*) echo refused >&2; exit 255;; esac')
     began = time.monotonic()
