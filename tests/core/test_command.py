@@ -3,11 +3,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
+from perfgate.core.script_variables import ASKED
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
@@ -34,16 +36,13 @@ def test_a_script_that_a_person_can_read() -> None:
 
 
 def test_without_a_folder_it_runs_where_it_is_called(tmp_path: Path) -> None:
-    answer = subprocess.run(
-        ["/bin/sh"],
-        input=Command(("pwd",)).as_shell().encode(),
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
+    script = Command(("pwd",)).as_shell().encode()
+    assert subprocess.check_output(["/bin/sh"], input=script, cwd=tmp_path).decode().strip() == str(
+        tmp_path
     )
-    assert answer.stdout.decode().strip() == str(tmp_path)
 
 
+@settings(max_examples=15)
 @given(words=st.lists(TEXT, max_size=4), value=TEXT, content=TEXT)
 def test_the_script_does_exactly_what_the_command_does(
     words: list[str], value: str, content: str, tmp_path_factory: pytest.TempPathFactory
@@ -78,21 +77,37 @@ def test_a_failing_step_ends_the_script(tmp_path: Path) -> None:
     assert not (tmp_path / "reached").exists()
 
 
-def test_what_is_not_known_to_be_harmless_is_asked_for_and_not_written_down() -> None:
-    env = {"HF_TOKEN": "abc123", "MY_SIGNING": "k3y", "TRTLLM_API_KEY": "abc456", "EMPTY": ""}
-    script = Command(("serve",), env={**env, "TRTLLM_DG_ENABLED": "7"}).as_shell()
-    assert not [value for value in ("abc123", "k3y", "abc456") if value in script]
-    asked = "its value is not written down, set it yourself"
-    assert f'export MY_SIGNING="${{MY_SIGNING:?{asked}}}"' in script
-    assert "export TRTLLM_DG_ENABLED=7\nexec" in script
-    assert "export EMPTY=''\n" in script
-    done = subprocess.run(["/bin/sh"], input=script, text=True, capture_output=True, check=False)
-    assert f"HF_TOKEN: {asked}" in done.stderr
+@each(
+    ("name", "value", "line"),
+    [
+        ("TRTLLM_DG_ENABLED", "1", "export TRTLLM_DG_ENABLED=1"),
+        ("NCCL_DEBUG", "$(x)", "export NCCL_DEBUG='$(x)'"),
+        ("PERFGATE_PROBE", "c1", "export PERFGATE_PROBE=c1"),
+        ("ANY_NAME", "", "export ANY_NAME=''"),
+        ("MY_SWITCH", "1", f'export MY_SWITCH="${{MY_SWITCH:?{ASKED}}}"'),
+        ("VLLM_API_KEY", "k3y", f'export VLLM_API_KEY="${{VLLM_API_KEY:?{ASKED}}}"'),
+        ("LLAMA_X", "api_key=k3y", f'export LLAMA_X="${{LLAMA_X:?{ASKED}}}"'),
+    ],
+)
+def test_what_is_not_known_to_be_harmless_is_asked_for(name: str, value: str, line: str) -> None:
+    assert f"\n{line}\n" in Command(("serve",), env={name: value}).as_shell()
 
 
-def test_a_name_that_no_shell_knows_is_refused() -> None:
+@each("name", ["", "A B", "A=1", "A\n", "1A", "A;x", "BASH_FUNC_x%%", "É"])
+def test_a_name_that_no_shell_knows_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="not a variable's name"):
-        Command(("serve",), env={"A; touch x": "1"}).as_shell()
+        Command(("serve",), env={name: "1"}).as_shell()
+
+
+def test_a_script_goes_on_with_what_is_set_and_ends_without_it() -> None:
+    script = Command(("/bin/sh", "-c", "echo $MY_SWITCH"), env={"MY_SWITCH": "on"}).as_shell()
+
+    def run(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        call = ["/bin/sh", "-c", script]
+        return subprocess.run(call, env=env, capture_output=True, text=True, check=False)
+
+    assert run({"MY_SWITCH": "off"}).stdout == "off\n"
+    assert f"MY_SWITCH: {ASKED}" in run({}).stderr
 
 
 def test_secrets_in_addresses_arguments_and_files_are_asked_for(tmp_path: Path) -> None:

@@ -6,14 +6,16 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from power_cut import Disk, steps_of
+from power_cut import Disk
+from tables import each
 
 from perfgate.core.durable_files import (
     append_line,
@@ -48,6 +50,13 @@ def appender(path: Path, who: str, lines: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", APPEND, str(path), who, str(lines)])
 
 
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, name, fail)
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
@@ -78,7 +87,7 @@ class TestWriting:
         assert path.read_text() == "two\n"
         assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
 
-    @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+    @each("umask", [0o022, 0o077])
     def test_the_umask_says_who_may_read(self, tmp_path: Path, umask: int) -> None:
         before = os.umask(umask)
         try:
@@ -90,65 +99,37 @@ class TestWriting:
         assert set(files.values()) == {0o666 & ~umask}
         assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o777 & ~umask
 
-    @pytest.mark.parametrize("step", ["fsync", "replace"])
-    def test_a_failure_leaves_the_old_content(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-    ) -> None:
+    @each(
+        ("step", "error"),
+        [
+            ("fsync", OSError(errno.EIO, "Input/output error")),
+            ("replace", OSError(errno.EIO, "Input/output error")),
+            ("fsync", KeyboardInterrupt()),
+        ],
+    )
+    def test_a_failure_leaves_the_old_content(self, tmp_path, monkeypatch, step, error) -> None:
         path = tmp_path / "file.txt"
         write_text(path, "old")
-
-        def fail(*_: object, **__: object) -> None:
-            raise OSError(errno.EIO, "Input/output error")
-
-        monkeypatch.setattr(os, step, fail)
-        with pytest.raises(RunError, match=r"unwritable: cannot write .*: Input/output error"):
+        failing(monkeypatch, step, error)
+        with pytest.raises((RunError, KeyboardInterrupt)):
             write_text(path, "new")
         monkeypatch.undo()
         assert path.read_text() == "old"
         assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
 
-    def test_an_interrupt_leaves_the_old_content(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        path = tmp_path / "file.txt"
-        write_text(path, "old")
-
-        def interrupt(_: int) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(os, "fsync", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            write_text(path, "new")
-        assert path.read_text() == "old"
-        assert [one.name for one in tmp_path.iterdir()] == ["file.txt"]
-
-    def test_a_full_disk_is_told_as_such(self, tiny_disk: Path) -> None:
-        path = tiny_disk / "file.txt"
-        write_text(path, "old")
-        with pytest.raises(RunError, match=r"cannot write .*file\.txt: No space left") as caught:
-            write_text(path, "x" * 2**20)
-        assert caught.value.failure == "disk_full"
-        assert path.read_text() == "old"
-        assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
-
-    @pytest.mark.parametrize(
+    @each(
         ("number", "failure"),
         [
             (errno.ENOSPC, "disk_full"),
             (errno.EDQUOT, "disk_full"),
-            (errno.EFBIG, "unwritable"),
             (errno.EROFS, "unwritable"),
-            (errno.EACCES, "unwritable"),
             (errno.EIO, "unwritable"),
         ],
     )
     def test_what_keeps_it_from_being_written_is_told(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, failure: str
+        self, tmp_path, monkeypatch, number: int, failure: str
     ) -> None:
-        def fail(_: int) -> None:
-            raise OSError(number, os.strerror(number))
-
-        monkeypatch.setattr(os, "fsync", fail)
+        failing(monkeypatch, "fsync", OSError(number, os.strerror(number)))
         for write in (write_text, append_line):
             path = tmp_path / write.__name__
             with pytest.raises(RunError) as caught:
@@ -157,22 +138,7 @@ class TestWriting:
             assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
             assert is_unwritable(caught.value)
 
-    def test_a_read_only_disk_is_told(self, tiny_disk: Path) -> None:
-        write_text(tiny_disk / "file.txt", "old")
-        subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
-        for write in (
-            lambda: write_text(tiny_disk / "file.txt", "new"),
-            lambda: write_text(tiny_disk / "new" / "file.txt", "new"),
-            lambda: append_line(tiny_disk / "lines.jsonl", {"a": 1}),
-        ):
-            with pytest.raises(RunError, match=r"unwritable: .*Read-only file system"):
-                write()
-        assert (tiny_disk / "file.txt").read_text() == "old"
-        assert [one.name for one in tiny_disk.iterdir()] == ["file.txt"]
-
-    def test_a_file_system_without_locks_is_told(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_file_system_without_locks_is_told(self, tmp_path: Path, monkeypatch) -> None:
         def no_locks(*_: object) -> None:
             raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -181,14 +147,13 @@ class TestWriting:
             append_line(tmp_path / "lines.jsonl", {"a": 1})
         assert read_lines(tmp_path / "lines.jsonl") == []
 
-    def test_json_is_sorted_one_key_a_line(self, tmp_path: Path) -> None:
+    def test_json_is_sorted_one_key_a_line_and_knows_no_infinity(self, tmp_path: Path) -> None:
         write_json(tmp_path / "a.json", {"b": 1, "a": ["×"]})
         assert (tmp_path / "a.json").read_text() == '{\n "a": [\n  "×"\n ],\n "b": 1\n}\n'
-
-    def test_json_knows_no_infinity(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            write_json(tmp_path / "a.json", {"a": float("inf")})
-        assert list(tmp_path.iterdir()) == []
+        for write in (write_json, append_line):
+            with pytest.raises(ValueError, match="not JSON compliant"):
+                write(tmp_path / "b.json", {"a": float("inf")})
+        assert not (tmp_path / "b.json").exists()
 
 
 class TestAppending:
@@ -200,11 +165,11 @@ class TestAppending:
 
     def test_lines_of_several_processes_do_not_mix(self, tmp_path: Path) -> None:
         path = tmp_path / "lines.jsonl"
-        writers = [appender(path, who, 40) for who in "abcd"]
-        assert [writer.wait() for writer in writers] == [0, 0, 0, 0]
+        writers = [appender(path, who, 20) for who in "abc"]
+        assert [writer.wait() for writer in writers] == [0, 0, 0]
         lines = read_lines(path)
-        for who in "abcd":
-            assert [line["n"] for line in lines if line["who"] == who] == list(range(40))
+        for who in "abc":
+            assert [line["n"] for line in lines if line["who"] == who] == list(range(20))
         assert {line["text"] for line in lines} == {"é×" * 5000}
 
     def test_a_killed_writer_costs_at_most_its_last_line(self, tmp_path: Path) -> None:
@@ -220,30 +185,18 @@ class TestAppending:
         append_line(path, {"who": "next"})
         assert read_lines(path) == [*before, {"who": "next"}]
 
-    @pytest.mark.parametrize("lost", [1, 2, 3, 9])
-    def test_a_cut_last_line_is_replaced(self, tmp_path: Path, lost: int) -> None:
+    @each("rest", [b'{"a": "\xc3', *(b"x" * size for size in (1, 65535, 65536, 65537, 200_000))])
+    def test_a_cut_last_line_is_replaced(self, tmp_path: Path, rest: bytes) -> None:
         path = tmp_path / "lines.jsonl"
-        append_line(path, {"a": "whole"})
-        append_line(path, {"a": "é×…"})
-        os.truncate(path, path.stat().st_size - lost)
-        assert read_lines(path) == [{"a": "whole"}]
-        append_line(path, {"a": "next"})
-        assert read_lines(path) == [{"a": "whole"}, {"a": "next"}]
-
-    @pytest.mark.parametrize("rest", [10, 65535, 65536, 65537, 200_000])
-    def test_a_cut_line_of_any_length_is_replaced(self, tmp_path: Path, rest: int) -> None:
-        path = tmp_path / "lines.jsonl"
-        append_line(path, {"a": "whole"})
-        with path.open("a") as file:
-            file.write("x" * rest)
-        append_line(path, {"a": "next"})
-        assert read_lines(path) == [{"a": "whole"}, {"a": "next"}]
-
-    def test_a_file_of_nothing_but_a_cut_line(self, tmp_path: Path) -> None:
-        path = tmp_path / "lines.jsonl"
-        path.write_text('{"a"')
-        append_line(path, {"a": "next"})
-        assert read_lines(path) == [{"a": "next"}]
+        for before in ([], [{"a": "whole"}]):
+            for one in before:
+                append_line(path, one)
+            with path.open("ab") as file:
+                file.write(rest)
+            assert read_lines(path) == before
+            append_line(path, {"a": "next"})
+            assert read_lines(path) == [*before, {"a": "next"}]
+            path.unlink()
 
     @pytest.mark.parametrize(("fits", "too_much"), [(50_000, 50_000), (62_000, 6_000)])
     def test_a_full_disk_undoes_the_line(self, tiny_disk: Path, fits: int, too_much: int) -> None:
@@ -256,22 +209,13 @@ class TestAppending:
         append_line(path, {"a": "short"})
         assert [line["a"][:5] for line in read_lines(path)] == ["xxxxx", "short"]
 
-    def test_a_failed_line_is_undone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_failed_line_is_undone(self, tmp_path: Path, monkeypatch) -> None:
         path = tmp_path / "lines.jsonl"
         append_line(path, {"a": 1})
-
-        def fail(_: int) -> None:
-            raise OSError(errno.EIO, "Input/output error")
-
-        monkeypatch.setattr(os, "fsync", fail)
+        failing(monkeypatch, "fsync", OSError(errno.EIO, "Input/output error"))
         with pytest.raises(RunError, match="Input/output error"):
             append_line(path, {"a": 2})
         assert path.read_text() == '{"a": 1}\n'
-
-    def test_infinity_writes_nothing(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            append_line(tmp_path / "lines.jsonl", {"a": float("nan")})
-        assert not (tmp_path / "lines.jsonl").exists()
 
 
 class TestPowerCut:
@@ -306,15 +250,12 @@ class TestPowerCut:
             found.append([line["a"] for line in read_lines(tmp_path / "left.jsonl")])
         assert sorted(found) == [[], [], [1], [1], [1, 2]]
 
-    @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
-    def test_a_file_system_that_cannot_sync_folders_will_do(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-    ) -> None:
+    def test_a_file_system_that_cannot_sync_folders_will_do(self, tmp_path, monkeypatch) -> None:
         real = os.fsync
 
         def fsync(descriptor: int) -> None:
             if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise OSError(number, os.strerror(number))
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
             real(descriptor)
 
         monkeypatch.setattr(os, "fsync", fsync)
@@ -322,9 +263,7 @@ class TestPowerCut:
         append_line(tmp_path / "lines.jsonl", {"a": 1})
         assert (tmp_path / "a" / "file.txt").read_text() == "new"
 
-    def test_a_folder_that_may_not_be_read_will_do(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_folder_that_may_not_be_read_will_do(self, tmp_path: Path, monkeypatch) -> None:
         real = os.open
 
         def opened(path: Path, flags: int, *mode: int) -> int:
@@ -337,41 +276,16 @@ class TestPowerCut:
         assert (tmp_path / "file.txt").read_text() == "new"
 
 
-class TestKilled:
-    """Ended by SIGKILL before each of its system calls: the old content is there, or the new."""
-
-    def test_a_file_that_is_written(self, tmp_path: Path) -> None:
-        work = "write_text(folder / 'new' / 'file.txt', 'new')"
-        prepared = "(folder / 'new').mkdir(); (folder / 'new' / 'file.txt').write_text('old')"
-        left = steps_of(tmp_path, work, prepared)
-        found = [(folder / "new" / "file.txt").read_text() for folder in left]
-        assert found == sorted(found, reverse=True)
-        assert set(found) == {"old", "new"}
-        for folder in left:
-            write_text(folder / "new" / "file.txt", "later")
-            assert (folder / "new" / "file.txt").read_text() == "later"
-
-    def test_a_line_that_is_appended(self, tmp_path: Path) -> None:
-        work = "append_line(folder / 'lines.jsonl', {'n': 2})"
-        left = steps_of(tmp_path, work, "append_line(folder / 'lines.jsonl', {'n': 1})")
-        found = [[line["n"] for line in read_lines(one / "lines.jsonl")] for one in left]
-        assert found == sorted(found)
-        assert found[-1] == [1, 2]
-        for folder, before in zip(left, found, strict=True):
-            append_line(folder / "lines.jsonl", {"n": 3})
-            assert [one["n"] for one in read_lines(folder / "lines.jsonl")] == [*before, 3]
-
-
 class TestReading:
+    @settings(max_examples=25)
     @given(value=JSON)
-    def test_reads_back_what_was_written(
-        self, value: object, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        folder = tmp_path_factory.mktemp("round")
-        write_json(folder / "a.json", value)
-        assert read_json(folder / "a.json", what="thing") == value
-        append_line(folder / "a.jsonl", {"value": value})
-        assert read_lines(folder / "a.jsonl") == [{"value": value}]
+    def test_reads_back_what_was_written(self, value: object) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_json(folder / "a.json", value)
+            assert read_json(folder / "a.json", what="thing") == value
+            append_line(folder / "a.jsonl", {"value": value})
+            assert read_lines(folder / "a.jsonl") == [{"value": value}]
 
     def test_bytes_that_are_no_text_survive(self, tmp_path: Path) -> None:
         value = {"argument": os.fsdecode(b"model-\xff")}
@@ -381,19 +295,16 @@ class TestReading:
         assert read_json(tmp_path / "a.json", what="thing") == value
         assert read_lines(tmp_path / "a.jsonl") == [value]
 
-    @pytest.mark.parametrize(
+    @each(
         ("content", "problem"),
         [
             (b'{\n "a": 1,\n}', r"a\.json:3: thing is not JSON\n  found: Expecting property"),
             (b"", r"a\.json:1: thing is not JSON"),
             (b"\xff{}", "thing is not UTF-8 text"),
             (b'{"a": NaN}', "thing is not JSON\n  found: not a finite number: NaN"),
-            (b'{"a": -1e999}', "thing is not JSON\n  found: not a finite number: -1e999"),
         ],
     )
-    def test_tells_what_is_wrong_and_where(
-        self, tmp_path: Path, content: bytes, problem: str
-    ) -> None:
+    def test_tells_what_is_wrong_and_where(self, tmp_path, content: bytes, problem: str) -> None:
         path = tmp_path / "a.json"
         path.write_bytes(content)
         with pytest.raises(InputError, match=problem) as caught:
@@ -405,11 +316,9 @@ class TestReading:
             read_json(tmp_path / "a.json", what="thing")
         with pytest.raises(InputError, match="thing cannot be read\n  found: Is a directory"):
             read_json(tmp_path, what="thing")
-
-    def test_no_file_has_no_lines(self, tmp_path: Path) -> None:
         assert read_lines(tmp_path / "lines.jsonl") == []
 
-    @pytest.mark.parametrize(
+    @each(
         ("line", "problem"),
         [
             (b'{"a"', r"lines\.jsonl:2: not JSON"),
@@ -417,13 +326,9 @@ class TestReading:
             (b'{"a": "\xff"}', r"lines\.jsonl:2: not UTF-8 text"),
         ],
     )
-    def test_a_damaged_line_is_an_error_even_at_the_end(
-        self, tmp_path: Path, line: bytes, problem: str
-    ) -> None:
+    def test_a_damaged_line_is_an_error_even_at_the_end(self, tmp_path, line, problem) -> None:
         path = tmp_path / "lines.jsonl"
-        path.write_bytes(b'{"a": 1}\n' + line + b"\n")
-        with pytest.raises(InputError, match=problem):
-            read_lines(path)
-        path.write_bytes(path.read_bytes() + json.dumps({"a": 3}).encode() + b"\n")
-        with pytest.raises(InputError, match=problem):
-            read_lines(path)
+        for after in (b"", json.dumps({"a": 3}).encode() + b"\n"):
+            path.write_bytes(b'{"a": 1}\n' + line + b"\n" + after)
+            with pytest.raises(InputError, match=problem):
+                read_lines(path)

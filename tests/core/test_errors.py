@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core.errors import (
     InputError,
     MissingProgram,
-    PerfgateError,
     RunError,
     SeveralInputErrors,
 )
@@ -30,10 +30,9 @@ def test_an_input_error_names_place_found_expected_and_remedy() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "text"),
     [
-        (InputError("wrong"), "wrong"),
         (InputError("wrong", file=Path("a")), "a: wrong"),
         (InputError("wrong", field="--by"), "--by: wrong"),
         (InputError("wrong", found=0), "wrong\n  found: 0"),
@@ -55,20 +54,12 @@ def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
     assert str(error) == (
         f"oom: the server ended\n  | CUDA out of memory\n  next step: {FAILURES['oom'].next_step}"
     )
-
-
-def test_a_run_error_may_know_a_better_next_step() -> None:
     assert str(RunError("oom", "it ended", hint="use 8 GPUs")).endswith("next step: use 8 GPUs")
 
 
 def test_a_class_that_does_not_exist_is_a_bug() -> None:
     with pytest.raises(KeyError):
         RunError("no_such_class", "it ended")
-
-
-def test_all_are_of_one_tree() -> None:
-    for kind in (InputError, SeveralInputErrors, MissingProgram, RunError):
-        assert issubclass(kind, PerfgateError)
 
 
 def test_what_was_found_is_redacted_and_the_sentence_is_not() -> None:
@@ -91,7 +82,4 @@ def test_message_and_evidence_of_a_run_error_are_redacted() -> None:
     assert error.message == "no answer of https://***@hub"
     assert error.evidence == ("password=***", "d")
     assert "password=***" in str(error)
-
-
-def test_the_search_path_of_a_missing_program_is_redacted() -> None:
     assert "abc" not in str(MissingProgram("not found on PATH (/bin:TOKEN=abc)"))

@@ -1,11 +1,9 @@
 """Failure classes: the first cause in a log wins, and healthy lines stay healthy."""
 
-import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each
@@ -14,15 +12,17 @@ import perfgate
 from perfgate.core.failures import (
     FAILURES,
     SIGNATURES,
-    TELLING_WORDS,
-    Failure,
+    Diagnosis,
     class_of_status,
     classify,
     classify_logs,
     diagnose,
 )
 
-LOGS = Path(__file__).parents[1] / "data" / "failures"
+DATA = Path(__file__).parents[1] / "data"
+LOGS = {log.name: log for log in (DATA / "failures").iterdir()}
+LOGS |= {f"vllm_cpu/{log.name}": log for log in (DATA / "vllm_cpu").iterdir()}
+HEALTHY_LOGS = {name for name in LOGS if "healthy" in name}
 
 
 @dataclass(frozen=True)
@@ -90,106 +90,78 @@ TABLE = [
     Log("total_timeout.slurm.log", "total_timeout", 32, "DUE TO TIME LIMIT"),
     Log("truncated_output.log", "truncated_output", 31, "Unterminated string"),
     Log("unknown.log", "unknown", 39, "Error in event loop: list index out of range"),
+    # Of vLLM 0.32.0 for the CPU, faults provoked on purpose.
+    Log("vllm_cpu/port_taken.log", "port_in_use", 1, "[Errno 98] Address already in use"),
+    Log("vllm_cpu/model_missing.log", "model_file", 1, "Repo id must be in the form"),
+    Log("vllm_cpu/model_without_config.log", "model_file", 2, "Invalid repository ID or"),
+    Log("vllm_cpu/weights_missing.log", "model_file", 13, "Cannot find any model weights with"),
+    Log("vllm_cpu/weights_truncated.log", "model_file", 13, "SafetensorError: Error"),
+    Log("vllm_cpu/model_len.log", "config_error", 2, "max_model_len (1000000) is greater"),
+    Log("vllm_cpu/kv_space_too_big.log", "oom", 2, "less than requested memory for kv (40.0 GiB)"),
+    Log("vllm_cpu/kv_cache_too_small.log", "kv_cache_too_small", 2, "the available KV cache"),
+    Log("vllm_cpu/engine_core_killed.log", "killed", 32, "engine core exited unexpectedly"),
+    Log("vllm_cpu/worker_killed.log", "killed", 10, "VllmWorker-0 died unexpectedly"),
+    Log("vllm_cpu/unknown_option.log", "cli_drift", 4, "unrecognized arguments: --nonsense 1"),
 ]
 
-# One line for each signature: TensorRT-LLM, PyTorch, NCCL, Open MPI, Slurm, click, argparse, vLLM …
+# One line for each signature that no log of `TABLE` shows.
 CAUSES = {
     "port_in_use": [
-        "ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 8000): "
-        "address already in use",
         "main: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080",
         "RuntimeError: Failed to bind socket to 0.0.0.0:8000: [Errno 13] Permission denied",
         "ValueError: Port is already in use. dist_init_port=30233 port_base=30234",
     ],
-    "disk_full": [
-        "OSError: [Errno 28] No space left on device: '/runs/x'",
-        "OSError: [Errno 122] Disk quota exceeded",
-    ],
+    "disk_full": ["OSError: [Errno 122] Disk quota exceeded"],
     "kv_cache_too_small": [
-        "[TensorRT-LLM][ERROR] maxTokensInPagedKvCache must be large enough to process at least 1 "
-        "sequence to completion",
-        "ValueError: The model's max seq len (29000) is larger than the maximum number of tokens "
-        "that can be stored in KV cache (23648).",
-        "ValueError: No available memory for the cache blocks. Try increasing "
-        "`gpu_memory_utilization`",
+        "29000 is larger than the maximum number of tokens that can be stored in KV cache",
+        "ValueError: No available memory for the cache blocks. Try increasing",
         "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
     ],
     "oom": [
         "torch.OutOfMemoryError: CUDA out of memory.",
-        "[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] Error executing load_single_module with args "
-        "('lm_head', Linear()): CUDA out of memory. Tried to allocate 40.00 MiB.",
         "RuntimeError: CUDA out of memory",
         "torch.AcceleratorError: CUDA error: out of memory",
-        "[TensorRT-LLM][ERROR] CUDA runtime error in cudaMalloc(ptr, n): out of memory (buf.h:66)",
         "node7:2343:2381 [7] transport/nvls.cc:157 NCCL WARN Cuda failure 2 'out of memory'",
-        "ggml_cuda: allocating 39979.48 MiB on device 0: cudaMalloc failed: out of memory",
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "RuntimeError: Executor creation failed due to insufficient GPU memory.",
         "[TRT] [E] 2: [virtualMemoryBuffer.cpp::resizePhysical::140] Error Code 2: OutOfMemory",
-        "ValueError: Free memory on device (3.2/79.1 GiB) on startup is less than desired GPU "
-        "memory utilization (0.9, 71.2 GiB).",
-        "RuntimeError: Worker failed with error 'Available memory on node 0 (9.52/14.46 GiB) on kv "
-        "cache allocation is less than requested memory for kv (40.0 GiB).",
         "llama_model_load: error loading model: unable to allocate CUDA0 buffer",
-        "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other "
-        "processes. pre_model_load_memory=40.1",
+        "RuntimeError: The memory capacity is unbalanced. Some GPUs may be occupied by other",
         "[2026-11-23 06:45:25 TP0] Prefill out of memory. Try to lower your batch size.",
-        "RuntimeError: alloc_req_slots runs out of memory. Please set a smaller number for "
-        "`--max-running-requests`.",
+        "RuntimeError: alloc_req_slots runs out of memory. Please set a smaller number for",
         "llama_init_from_model: failed to allocate buffer for kv cache",
         "terminate called after throwing an instance of 'std::bad_alloc'",
         "MemoryError",
         "[123.4] Out of memory: Killed process 812 (trtllm-serve)",
-        "slurmstepd-n1: error: Detected 1 oom_kill event in StepId=3.0.",
         "slurmstepd: error: StepId=45.0 exceeded memory limit (433 > 314), being killed",
+        "slurmstepd-n1: error: Detected 1 oom_kill event in StepId=3.0.",
         "srun: error: n1: task 0: Out Of Memory",
     ],
     "model_file": [
         "error: failed to load model: no file /models/x.gguf",
-        "llama_model_load: error loading model: vocabulary is missing",
         "tensor 'output.weight' data is not within the file bounds",
         "gguf_init_from_file_impl: invalid magic characters: 'abcd', expected 'GGUF'",
-        "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
         "OSError: /models/x is not a local folder and is not a valid model identifier",
-        "OSError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/models/x'.",
-        "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't "
-        "find them in the cached files.",
-        "huggingface_hub.errors.HFValidationError: Repo id must be in the form 'repo_name' or "
-        "'namespace/repo_name': '/models/x'. Use `repo_type` argument if needed.",
-        "  Value error, Invalid repository ID or local directory specified: '/models/x'.",
-        "(Worker pid=2) ERROR 11-23 06:40:50 [multiproc_executor.py:953] RuntimeError: Cannot find "
-        "any model weights with `/models/x`",
-        "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate snapshot",
+        "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't",
         "OSError: Cannot access gated repo for url https://hub/meta-llama/Llama-3.1-8B",
         "OSError: Can't load tokenizer for '/models/x'. If you were trying to load it from",
     ],
     "request_too_long": [
-        "ValueError: The sum of prompt length (1), query length (0) and max_tokens (9) should "
-        "not exceed max_seq_len (8192)",
+        "ValueError: The sum of prompt length (1) and max_tokens (9) should not exceed max_seq_len",
         "Encountered an error: Prompt length (200) exceeds maximum input length (1)",
         "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens",
         "send_error: request (9000 tokens) exceeds the available context size (4096 tokens)",
-        "ValueError: Requested token count exceeds the model's maximum context length of 2048 "
-        "tokens. You requested a total of 2064 tokens",
-        '{"object":"error","message":"The input (3001 tokens) is longer than the model\'s context '
-        'length (2048 tokens).","type":"BadRequestError","param":null,"code":400}',
-        "Input length (9000 tokens) exceeds the maximum allowed length (8186 tokens). Use a "
-        "shorter input or enable --allow-auto-truncate.",
+        "ValueError: Requested token count exceeds the model's maximum context length of 2048",
+        "message: The input (3001 tokens) is longer than the model's context length (2048 tokens).",
+        "Input length (9000 tokens) exceeds the maximum allowed length (8186 tokens). Use a",
     ],
     "nccl": [
-        "Failed, NCCL error /src/allreducePlugin.cpp:295 'internal error'",
         "[rank0]: RuntimeError: NCCL error: unhandled cuda error (run with NCCL_DEBUG=INFO)",
-        "RuntimeError: Executor creation failed with an error which might indicate insufficient "
-        "GPU memory.",
+        "Executor creation failed with an error which might indicate insufficient GPU memory.",
         "node7:2343:2381 [7] transport/nvls.cc:157 NCCL WARN Cuda failure 1 'invalid argument'",
         "torch.distributed.DistBackendError: ncclSystemError: System call failed.",
         "[rank3]:[E] ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout",
-        "n1:50:51 [1] init.cc:824 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on "
-        "CUDA device e3000",
     ],
     "cuda_error": [
-        "RuntimeError: CUDA error: device not ready",
-        "[TRT] [E] createExecutionContext: Error Code 1: Cuda Runtime (invalid argument)",
         "an illegal memory access was encountered",
         "Assertion `index < size` failed: device-side assert triggered",
         "unspecified launch failure",
@@ -198,12 +170,8 @@ CAUSES = {
         "CUDA driver version is insufficient for CUDA runtime version",
     ],
     "pmi_mismatch": [
-        "PMI2_Init failed to intialize.  Return code: 14",
         "[n1:21202] OPAL ERROR: Not initialized in file pmix2x_client.c at line 112",
-        "[n1:21202] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111",
-        "[n1:21202] OPAL ERROR: Unreachable in pmix3x_client.c",
         "OPAL ERROR: Unreachable in file ../../../../../opal/mca/pmix/pmix3x/pmix3x_client.c",
-        "OPAL ERROR: Unreachable in file ext3x_client.c at line 112",
         'The application appears to have been direct launched using "srun",',
         "but OMPI was not built with SLURM's PMI support and therefore cannot",
         "slurmstepd-n1: error:  mpi/pmix_v4: init: (null) [0]: can not load PMIx library",
@@ -211,7 +179,7 @@ CAUSES = {
         "srun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types",
     ],
     "mpi": [
-        "[worker:15806] PRTE ERROR: Bad parameter in file base/odls_base_default_fns.c at line 962",
+        "[worker:15806] PRTE ERROR: Bad parameter in file base/odls_base_default_fns.c at line",
         "[n1:3] OPAL ERROR: Error in file util/net.c at line 3",
         "[n1:1] [[1,0],0] ORTE_ERROR_LOG: Not found in file ess_hnp_module.c at line 320",
         "ORTE has lost communication with a remote daemon.",
@@ -221,7 +189,6 @@ CAUSES = {
         "Exception in thread Thread-3 (_manager_spawn):",
         'File "/usr/lib/python3/mpi4py/futures/_lib.py", line 350, in _manager_spawn',
         "There are not enough slots available in the system to satisfy the 16",
-        "All nodes which are allocated for this job are already filled.",
         "mpirun has detected an attempt to run as root.",
         "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: mpiSize == tp * pp (world.cpp:99)",
         "ssh: Could not resolve hostname b200-09: Name or service not known",
@@ -232,35 +199,23 @@ CAUSES = {
         "srun: error: task 3 launch failed: Unspecified error",
     ],
     "hang": [
-        "[TRT-LLM] [E] Hang detected on rank 2 in PyExecutor; hard-killing",
         "[2025-10-01 10:00:00 TP0] Watchdog timeout (self.watchdog_timeout=300)",
-        "[2026-11-23 06:45:25 TP0] Scheduler watchdog timeout (self.watchdog_timeout=300, "
-        "self.soft=False)",
         "TimeoutError: RPC call to execute_model timed out.",
         "TimeoutError: Timed out waiting for engines to send initial message on input socket.",
     ],
-    "total_timeout": [
-        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT",
-        "The user-provided time limit for job execution has been reached:",
-    ],
+    "total_timeout": ["The user-provided time limit for job execution has been reached:"],
     "cli_drift": [
-        "Error: No such option: --kv_cache_free_gpu_mem_fraction",
         "Error: Invalid value for '--backend': 'tensorrt' is not one of 'pytorch', '_autodeploy'.",
         "Error: Got unexpected extra argument (8)",
-        "aiperf: error: unrecognized arguments: --concurency 4",
         "benchmark_serving.py: error: argument --backend: invalid choice: 'dynamo'",
         "srun: unrecognized option '--container-image=foo'",
         "error: invalid argument: --no-context-shift",
     ],
     "config_error": [
-        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-y, error: "
-        "No space left on device (28)",
         "mpirun was unable to launch the specified application as it could not access",
-        "  Value error, User-specified max_model_len (1000000) is greater than the derived one",
         "ValueError: Model architectures ['Nope'] are not supported for now. Supported: dict_keys",
         "ValueError: NopeForCausalLM has no vLLM implementation and the Transformers one",
         "  Extra inputs are not permitted [type=extra_forbidden, input_value=True]",
-        "pydantic_core._pydantic_core.ValidationError: 2 validation errors for TorchLlmArgs",
         "jsonschema.exceptions.ValidationError: 3 is not a string",
         "TypeError: PyTorchConfig.__init__() got an unexpected keyword argument 'use_graphs'",
         "yaml.scanner.ScannerError: mapping values are not allowed here",
@@ -271,67 +226,36 @@ CAUSES = {
         "srun: error: Unable to allocate resources: Requested node configuration is not available",
         "sbatch: error: Batch job submission failed: Invalid partition name specified",
         "slurmstepd-n1: error: pyxis: failed to import docker image",
-        "ValueError: Warning: User-specified context_length (1000000) is greater than the derived "
-        "context_length (8192).",
         "AssertionError: Please set a dp-size > 1. You can use 1 < dp-size <= tp-size",
-        "ValueError: Warmup failed - Please make sure benchmark arguments are correctly specified. "
-        'Error: Not Found: {"error":{"message":"File Not Found"}}',
     ],
-    "truncated_output": [
-        "json.decoder.JSONDecodeError: Unterminated string starting at: line 1 column 812",
-        "SyntaxError: Unexpected end of JSON input",
-    ],
-    "crash": [
-        "[b200-07:12117] Signal: Segmentation fault (11)",
-        "[b200-07:12117:0:12340] Caught signal 11 (Segmentation fault: address not mapped to "
-        "object at address 0x44000098)",
-        "[b200-07:12117:0:12340] Caught signal 7 (Bus error: nonexistent physical address)",
-        "Fatal Python error: Segmentation fault",
-        "!!!!!!! Segfault encountered !!!!!!!",
-    ],
+    "truncated_output": ["SyntaxError: Unexpected end of JSON input"],
+    "crash": ["!!!!!!! Segfault encountered !!!!!!!"],
     "incomplete": [
-        "!!!!!!!!!!!!!!FAILED REQUESTS!!!!!!!!!!!!!!!",
         "Total failed requests: 17",
         "Failed requests:                         17        ",
-        "UserWarning: All requests failed. This is likely due to a misconfiguration",
     ],
-}  # fmt: skip
+}
 SYMPTOMS = {
     "oom": ["Exception: Capture cuda graph failed: out of resources"],
     "hang": [
-        "Health check failed. Server couldn't get a response from detokenizer for last 20 seconds."
+        "Health check failed. Server couldn't get a response from detokenizer for last 20",
     ],
     "config_error": [
-        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig"
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
     ],
     "crash": [
-        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 11 "
-        "(Segmentation fault).",
+        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 11",
         "srun: error: gb200-02: tasks 4-7: Segmentation fault",
         "gb200-02: task 3: Aborted (core dumped)",
-        "run.sh: line 3: 12117 Segmentation fault      (core dumped) trtllm-bench",
-        "Segmentation fault (core dumped)",
         "Aborted (core dumped)",
-        "[b200-07:12117] *** Process received signal ***",
-        "subprocess.CalledProcessError: Command 'x' died with <Signals.SIGSEGV: 11>.",
         "torch.distributed.elastic: Signal 11 (SIGSEGV) received by PID 812",
-        "srun: error: n2: task 1: Exited with exit code 139",
         "worker 3 ended, exitcode: -11",
         "exit status 134",
         "exited with code -6",
     ],
     "killed": [
-        "mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).",
-        "srun: error: n2: task 3: Killed",
         "run.sh: line 3: 12117 Killed                  trtllm-bench",
-        "[09/17/2025-21:29:14] [TRT-LLM] [I] Keyboard interrupt, exiting benchmark...",
-        "(EngineCore pid=9) ERROR 11-23 06:47:10 [multiproc_executor.py:315] Worker proc "
-        "VllmWorker-0 died unexpectedly (exit code: None), shutting down executor.",
-        "(APIServer pid=23149) WARNING 11-23 06:59:50 [core_client.py:817] [shutdown] MPClient: "
-        "engine core exited unexpectedly; starting cleanup",
         "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
-        "[2026-11-23 06:45:25] Subprocess scheduler_0 (pid=16432) crashed with exit code -9. "
-        "Triggering SIGQUIT for cleanup...",
         "Child process unexpectedly failed with an exit code -9. pid=812",
     ],
     "nccl": [
@@ -344,7 +268,6 @@ SYMPTOMS = {
         "*** An error occurred in MPI_Init_thread",
     ],
     "unknown": [
-        "[TRT-LLM] [E] Error in event loop: list index out of range",
         "Executor worker returned error",
         "RuntimeError: Engine core initialization failed. See root cause above.",
         "ValueError: Initial test run failed - Please make sure arguments are right",
@@ -361,24 +284,20 @@ BANNERS = {
         "srun: error: n2: task 1: Exited with exit code 3",
         "[2026-11-23 06:45:25] Subprocess scheduler_0 (pid=7) crashed with exit code 1.",
         "Child process unexpectedly failed with an exit code 1. pid=812",
-        "[2026-11-23 06:45:25] SIGQUIT received. signum=None, frame=None. It usually means one "
-        "child failed.",
-        "[2025-10-01 10:00:00] Received sigquit from a child process. It usually means the child "
-        "failed.",
+        "[2026-11-23 06:45:25] SIGQUIT received. It usually means one child failed.",
+        "[2025-10-01 10:00:00] Received sigquit from a child process. It usually means the child",
         "[2025-10-01 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):",
     ],
 }
 
-HEALTHY_LOGS = [
-    *("healthy.bench.log", "healthy.serve.log", "healthy.sglang.log", "healthy.shutdown.log"),
-]
 HEALTHY = [
     "[2026-11-23 06:45:25] Scheduler watchdog timeout (self.watchdog_timeout=60, self.soft=True)",
-    "The input (3001 tokens) is longer than the model's context length (2048 tokens). Truncating "
-    "the input.",
+    "The input (3001 tokens) is longer than the model's context length (2048 tokens). Truncating",
+    # The consequence of a failed start: that worker ended as it was told.
+    "ERROR Worker proc VllmWorker-0 died unexpectedly (exit code: 0), shutting down executor.",
+    "WARNING Address already in use. Retrying with a new port.",
     "[09/17/2025-21:24:40] [TRT-LLM] [I] Estimated max memory in KV cache : 47.55 GiB",
-    "[TRT-LLM] [W] Both free_gpu_memory_fraction and max_tokens are set (to 0.9 and 8256 with free "
-    "memory 1.63 of total memory 5.87, respectively). The smaller value will be used.",
+    "[TRT-LLM] [W] Both free_gpu_memory_fraction and max_tokens are set (to 0.9 and 8256 with free",
     "  --retry-on-oom  Try again after OutOfMemoryError: CUDA out of memory. Tried to allocate",
     '    """Raise OutOfMemoryError when the cache does not fit."""',
     "    torch.OutOfMemoryError: when the cache does not fit",
@@ -392,12 +311,9 @@ HEALTHY = [
     "step ended, exit code: 11",
     "cudaGetLastError: no error",
     "CUDA error: no error",
-    "[TRT-LLM] [W] [Autotuner] Failed when profiling runner=MoE, tactic=11. Error: CUDA out of "
-    "memory. Tried to allocate 2.00 GiB.",
-    "WARNING - autotuner.py:1315 - flashinfer.jit: [Autotuner]: OOM detected, falling back to "
-    "default tactic",
-    "[TRT] [W] UNSUPPORTED_STATESkipping tactic 0 due to insufficient memory on requested size of "
-    "41472 detected for tactic 0x0000000000000000.",
+    "[TRT-LLM] [W] [Autotuner] Failed: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "flashinfer.jit: [Autotuner]: OOM detected, falling back to default tactic",
+    "[TRT] [W] skipping tactic 0 due to insufficient memory detected for tactic 0x000.",
     "[TensorRT-LLM][WARNING] Attention workspace size is not enough, increase from 0 bytes",
     "node7:2338:2379 [2] NCCL INFO NET/Plugin: dlerror: cannot open shared object file",
     "[1,3]<stderr>:[TRT-LLM] [I] CUDA error: the handler was removed",
@@ -417,30 +333,37 @@ def shown(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 
 
 def read(file: str) -> list[str]:
-    return (LOGS / file).read_text(encoding="utf-8").splitlines()
+    return LOGS[file].read_text(encoding="utf-8").splitlines()
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[\d+m", "", text)
+
+
+def diagnosed(lines: list[str]) -> Diagnosis:
+    found = diagnose(lines)
+    assert found is not None
+    return found
 
 
 @each("log", TABLE, ids=lambda log: log.file)
 def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     lines = read(log.file)
-    assert len(lines) >= 30
-    found = diagnose(lines)
-    assert found is not None
+    found = diagnosed(lines)
     assert (found.failure, found.line) == (log.failure, log.line)
     assert log.says in found.text
-    assert found.text.strip() in re.sub(r"\x1b\[\d+m", "", lines[log.line - 1])
+    assert found.text.strip() in plain(lines[log.line - 1])
     assert found.next_step
 
 
-@pytest.mark.parametrize("file", HEALTHY_LOGS)
+@each("file", HEALTHY_LOGS)
 def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
     assert diagnose(read(file)) is None
     assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
 
 
 def test_every_log_is_in_the_table() -> None:
-    healthy = {file.name for file in LOGS.glob("healthy.*")}
-    assert {log.file for log in TABLE} | healthy == {file.name for file in LOGS.iterdir()}
+    assert {log.file for log in TABLE} | HEALTHY_LOGS == set(LOGS)
 
 
 @each(("name", "line"), shown(CAUSES))
@@ -486,25 +409,26 @@ def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     assert "\x1b" not in evidence
 
 
-@each("signature", SIGNATURES, ids=lambda one: one.pattern.pattern[:40])
-def test_every_signature_is_shown_above_and_found_in_time(signature: object) -> None:
+def test_every_signature_is_shown_above() -> None:
     lines = [line for table in (CAUSES, SYMPTOMS, BANNERS) for _, line in shown(table)]
-    matching = [line for line in lines if signature.pattern.search(line)]  # type: ignore[attr-defined]
-    assert matching
-    for line in matching:
-        assert any(word in line.lower() for word in TELLING_WORDS)
+    lines += [plain(read(log.file)[log.line - 1]) for log in TABLE]
+    patterns = [signature.pattern for signature in SIGNATURES]
+    assert [one for one in patterns if not any(map(one.search, lines))] == []
+
+
+OOM = "RuntimeError: CUDA out of memory"
 
 
 def test_the_first_cause_wins() -> None:
-    oom, port = CAUSES["oom"][1], CAUSES["port_in_use"][0]
-    assert classify([oom, port, oom]) == ("oom", (oom,))
-    assert classify([port, oom])[0] == "port_in_use"
+    port = CAUSES["port_in_use"][0]
+    assert classify([OOM, port, OOM]) == ("oom", (OOM,))
+    assert classify([port, OOM])[0] == "port_in_use"
 
 
 def test_nccl_wraps_a_lack_of_memory_unless_that_was_told_before() -> None:
-    wrapped = CAUSES["nccl"][2]
+    wrapped = "Executor creation failed with an error which might indicate insufficient GPU memory"
     assert classify([wrapped])[0] == "nccl"
-    assert classify([CAUSES["oom"][1], wrapped])[0] == "oom"
+    assert classify([OOM, wrapped])[0] == "oom"
 
 
 def test_nothing_known() -> None:
@@ -523,8 +447,7 @@ def test_evidence_is_short_and_shows_the_telling_part() -> None:
 
 
 def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
-    found = diagnose(read("oom.executor.log"))
-    assert found is not None
+    found = diagnosed(read("oom.executor.log"))
     assert [number for number, _ in found.details] == [53, 54, 55]
     assert found.evidence[1:] == (
         "The following component could not be created: KV cache",
@@ -544,33 +467,24 @@ def test_the_documented_advice_for_a_lack_of_memory() -> None:
     assert "Run time OOM issues" in step
 
 
-def test_a_lack_of_host_memory_has_another_next_step() -> None:
-    found = diagnose(read("oom.host.log"))
-    assert found is not None
-    assert "--mem" in found.next_step
-    assert "KV cache" not in found.next_step
-
-
 causes = st.sampled_from(shown(CAUSES))
 lesser = st.sampled_from([line for _, line in [*shown(SYMPTOMS), *shown(BANNERS)]])
 healthy = st.sampled_from(HEALTHY)
 
 
-@settings(deadline=None)
+@settings(max_examples=20)
 @given(st.sampled_from(TABLE), st.data())
 def test_healthy_lines_anywhere_change_no_class(log: Log, data: st.DataObject) -> None:
     lines = read(log.file)
-    before = diagnose(lines)
-    assert before is not None
+    before = diagnosed(lines)
     for line in data.draw(st.lists(healthy, max_size=8)):
         lines.insert(data.draw(st.integers(0, len(lines))), line)
-    after = diagnose(lines)
-    assert after is not None
+    after = diagnosed(lines)
     assert (after.failure, after.evidence) == (before.failure, before.evidence)
-    assert after.text in re.sub(r"\x1b\[\d+m", "", lines[after.line - 1])
+    assert after.text in plain(lines[after.line - 1])
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(causes, st.lists(lesser), st.lists(lesser))
 def test_a_symptom_never_wins_over_a_cause(
     cause: tuple[str, str], before: list[str], after: list[str]
@@ -579,19 +493,11 @@ def test_a_symptom_never_wins_over_a_cause(
     assert classify([*before, line, *after]) == (name, (line.strip(),))
 
 
-@settings(deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.text()))
 def test_any_text_can_be_read(lines: list[str]) -> None:
     found = diagnose(lines)
     assert found is None or found.failure in FAILURES
-
-
-@each("failure", FAILURES.values(), ids=lambda failure: failure.name)
-def test_every_class_can_be_told_to_a_person(failure: Failure) -> None:
-    assert re.fullmatch("[a-z_]+", failure.name)
-    assert failure.meaning
-    assert failure.next_step
-    assert not failure.next_step.endswith(".")
 
 
 def test_the_signatures_are_of_classes_that_exist() -> None:
@@ -599,31 +505,26 @@ def test_the_signatures_are_of_classes_that_exist() -> None:
 
 
 def test_every_class_that_is_raised_exists() -> None:
-    raised = set()
-    for path in Path(perfgate.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "RunError":
-                first = node.args[0]
-                if isinstance(first, ast.Constant):
-                    raised.add(first.value)
+    files = Path(perfgate.__file__).parent.rglob("*.py")
+    calls = re.compile(r'\bRunError\(\s*"(\w+)"')
+    raised = {name for file in files for name in calls.findall(file.read_text())}
     assert "disk_full" in raised
     assert raised <= set(FAILURES)
 
 
 def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last() -> None:
     for file in ("nccl.one_gpu.log", "nccl.one_gpu_torch.log"):
-        found = diagnose(read(file))
-        assert found is not None
+        found = diagnosed(read(file))
         assert "both on CUDA device" in " ".join(found.evidence)
         assert "a GPU of its own" in found.next_step
 
 
 def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
-    shown = classify_logs([LOGS / "oom.two_ranks.log"])
+    shown = classify_logs([LOGS["oom.two_ranks.log"]])
     assert (shown.failure, len(shown.evidence)) == ("oom", 4)
     assert shown.hint is not None
     assert "KV cache fraction" not in shown.hint
-    assert classify_logs([LOGS / "healthy.shutdown.log"], "no_metrics").hint is None
+    assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics").hint is None
 
 
 @each(

@@ -52,11 +52,6 @@ class TestHere:
         with pytest.raises(MissingProgram, match=r"no trtllm-serve in .*/old/bin; .*SERVE=PATH"):
             Locations(build=Installation(str(tmp_path / "old"))).find(TRTLLM_SERVE)
 
-    def test_one_that_is_not_executable_is_told_as_such(self, tmp_path: Path) -> None:
-        program(tmp_path, "trtllm-serve", mode=0o644)
-        with pytest.raises(MissingProgram, match="trtllm-serve is not executable"):
-            Installation(str(tmp_path)).find(TRTLLM_SERVE)
-
     def test_one_that_is_named_goes_before_the_prefix(self, tmp_path: Path) -> None:
         program(tmp_path / "old", "trtllm-serve")
         wrapper = program(tmp_path / "wrap", "wrapper")
@@ -65,9 +60,7 @@ class TestHere:
         )
         assert build.find(TRTLLM_SERVE) == (str(wrapper), "a b", "c")
 
-    def test_beside_a_named_one_lie_the_others_of_its_build(
-        self, tmp_path: Path, tested: Path
-    ) -> None:
+    def test_beside_a_named_one_lie_the_others_of_its_build(self, tmp_path, tested) -> None:
         serve, bench = (program(tmp_path / "old", one) for one in ("trtllm-serve", "trtllm-bench"))
         build = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
         assert build.find(TRTLLM_BENCH) == (str(bench),)
@@ -85,9 +78,7 @@ class TestHere:
         bench.write_text("#!/bin/sh\n")
         assert Installation(str(tmp_path)).find(BENCHMARK_SERVING)[0] == str(python)
 
-    def test_clients_stay_those_of_the_environment(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_clients_stay_those_of_the_environment(self, tmp_path: Path, monkeypatch) -> None:
         own = program(tmp_path / "own", "aiperf")
         program(tmp_path / "old", "aiperf")
         monkeypatch.setenv(AIPERF.variable, str(own))
@@ -119,9 +110,7 @@ class TestInAContainer:
 
 
 class TestEnvironment:
-    def test_programs_find_those_of_their_own_build_first(
-        self, tmp_path: Path, tested: Path
-    ) -> None:
+    def test_programs_find_those_of_their_own_build_first(self, tmp_path, tested) -> None:
         program(tmp_path / "old", "trtllm-serve", "python-of-it")
         program(tmp_path / "old", "python-of-it", "echo old")
         program(tested, "python-of-it", "echo tested")
@@ -129,9 +118,7 @@ class TestEnvironment:
         answer = where.ask(where.find(TRTLLM_SERVE), 60, of_engine=True)
         assert answer.stdout == "old\n"
 
-    def test_modules_of_the_build_under_test_are_not_imported(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_modules_of_the_build_under_test_are_not_imported(self, tmp_path, monkeypatch) -> None:
         monkeypatch.setenv("PYTHONPATH", "/the/new/checkout")
         monkeypatch.setenv("VIRTUAL_ENV", "/the/new")
         monkeypatch.delenv("PYTHONHOME", raising=False)

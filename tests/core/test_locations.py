@@ -29,9 +29,7 @@ def test_here_reads_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert found.hosts == ("node1", "node2", "node3")
 
 
-def test_a_folder_that_is_not_there_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_there_is_told(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv(DATASETS, str(tmp_path / "gone"))
     with pytest.raises(InputError, match=DATASETS):
         Locations.of_environment()

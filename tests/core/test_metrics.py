@@ -1,15 +1,10 @@
-import math
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, Family, Metric, accuracy_name, is_accuracy, lookup
 
 UNITS = {"_ms": "ms", "_s": "s"}
-WORD = st.from_regex(r"[A-Za-z0-9_.-]+", fullmatch=True)
 
 
 def test_the_names_are_these() -> None:
@@ -34,32 +29,25 @@ def test_the_names_are_these() -> None:
     }
 
 
-@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
-class TestEachMetric:
-    def test_is_found_by_its_name(self, metric: Metric) -> None:
-        assert lookup(metric.name) is metric
-        assert not is_accuracy(metric.name)
+@each("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_unit_and_direction_go_with_its_name(metric: Metric) -> None:
+    assert lookup(metric.name) is metric
+    for suffix, unit in UNITS.items():
+        if metric.name.endswith(suffix):
+            assert metric.unit == unit
+    faster_is_more = any(word in metric.name for word in ("throughput", "goodput", "speed"))
+    if faster_is_more:
+        assert metric.unit.endswith("/s")
+    time_is_less = metric.unit in ("ms", "s")
+    assert faster_is_more or time_is_less or metric.family.name == "acceptance"
+    assert metric.direction == ("lower" if time_is_less else "higher")
 
-    def test_unit_and_direction_go_with_its_name(self, metric: Metric) -> None:
-        for suffix, unit in UNITS.items():
-            if metric.name.endswith(suffix):
-                assert metric.unit == unit
-        faster_is_more = any(word in metric.name for word in ("throughput", "goodput", "speed"))
-        if faster_is_more:
-            assert metric.unit.endswith("/s")
-        time_is_less = metric.unit in ("ms", "s")
-        assert faster_is_more or time_is_less or metric.family.name == "acceptance"
-        assert metric.direction == ("lower" if time_is_less else "higher")
 
-    def test_is_explained(self, metric: Metric) -> None:
-        assert metric.meaning
-
-    def test_its_prior_and_band_are_fractions_that_one_run_can_tell_apart(
-        self, metric: Metric
-    ) -> None:
-        assert 0 < metric.family.sigma < 1
-        if metric.family.band is not None:
-            assert 2 * metric.family.sigma < metric.family.band < 1
+@each("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_its_prior_and_band_are_fractions_that_one_run_can_tell_apart(metric: Metric) -> None:
+    assert 0 < metric.family.sigma < 1
+    if metric.family.band is not None:
+        assert 2 * metric.family.sigma < metric.family.band < 1
 
 
 def test_one_family_has_one_name() -> None:
@@ -81,13 +69,6 @@ def test_a_score_is_a_metric_too() -> None:
     assert metric.family.name == "accuracy"
     assert metric.family.band == pytest.approx(0.02)
     assert "exact_match of gsm8k, filter strict-match" in metric.meaning
-
-
-@given(WORD, WORD, WORD)
-def test_every_score_has_a_name(task: str, metric: str, filter_name: str) -> None:
-    name = accuracy_name(task, metric, filter_name)
-    assert is_accuracy(name)
-    assert math.isfinite(lookup(name).family.sigma)
 
 
 @each(

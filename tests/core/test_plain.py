@@ -11,8 +11,6 @@ from typing import Literal
 
 import numpy
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -40,28 +38,9 @@ class Whole:
     file: Path | None = None
 
 
-PART = st.builds(Part, st.text(), st.floats(allow_nan=False, allow_infinity=False), st.booleans())
-WHOLE = st.builds(
-    Whole,
-    st.lists(PART).map(tuple),
-    st.dictionaries(st.text(), PART),
-    st.sampled_from(["one", "two"]),
-    st.none() | st.just(Colour.RED),
-    st.none() | st.dates(),
-    st.none() | st.just(Path("a/b")),
-)
-
-
-@given(value=WHOLE, leave_out_none=st.booleans())
-def test_what_is_written_as_json_comes_back_equal(value: Whole, leave_out_none: bool) -> None:
-    text = json.dumps(to_plain(value, leave_out_none=leave_out_none))
-    assert from_plain(Whole, json.loads(text)) == value
-
-
 def test_fields_keep_their_names_and_lists_are_lists() -> None:
-    value = Whole(
-        (Part("a", 1.5),), {"b": Part("b", 2.0)}, colour=Colour.RED, day=date(2026, 11, 5)
-    )
+    parts = {"b": Part("b", 2.0)}
+    value = Whole((Part("a", 1.5),), parts, colour=Colour.RED, day=date(2026, 11, 5))
     assert to_plain(value) == {
         "parts": [{"name": "a", "size": 1.5, "right": True}],
         "by_name": {"b": {"name": "b", "size": 2.0, "right": True}},
@@ -73,6 +52,15 @@ def test_fields_keep_their_names_and_lists_are_lists() -> None:
     assert to_plain(Whole(()), leave_out_none=True) == {"parts": [], "by_name": {}, "kind": "one"}
 
 
+def test_what_is_written_as_json_comes_back_equal() -> None:
+    parts = (Part("ü\ud800", -0.0), Part("", 1e300, right=False))
+    value = Whole(parts, {"": parts[0]}, "two", Colour.RED, date(1, 1, 1), Path("a/b"))
+    for one in (value, Whole(())):
+        for leave_out in (False, True):
+            text = json.dumps(to_plain(one, leave_out_none=leave_out))
+            assert from_plain(Whole, json.loads(text)) == one
+
+
 def test_values_of_other_libraries_have_a_plain_form() -> None:
     plain = to_plain([numpy.float64(0.5), numpy.int64(3), MappingProxyType({"a": (1,)}), Path("x")])
     assert plain == [0.5, 3, {"a": [1]}, "x"]
@@ -81,15 +69,10 @@ def test_values_of_other_libraries_have_a_plain_form() -> None:
         to_plain({"a": object()})
 
 
-def test_a_whole_number_is_a_float_where_the_field_is_one() -> None:
-    assert to_plain(from_plain(Part, {"name": "a", "size": 60})) == to_plain(Part("a", 60.0))
-    assert type(from_plain(Part, {"name": "a", "size": 60}).size) is float
-
-
-def test_a_field_left_out_has_its_default_for_every_reader() -> None:
-    (part,) = from_plain(Whole, {"parts": [{"name": "a", "size": 1}]}).parts
-    assert vars(part) == vars(Part("a", 1.0))
-    assert to_plain(part) == to_plain(Part("a", 1.0))
+def test_a_field_left_out_has_its_default_and_a_whole_number_may_be_a_float() -> None:
+    (part,) = from_plain(Whole, {"parts": [{"name": "a", "size": 60}]}).parts
+    assert vars(part) == vars(Part("a", 60.0))
+    assert type(part.size) is float
 
 
 def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
@@ -110,9 +93,7 @@ def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
         ([], None, "Expected `object`"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_field(
-    plain: object, where: str | None, words: str
-) -> None:
+def test_what_does_not_fit_is_told_with_its_field(plain, where, words) -> None:
     with pytest.raises(InputError, match="not the plain form of Whole") as caught:
         from_plain(Whole, plain)
     assert caught.value.field == where

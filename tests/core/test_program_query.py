@@ -9,7 +9,7 @@ import pytest
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.core.programs import BENCHMARK_SERVING, LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE
+from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class TestHere:
         assert answer == Answer(3, "out\n", "err\n")
         assert (answer.is_good, answer.text) == (False, "out\nerr\n")
         assert answer.trouble == "it ended with status 3: err"
+        assert (answer.cause, answer.why, answer.refusal) == (None, "", "")
 
     def test_nothing_is_on_its_standard_input(self) -> None:
         code = "import sys; print(repr(sys.stdin.read()))"
@@ -57,10 +58,6 @@ class TestHere:
         assert answer.refusal == "Permission denied"
         assert str(program) in answer.why
 
-    def test_an_answer_without_status_0_has_no_other_cause(self) -> None:
-        answer = ask_here((sys.executable, "-c", "raise SystemExit(2)"), 60)
-        assert (answer.status, answer.cause, answer.why, answer.refusal) == (2, None, "", "")
-
     def test_an_environment_of_its_own_is_the_whole(self) -> None:
         code = "import os; print(os.environ.get('A'), 'HOME' in os.environ)"
         assert ask_here((sys.executable, "-c", code), 60, {"A": "b"}).stdout == "b False\n"
@@ -71,22 +68,14 @@ class TestHere:
 
 
 class TestInside:
-    def test_the_engines_programs_are_called_by_their_bare_names(self) -> None:
-        assert INSIDE.find(TRTLLM_SERVE) == ("trtllm-serve",)
-        assert INSIDE.find(BENCHMARK_SERVING)[:2] == ("python", "-m")
-
-    def test_or_as_the_person_says_without_looking_here(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", "/opt/x/trtllm-bench --log_level info")
+    def test_engines_programs_are_called_by_their_names_or_as_the_person_says(self, monkeypatch):
+        variable = "PERFGATE_PROGRAM_TRTLLM_BENCH"
+        assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
+        monkeypatch.setenv(variable, "/opt/x/trtllm-bench --log_level info")
         assert INSIDE.find(TRTLLM_BENCH) == ("/opt/x/trtllm-bench", "--log_level", "info")
-
-    def test_a_setting_without_words_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", " ")
-        with pytest.raises(InputError, match="PERFGATE_PROGRAM_TRTLLM_BENCH"):
+        monkeypatch.setenv(variable, " ")
+        with pytest.raises(InputError, match=variable):
             INSIDE.find(TRTLLM_BENCH)
-
-    def test_others_are_found_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_LM_EVAL", sys.executable)
         assert INSIDE.find(LM_EVAL) == (sys.executable,)
 

@@ -24,9 +24,7 @@ def nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFGATE_PROGRAM_SOME_TOOL_X", raising=False)
 
 
-def test_variable_beside_the_interpreter_path_in_this_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variable_beside_the_interpreter_path_in_this_order(tmp_path: Path, monkeypatch) -> None:
     on_path = executable(tmp_path / "path" / "sometool")
     assert PROGRAM.find() == (str(on_path),)
     beside = executable(tmp_path / "env" / "sometool")
@@ -36,30 +34,19 @@ def test_variable_beside_the_interpreter_path_in_this_order(
     assert PROGRAM.find() == (str(own), "--in", "two words")
 
 
-def test_the_variable_may_name_a_program_on_path(
+def test_a_variable_may_name_a_program_on_path_a_relative_path_or_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrapper = executable(tmp_path / "path" / "docker")
-    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "docker run image sometool")
-    assert PROGRAM.find() == (str(wrapper), "run", "image", "sometool")
-
-
-def test_found_by_a_relative_path_it_is_told_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = executable(tmp_path / "own" / "tool")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", "own/tool")
-    assert PROGRAM.find() == (str(own),)
-
-
-def test_links_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = executable(tmp_path / "real" / "python3.11")
-    link = tmp_path / "venv" / "python"
-    link.parent.mkdir()
-    link.symlink_to(real)
-    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", str(link))
-    assert PROGRAM.find() == (str(link),)
+    docker, own = (executable(tmp_path / one) for one in ("path/docker", "own/tool"))
+    (tmp_path / "python").symlink_to(own)
+    for call, found in (
+        ("docker run image sometool", (str(docker), "run", "image", "sometool")),
+        ("own/tool", (str(own),)),
+        (str(tmp_path / "python"), (str(tmp_path / "python"),)),
+    ):
+        monkeypatch.setenv("PERFGATE_PROGRAM_SOME_TOOL_X", call)
+        assert PROGRAM.find() == found
 
 
 @pytest.mark.parametrize("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
@@ -73,13 +60,8 @@ def test_a_variable_that_names_no_executable_is_an_error_even_if_path_has_it(
     assert caught.value.found == repr(setting)
 
 
-def test_not_executable_is_not_found(tmp_path: Path) -> None:
+def test_missing_says_where_it_comes_from_and_how_to_point_at_it(tmp_path: Path) -> None:
     executable(tmp_path / "env" / "sometool").chmod(0o644)
-    with pytest.raises(MissingProgram):
-        PROGRAM.find()
-
-
-def test_missing_says_where_it_comes_from_and_how_to_point_at_it() -> None:
     with pytest.raises(MissingProgram) as caught:
         PROGRAM.find()
     message = str(caught.value)
@@ -97,9 +79,7 @@ def script(path: Path, first: str) -> Path:
     return path
 
 
-def test_an_engines_interpreter_is_the_one_that_runs_its_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engines_interpreter_is_the_one_that_runs_its_programs(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("PERFGATE_PROGRAM_SOME_PYTHON", raising=False)
     ours = executable(tmp_path / "env" / "python")
     assert ITS_PYTHON.find() == (str(ours), "-m", "mine")
@@ -108,16 +88,10 @@ def test_an_engines_interpreter_is_the_one_that_runs_its_programs(
     elsewhere = script(tmp_path / "elsewhere", "#!/srv/python3.12")
     monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", str(elsewhere))
     assert ITS_PYTHON.find() == ("/srv/python3.12", "-m", "mine")
+    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", "/nowhere")  # told by the server itself
+    assert ITS_PYTHON.find()[0] == str(ours)
     monkeypatch.setenv("PERFGATE_PROGRAM_SOME_PYTHON", f"{ours} -m other")
     assert ITS_PYTHON.find() == (str(ours), "-m", "other")
-
-
-def test_a_setting_that_names_nothing_is_told_by_its_own_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours = executable(tmp_path / "env" / "python")
-    monkeypatch.setenv("PERFGATE_PROGRAM_SOME_SERVER", "/nowhere")
-    assert ITS_PYTHON.find()[0] == str(ours)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +104,7 @@ def test_a_setting_that_names_nothing_is_told_by_its_own_program(
         ("#!/usr/bin/env python-that-is-nowhere", None),
     ],
 )
-def test_the_first_line_names_the_interpreter(
-    tmp_path: Path, first: str, found: str | None
-) -> None:
+def test_the_first_line_names_the_interpreter(tmp_path, first: str, found: str | None) -> None:
     assert interpreter_of(str(script(tmp_path / "tool", first))) == found
 
 

@@ -57,7 +57,7 @@ def test_a_line_without_end_is_cut_between_words(log: Path) -> None:
     log.write_bytes(b"nvapi-" + b"x" * 6_000_000 + b" end")
     (shown,) = tail(log, 5)
     assert shown == "… end"
-    log.write_bytes(b"x " * 3_000_000)
+    log.write_bytes(b"x " * 3000)
     (shown,) = tail(log, 5)
     assert len(shown) <= LONGEST_SHOWN + 2
 
@@ -79,9 +79,7 @@ def test_lines_keep_their_numbers_where_blocks_are_left_out(log: Path) -> None:
     assert len(found) < 200_000
 
 
-def test_the_middle_of_a_very_long_log_is_left_out(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_middle_of_a_very_long_log_is_left_out(log: Path, monkeypatch) -> None:
     monkeypatch.setattr(raw_log, "MOST_SEARCHED", 4 * 1024 * 1024)
     calm = b"x" * 99 + b"\n"
     log.write_bytes(b"error 1\n" + calm * 60_000 + b"error 2\n" + calm * 60_000 + b"error 3\n")
@@ -91,8 +89,8 @@ def test_the_middle_of_a_very_long_log_is_left_out(
 
 def test_a_long_log_is_never_whole_in_memory(log: Path) -> None:
     with log.open("wb") as file:
-        for _ in range(40):
-            file.write(b"[TRT-LLM] [I] iter = 1, all is well\n" * 30_000)
+        for _ in range(9):
+            file.write((b"[TRT-LLM] [I] " + b"all is well, " * 80 + b"\n") * 1000)
         file.write(b"CUDA out of memory. Tried to allocate 2.00 GiB password=abcdef\n")
     tracemalloc.start()
     try:
@@ -103,4 +101,4 @@ def test_a_long_log_is_never_whole_in_memory(log: Path) -> None:
         tracemalloc.stop()
     assert failure == "oom"
     assert evidence == shown == ("CUDA out of memory. Tried to allocate 2.00 GiB password=***",)
-    assert most < 16 * 1024 * 1024 < log.stat().st_size
+    assert most < 8 * 1024 * 1024 < log.stat().st_size

@@ -85,9 +85,7 @@ class TestLinks:
 class TestSpecialFiles:
     @pytest.mark.parametrize("kind", ["FIFO", "socket", "device", "folder"])
     @pytest.mark.parametrize("flags", [os.O_RDONLY, APPEND, os.O_RDWR | os.O_CREAT])
-    def test_only_regular_files_are_opened_and_nothing_waits(
-        self, run: Path, kind: str, flags: int
-    ) -> None:
+    def test_only_regular_files_are_opened_and_nothing_waits(self, run, kind, flags) -> None:
         special(kind, run / "it")
         with pytest.raises(UntrustedFile, match=f"found: a {kind}\n  expected: a regular file"):
             opened_regular(run / "it", flags)

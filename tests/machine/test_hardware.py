@@ -12,6 +12,7 @@ from perfgate.machine.hardware import Gpu, detect, usable_cores
 from perfgate.scenarios.scenario import Hardware
 
 EIGHT_H200 = machine(*["NVIDIA H200"] * 8)
+BOTH = machine("NVIDIA H100 PCIe", "NVIDIA H200")
 
 
 @each(
@@ -24,7 +25,7 @@ EIGHT_H200 = machine(*["NVIDIA H200"] * 8)
         (EIGHT_H200, Hardware("H200", 16, nodes=2)),
         (machine("NVIDIA H100 80GB HBM3"), Hardware("H100", 1)),
         (machine("NVIDIA GB200"), Hardware("GB200", 1)),
-        (machine("NVIDIA H100 PCIe", "NVIDIA H200"), Hardware("H200", 1)),
+        (BOTH, Hardware("H200", 1)),
     ],
 )
 def test_what_it_can_run(here: object, needed: Hardware) -> None:
@@ -39,11 +40,7 @@ def test_what_it_can_run(here: object, needed: Hardware) -> None:
         (machine("NVIDIA H200"), Hardware("H200", 8), "needs 8×H200, found 1×NVIDIA H200"),
         (machine("NVIDIA GB200"), Hardware("B200", 1), "needs 1×B200, found 1×NVIDIA GB200"),
         (machine("NVIDIA GH200 480GB"), Hardware("H200", 1), "found 1×NVIDIA GH200 480GB"),
-        (
-            machine("NVIDIA H100 PCIe", "NVIDIA H200"),
-            Hardware("H200", 2),
-            "needs 2×H200, found 2×NVIDIA H100 PCIe, NVIDIA H200",
-        ),
+        (BOTH, Hardware("H200", 2), "needs 2×H200, found 2×NVIDIA H100 PCIe, NVIDIA H200"),
         (EIGHT_H200, Hardware("GB200", 8, nodes=2), "needs 2×4×GB200, found 8×NVIDIA H200"),
     ],
 )
@@ -59,12 +56,8 @@ def test_the_fingerprint_is_what_speed_depends_on() -> None:
         "gpus": "NVIDIA H100, NVIDIA H200",
         "driver": "570.1",
     }
-
-
-def test_another_host_of_the_same_kind_has_the_same_fingerprint() -> None:
-    assert (
-        machine("NVIDIA H200", host="node8").fingerprint() == machine("NVIDIA H200").fingerprint()
-    )
+    one, other = machine("NVIDIA H200"), machine("NVIDIA H200", host="node8")
+    assert one.fingerprint() == other.fingerprint()
 
 
 class TestDetect:
@@ -97,9 +90,7 @@ class TestDetect:
             ("processor\t: 0\nCPU implementer\t: 0x41\n", platform.machine()),
         ],
     )
-    def test_the_cpu_as_the_kernel_tells_it(
-        self, monkeypatch: pytest.MonkeyPatch, text: str, name: str
-    ) -> None:
+    def test_the_cpu_as_the_kernel_tells_it(self, monkeypatch, text: str, name: str) -> None:
         monkeypatch.setattr(Path, "read_text", lambda self: text)
         assert detect().cpu == name
 
@@ -119,13 +110,15 @@ class TestDetect:
     @pytest.mark.parametrize(
         ("script", "note"),
         [
-            ("echo 'NVIDIA-SMI has failed' ; exit 9", "nvidia-smi failed: NVIDIA-SMI has failed"),
-            ("echo 'No devices were found'", "by nvidia-smi"),
+            ("/bin/sh\necho has failed; exit 9", "nvidia-smi failed: has failed"),
+            ("/bin/sh\necho 'No devices were found'", "by nvidia-smi"),
+            ("/no/such/interpreter", "nvidia-smi failed: "),
         ],
     )
     def test_no_gpus_and_why(self, nvidia_smi: Path, script: str, note: str) -> None:
-        nvidia_smi.write_text(f"#!/bin/sh\n{script}\n")
-        assert (detect().gpus, detect().gpu_note) == ((), note)
+        nvidia_smi.write_text(f"#!{script}\n")
+        assert detect().gpus == ()
+        assert detect().gpu_note.startswith(note)
 
     @pytest.mark.parametrize(
         ("status", "levels"), [(0, "0 vboost 4 0, 1 vboost 4 2"), (6, ""), (None, "")]
@@ -147,10 +140,6 @@ class TestDetect:
         found = detect()
         assert found.boost_slider == levels
         assert found.fingerprint().get("boost_slider", "") == levels
-
-    def test_a_broken_program(self, nvidia_smi: Path) -> None:
-        nvidia_smi.write_text("#!/no/such/interpreter\n")
-        assert detect().gpu_note.startswith("nvidia-smi failed: ")
 
     def test_a_program_that_hangs(self, nvidia_smi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         nvidia_smi.write_text("#!/bin/sh\nexec sleep 60\n")

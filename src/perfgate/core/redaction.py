@@ -195,10 +195,30 @@ def _mask_named(text: str, named: re.Pattern[str]) -> str:
     return "".join(parts) + text[done:]
 
 
-def _known_values() -> list[str]:
-    """What the values of known secrets look like in a text, the longest first."""
-    values = _given | _secrets_of(os.environ)
-    return sorted(set(chain.from_iterable(map(_spellings, values))), key=len, reverse=True)
+class _KnownValues:
+    """What the values of known secrets look like in a text, the longest first.
+
+    Every text is masked, so they are made anew only when the environment or what programs were
+    given has changed.
+    """
+
+    def __init__(self) -> None:
+        self._made_of: tuple[object, object] = ({}, set())
+        self._values: tuple[str, ...] = ()
+
+    def __call__(self) -> tuple[str, ...]:
+        # The dict behind os.environ: to compare it costs a hundredth of reading name after name.
+        environment = getattr(os.environ, "_data", os.environ)
+        if self._made_of != (environment, _given):
+            made_of = (dict(environment), set(_given))
+            values = _given | _secrets_of(os.environ)
+            forms = set(chain.from_iterable(map(_spellings, values)))
+            self._values = tuple(sorted(forms, key=len, reverse=True))
+            self._made_of = made_of
+        return self._values
+
+
+_known_values = _KnownValues()
 
 
 def _secrets_of(environment: Mapping[str, str]) -> set[str]:

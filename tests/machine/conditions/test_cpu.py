@@ -7,10 +7,8 @@ from collections import namedtuple
 from pathlib import Path
 
 import psutil
-import pytest
-from burners import burn, cpu_of, stranger
-from hypothesis import given
-from hypothesis import strategies as st
+from burners import burn
+from tables import each
 
 from perfgate.core.command import Command
 from perfgate.launchers.local.launcher import LocalLauncher
@@ -20,8 +18,6 @@ from perfgate.machine.conditions.cpu import Core, CpuAccount, CpuSample, Spent, 
 from perfgate.machine.conditions.processes import Process, process_table, tree_of
 
 Frequency = namedtuple("Frequency", "current min max")
-# Both reads of a moment, and the ticks of 10 ms that the kernel counts in.
-TOLERANCE_S = 0.25
 
 
 def sample(at_s: float, *work_s: float, ours_s: float = 0.0, **fields) -> CpuSample:
@@ -46,38 +42,37 @@ def shares(*samples: CpuSample) -> CpuConditions:
 # The account, on given samples
 
 
-def test_others_is_what_is_not_ours_of_all_usable_cores() -> None:
-    # 10 s on 2 cores: 6 s of work, 4 of them ours: 2 of 20 s
-    found = shares(sample(100.0, 50.0, 70.0, ours_s=7.0), sample(110.0, 53.0, 73.0, ours_s=11.0))
-    assert found == CpuConditions(cores=2, others_share=0.1, steal_share=0.0)
+@each(
+    ("samples", "found"),
+    [
+        # 10 s on 2 cores: 6 s of work, 4 of them ours: 2 of 20 s
+        (
+            [sample(100.0, 50.0, 70.0, ours_s=7.0), sample(110.0, 53.0, 73.0, ours_s=11.0)],
+            CpuConditions(cores=2, others_share=0.1, steal_share=0.0),
+        ),
+        # the hypervisor took 0.5 s of each core
+        (
+            [sample(0.0, 1.0, 1.0), sample(10.0, 1.0, 1.0, steal_s=0.5)],
+            CpuConditions(cores=2, others_share=0.0, steal_share=0.05),
+        ),
+        # more of ours than the cores show
+        ([sample(0.0, 0.0), sample(1.0, 0.5, ours_s=0.52)], CpuConditions(1, 0.0, 0.0)),
+        # 100 s of an old process vanish with it; before and after it, ours worked as was seen
+        (
+            [sample(0.0, 0.0, ours_s=100.0), sample(10.0, 9.0, ours_s=109.0)]
+            + [sample(11.0, 9.0, ours_s=0.0), sample(21.0, 18.0, ours_s=9.0)],
+            CpuConditions(1, 0.0, 0.0),
+        ),
+        # a core is switched off
+        ([sample(0.0, 0.0, 0.0), sample(10.0, 5.0)], CpuConditions(1, 0.5, 0.0)),
+    ],
+    ids=["others", "steal", "ours", "vanished", "off"],
+)
+def test_shares_of_all_usable_cores(samples: list[CpuSample], found: CpuConditions) -> None:
+    assert shares(*samples) == found
 
 
-def test_steal_is_a_share_of_all_usable_cores() -> None:
-    found = shares(sample(0.0, 1.0, 1.0), sample(10.0, 1.0, 1.0, steal_s=0.5))
-    assert found.steal_share == pytest.approx(0.05)
-
-
-def test_more_of_ours_than_the_cores_show_is_no_negative_load() -> None:
-    assert shares(sample(0.0, 0.0), sample(1.0, 0.5, ours_s=0.52)).others_share == 0.0
-
-
-def test_time_that_is_lost_with_a_process_is_not_given_to_others() -> None:
-    # 100 s of an old process vanish with it; before and after it, ours worked as much as was seen.
-    found = shares(
-        sample(0.0, 0.0, ours_s=100.0),
-        sample(10.0, 9.0, ours_s=109.0),
-        sample(11.0, 9.0, ours_s=0.0),
-        sample(21.0, 18.0, ours_s=9.0),
-    )
-    assert found.others_share == 0.0
-
-
-def test_a_core_that_is_switched_off_is_left_out() -> None:
-    found = shares(sample(0.0, 0.0, 0.0), sample(10.0, 5.0))
-    assert (found.cores, found.others_share) == (1, 0.5)
-
-
-@pytest.mark.parametrize("samples", [[], [sample(0.0, 1.0)], [sample(1.0, 1.0), sample(1.0, 2.0)]])
+@each("samples", [[], [sample(0.0, 1.0)], [sample(1.0, 1.0), sample(1.0, 2.0)]])
 def test_without_a_duration_nothing_is_known(samples: list[CpuSample]) -> None:
     assert account(*samples).conditions() is None
 
@@ -90,60 +85,28 @@ def test_work_that_is_handed_over_cannot_be_told_apart() -> None:
     assert "docker has its work done by processes that are not ours" in held.notes()[0]
 
 
-STEPS = st.lists(
-    st.tuples(st.floats(0.2, 5.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
-    min_size=1,
-    max_size=8,
-)
-
-
-@given(STEPS)
-def test_splitting_the_time_into_samples_changes_nothing(steps: list[tuple[float, ...]]) -> None:
-    moments = [sample(0.0, 0.0, 0.0)]
-    at = work = ours = theirs = stolen = 0.0
-    for seconds, busy, part, steal in steps:
-        at += seconds
-        work += seconds * busy
-        ours += 2 * seconds * busy * part
-        theirs += 2 * seconds * busy * (1 - part)
-        stolen += seconds * steal
-        moments.append(sample(at, work, work, ours_s=ours, steal_s=stolen))
-    found = shares(*moments)
-    assert found.others_share == pytest.approx(theirs / (2 * at), abs=1e-9)
-    assert found.steal_share == pytest.approx(stolen / at, abs=1e-9)
-    assert shares(moments[0], moments[-1]).others_share == pytest.approx(found.others_share)
-
-
 # Several trees
 
 
-def spent(*looks: list[tuple[int, int, float]]) -> float:
-    """What is added up from looks at processes: pid, parent, CPU time."""
+@each(
+    ("looks", "total_s"),
+    [
+        # what was used before the first look does not count
+        ([[(5, 1, 100.0)]], 0.0),
+        ([[(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]], 3.0),
+        # a tree that comes and goes hides nothing of the others
+        ([[(5, 1, 1.0)], [(5, 1, 2.0), (8, 1, 4.0)], [(5, 1, 3.0), (8, 1, 5.0)], [(5, 1, 4.0)]], 8),
+        # its parent has waited for it
+        ([[(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]], 2.0),
+        # it has lost its parent
+        ([[(5, 1, 1.0), (6, 5, 2.0)], [(6, 1, 2.5)], [(6, 1, 3.0)]], 0.5),
+    ],
+)
+def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
     held = Spent()
     for look in looks:
         held.add([Process(pid, parent, "x", used_s) for pid, parent, used_s in look])
-    return held.total_s
-
-
-def test_what_was_used_before_the_first_look_does_not_count() -> None:
-    assert spent([(5, 1, 100.0)]) == 0.0
-    assert spent([(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]) == 3.0
-
-
-def test_a_tree_that_comes_and_goes_hides_nothing_of_the_others() -> None:
-    server = [(5, 1, used_s) for used_s in (100.0, 101.0, 102.0, 103.0)]
-    client = [(8, 1, used_s) for used_s in (4.0, 5.0)]
-    with_client = spent([server[0]], [server[1], client[0]], [server[2], client[1]], [server[3]])
-    assert with_client == 3.0 + 5.0
-
-
-def test_a_process_that_its_parent_has_waited_for_counts_once() -> None:
-    assert spent([(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]) == 2.0
-
-
-def test_a_process_that_loses_its_parent_counts_once() -> None:
-    before = [(5, 1, 1.0), (6, 5, 2.0)]
-    assert spent(before, [(6, 1, 2.5)], [(6, 1, 3.0)]) == 0.5
+    assert held.total_s == total_s
 
 
 # Clocks
@@ -165,38 +128,31 @@ def test_two_looks_in_the_same_moment_tell_no_clock() -> None:
     assert (found.mhz_low, found.mhz_median) == (None, None)
 
 
-def test_clocks_as_psutil_tells_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        psutil,
-        "cpu_freq",
-        lambda percpu: [
-            Frequency(3500.0, 800.0, 3800.0),
-            Frequency(800.0, 800.0, 3800.0),
-            Frequency(900.0, 800.0, 5000.0),
-        ],
-    )
-    assert cpu._clocks((0, 2, 5), {0, 2}) == ({0: 3500.0, 2: 800.0}, 3800.0)
+FREQUENCIES = [
+    Frequency(3500.0, 800.0, 3800.0),
+    Frequency(800.0, 800.0, 3800.0),
+    Frequency(900.0, 800.0, 5000.0),
+]
 
 
-def test_a_virtual_machine_names_no_highest_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "cpu_freq", lambda percpu: [Frequency(2445.0, 0.0, 0.0)])
-    assert cpu._clocks((0,), {0}) == ({0: 2445.0}, None)
+@each(
+    ("told", "online", "found"),
+    [
+        (FREQUENCIES, (0, 2, 5), ({0: 3500.0, 2: 800.0}, 3800.0)),
+        ([Frequency(2445.0, 0.0, 0.0)], (0,), ({0: 2445.0}, None)),  # a virtual machine
+        ([Frequency(2445.0, 0.0, 0.0)], (0, 2), ({}, None)),  # fewer than there are cores
+        (NotImplementedError("no file"), (0,), ({}, None)),
+        (FileNotFoundError("/sys"), (0,), ({}, None)),
+    ],
+)
+def test_clocks_as_psutil_tells_them(monkeypatch, told, online, found) -> None:
+    def answer(percpu: bool) -> list[Frequency]:
+        if isinstance(told, Exception):
+            raise told
+        return told
 
-
-@pytest.mark.parametrize("error", [NotImplementedError("no file"), FileNotFoundError("/sys")])
-def test_clocks_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    def refuse(percpu: bool) -> None:
-        raise error
-
-    monkeypatch.setattr(psutil, "cpu_freq", refuse)
-    assert cpu._clocks((0,), {0}) == ({}, None)
-
-
-def test_clocks_of_fewer_cores_than_there_are_belong_to_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(psutil, "cpu_freq", lambda percpu: [Frequency(2445.0, 0.0, 0.0)])
-    assert cpu._clocks((0, 1), {0, 1}) == ({}, None)
+    monkeypatch.setattr(psutil, "cpu_freq", answer)
+    assert cpu._clocks(online, {0, 2}) == found
 
 
 def test_core_times_as_the_kernel_writes_them() -> None:
@@ -234,7 +190,7 @@ def test_the_table_agrees_with_psutil() -> None:
     assert before - 0.02 <= times.user + times.system + of_children <= after + 0.02
 
 
-@pytest.mark.parametrize("name", ["a b) (c", "x)"])
+@each("name", ["a b) (c", "x)"])
 def test_a_name_that_looks_like_a_line_of_the_table(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
     program.symlink_to("/bin/sleep")
@@ -253,23 +209,10 @@ def ours_now() -> CpuSample:
     return read_cpu(time.monotonic(), tree_of(os.getpid(), process_table()))
 
 
-def test_a_child_is_ours_while_it_runs_and_once_when_it_has_ended() -> None:
-    before = ours_now()
-    with subprocess.Popen(burn(0.5), stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        burnt_s = float(child.stdout.readline())
-        not_waited_for = ours_now()
-        child.communicate()
-    after = ours_now()
-    for now in (not_waited_for, after):
-        used_s = now.ours_s - before.ours_s
-        assert burnt_s - TOLERANCE_S < used_s < burnt_s + TOLERANCE_S
-
-
 def test_what_the_launcher_starts_is_ours_orphans_too(tmp_path: Path) -> None:
     """A program that leaves its family is adopted by the warden, which is our child."""
     before = ours_now()
-    command = Command(("/bin/sh", "-c", " ".join((*burn(0.5, tmp_path / "pid"), "; sleep 60"))))
+    command = Command(("/bin/sh", "-c", " ".join((*burn(0.3, tmp_path / "pid"), "; sleep 60"))))
     with LocalLauncher(1.0).start(command, tmp_path / "run", "job"):
         deadline = time.monotonic() + 40.0
         while not (tmp_path / "pid").exists():
@@ -282,27 +225,6 @@ def test_what_the_launcher_starts_is_ours_orphans_too(tmp_path: Path) -> None:
         while psutil.pid_exists(pid):  # until its warden has waited for it
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        assert ours_now().ours_s - before.ours_s > 0.5 - 0.05
+        assert ours_now().ours_s - before.ours_s > 0.3 - 0.05
     # Also when its wardens are gone: what a finished client used is no load of others.
-    assert ours_now().ours_s - before.ours_s > 0.5 - 0.05
-
-
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_a_stranger_is_not_ours(tmp_path: Path) -> None:
-    with stranger(tmp_path) as burner:
-        held = CpuAccount()
-        held.add(ours_now())
-        first_s = cpu_of(burner)
-        while cpu_of(burner) < first_s + 0.6:
-            time.sleep(0.05)
-        last_s = cpu_of(burner)
-        held.add(ours_now())
-        assert burner.pid not in {one.pid for one in tree_of(os.getpid(), process_table())}
-    assert held.first is not None
-    assert held.last is not None
-    found = held.conditions()
-    assert found is not None
-    assert found.others_share is not None
-    # However busy the machine is otherwise, at least the stranger's time is others'.
-    others_s = found.others_share * found.cores * (held.last.at_s - held.first.at_s)
-    assert others_s > last_s - first_s - TOLERANCE_S
+    assert ours_now().ours_s - before.ours_s > 0.3 - 0.05

@@ -1,11 +1,12 @@
 """GPUs under watch: what NVML says of them, and what becomes of what it does not say."""
 
-import builtins
+import re
 import sys
 
 import pynvml
 import pytest
 from fake_pynvml import FakeGpu
+from tables import each
 
 from perfgate.machine.conditions import clock_reasons
 from perfgate.machine.conditions.conditions import GpuConditions
@@ -37,27 +38,13 @@ def after(gpus: Gpus, looks: int, table=TABLE, ours=OURS, before=None) -> list[G
 
 
 def test_units_and_statistics(install) -> None:
-    install(
-        FakeGpu(
-            mhz=(1900, 1965, 1965),
-            milliwatts=(900_000, 1_000_000, 1_100_000),
-            degrees=(55, 67, 60),
-        )
-    )
-    assert after(opened(), 3) == [
-        GpuConditions(
-            index=0,
-            name="NVIDIA B200",
-            uuid="GPU-00000000-aaaa",
-            sm_mhz_low=1900.0,
-            sm_mhz_median=1965.0,
-            power_w_mean=1000.0,
-            temperature_c_top=67.0,
-            slowdown={},
-            slowed_share=0.0,
-            strangers=(),
-        )
-    ]
+    watts, degrees = (900_000, 1_000_000, 1_100_000), (55, 67, 60)
+    install(FakeGpu(mhz=(1900, 1965, 1965), milliwatts=watts, degrees=degrees))
+    (gpu,) = after(opened(), 3)
+    assert gpu == GpuConditions(
+        0, "NVIDIA B200", "GPU-00000000-aaaa", sm_mhz_low=1900.0, sm_mhz_median=1965.0,
+        power_w_mean=1000.0, temperature_c_top=67.0, slowdown={}, slowed_share=0.0,
+    )  # fmt: skip
 
 
 def test_the_clock_of_an_idle_gpu_is_no_slow_clock(install) -> None:
@@ -68,25 +55,14 @@ def test_the_clock_of_an_idle_gpu_is_no_slow_clock(install) -> None:
 
 # Why clocks are what they are
 
-SLOWING = {
-    "HwSlowdown": "hw_slowdown",
-    "HwThermalSlowdown": "hw_thermal_slowdown",
-    "SwThermalSlowdown": "sw_thermal_slowdown",
-    "HwPowerBrakeSlowdown": "hw_power_brake_slowdown",
-}
-NORMAL = {
-    "GpuIdle": "gpu_idle",
-    "ApplicationsClocksSetting": "applications_clocks_setting",
-    "SwPowerCap": "sw_power_cap",
-    "SyncBoost": "sync_boost",
-    "DisplayClockSetting": "display_clock_setting",
-}
+SLOWING = ["HwSlowdown", "HwThermalSlowdown", "SwThermalSlowdown", "HwPowerBrakeSlowdown"]
+NORMAL = ["GpuIdle", "ApplicationsClocksSetting", "SwPowerCap", "SyncBoost", "DisplayClockSetting"]
 
 
-@pytest.mark.parametrize(("nvml_name", "name"), {**SLOWING, **NORMAL}.items())
-def test_each_reason_by_its_name(install, nvml_name: str, name: str) -> None:
-    bit = getattr(pynvml, f"nvmlClocksEventReason{nvml_name}")
-    install(FakeGpu(reasons=(bit, 0, 0, 0)))
+@each("nvml_name", SLOWING + NORMAL)
+def test_each_reason_by_its_name(install, nvml_name: str) -> None:
+    name = re.sub(r"\B(?=[A-Z])", "_", nvml_name).lower()
+    install(FakeGpu(reasons=(getattr(pynvml, f"nvmlClocksEventReason{nvml_name}"), 0, 0, 0)))
     (gpu,) = after(opened(), 4)
     assert gpu.slowdown == {name: 0.25}
     assert gpu.slowed_share == (0.25 if nvml_name in SLOWING else 0.0)
@@ -118,50 +94,14 @@ def test_older_and_newer_names_of_the_same_functions(install) -> None:
         assert (gpu.slowed_share, gpu.temperature_c_top, gpus.notes) == (1.0, 61.0, [])
 
 
-def test_a_driver_older_than_the_module_falls_back_to_the_old_name(install) -> None:
-    missing = pynvml.NVML_ERROR_FUNCTION_NOT_FOUND
-    install(FakeGpu(refuses={"nvmlDeviceGetCurrentClocksEventReasons": missing}, reasons=(8,)))
-    (gpu,) = after(opened(), 1)
-    assert gpu.slowed_share == 1.0
-
-
 # What NVML does not say
-
-
-def test_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is none
-    notes: list[str] = []
-    assert open_gpus(1, notes).gpus == []
-    assert notes == ["GPUs not watched: no nvidia-ml-py in this environment"]
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "NVML Shared Library Not Found"),
-        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "Driver Not Loaded"),
-        (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "version mismatch"),
-    ],
-)
-def test_no_driver(install, error: int, words: str) -> None:
-    install(init_error=error)
-    notes: list[str] = []
-    assert open_gpus(1, notes).gpus == []
-    assert words in notes[0]
 
 
 def test_what_a_gpu_refuses_is_missing_and_noted_once(install) -> None:
     refused = pynvml.NVML_ERROR_NOT_SUPPORTED
-    functions = [
-        "nvmlDeviceGetPowerUsage",
-        "nvmlDeviceGetTemperature",
-        "nvmlDeviceGetTemperatureV",
-        "nvmlDeviceGetClockInfo",
-        "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetCurrentClocksThrottleReasons",
-        "nvmlDeviceGetComputeRunningProcesses",
-    ]
-    install(FakeGpu(refuses=dict.fromkeys(functions, refused)))
+    asked = ["PowerUsage", "Temperature", "TemperatureV", "ClockInfo", "ComputeRunningProcesses"]
+    asked += ["CurrentClocksEventReasons", "CurrentClocksThrottleReasons"]
+    install(FakeGpu(refuses={f"nvmlDeviceGet{what}": refused for what in asked}))
     gpus = opened()
     assert after(gpus, 3) == [GpuConditions(0, "NVIDIA B200", "GPU-00000000-aaaa")]
     assert sorted(gpus.notes) == [
@@ -181,38 +121,11 @@ def test_a_gpu_that_is_lost_in_the_middle_keeps_what_was_seen(install) -> None:
     assert gpus.notes == ["GPU 0: power not readable: GPU is lost"]
 
 
-def test_a_module_newer_than_the_driver(install, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml = install(FakeGpu())
-
-    def mismatch(handle: object) -> None:
-        raise pynvml.NVMLLibraryMismatchError("use nvmlDeviceGetComputeRunningProcesses_v2")
-
-    nvml.nvmlDeviceGetComputeRunningProcesses = mismatch
-    gpus = opened()
-    after(gpus, 1)
-    assert "use nvmlDeviceGetComputeRunningProcesses_v2" in gpus.notes[0]
-
-
 def test_gpus_that_are_not_wanted_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *rest, **fields):
-        assert name != "pynvml"
-        return real(name, *rest, **fields)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     notes: list[str] = []
     assert open_gpus(0, notes).gpus == []
     assert (notes, "pynvml" in sys.modules) == ([], False)
-
-
-def test_the_driver_is_let_go(install) -> None:
-    nvml = install(FakeGpu())
-    gpus = opened()
-    assert nvml.open == 1
-    gpus.close()
-    assert nvml.open == 0
 
 
 # Which GPUs
@@ -220,7 +133,7 @@ def test_the_driver_is_let_go(install) -> None:
 FOUR = [f"GPU-{number}{number}{number}-x" for number in range(4)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("visible", "wanted", "watched", "note"),
     [
         (None, 2, [0, 1], ""),
@@ -238,7 +151,7 @@ FOUR = [f"GPU-{number}{number}{number}-x" for number in range(4)]
 def test_the_gpus_that_the_program_will_use(
     install, monkeypatch, visible: str | None, wanted: int, watched: list[int], note: str
 ) -> None:
-    install(*(FakeGpu(uuid=uuid) for uuid in FOUR))
+    install(*(FakeGpu(uuid=uuid) for uuid in FOUR))  # which unsets the variable
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     gpus = opened(wanted)
@@ -247,57 +160,36 @@ def test_the_gpus_that_the_program_will_use(
     assert not note or any(note in one for one in gpus.notes)
 
 
-# Strangers
+# Strangers: 100 and 101 are ours, 5555 and 645000 are in no process table of this namespace.
 
 
-def test_who_is_not_ours_beside_one_that_is(install) -> None:
-    install(FakeGpu(pids=[[100, 4711], [100, 4711], [100]]))
-    (gpu,) = after(opened(), 3)
-    assert gpu.strangers == ("pid 4711 (python)",)
-
-
-def test_ours_are_no_strangers(install) -> None:
-    install(FakeGpu(pids=[[100], [100, 101], []]))
+@each(
+    ("looks", "before", "strangers", "note"),
+    [
+        ([[100, 4711], [100, 4711], [100]], (), ("pid 4711 (python)",), ""),
+        ([[100], [100, 101], []], (), (), ""),
+        ([[100, 5555], [100]], (), (), ""),  # it has ended, and may have been ours
+        # An engine in a container, started by a daemon: seen under its pid, but not below us.
+        ([[], [4711]], (), (), "NVML shows no process of ours"),
+        # The container's engine is 645400 for the driver; nobody here has that number.
+        ([[645000, 645400]], (645000,), ("pid 645000",), "of those who did before the start"),
+        ([[645400]], (645000,), (), "NVML shows no process of ours"),  # who was there has left
+        ([[77, 100]], (77,), (), ""),  # the multi-process service
+    ],
+)
+def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None:
+    install(FakeGpu(uuid="GPU-a", pids=looks))
     gpus = opened()
-    (gpu,) = after(gpus, 3)
-    assert (gpu.strangers, gpus.notes) == ((), [])
-
-
-def test_one_that_has_ended_may_have_been_ours(install) -> None:
-    install(FakeGpu(pids=[[100, 5555], [100]]))  # 5555 is in no process table
-    (gpu,) = after(opened(), 2)
-    assert gpu.strangers == ()
-
-
-def test_while_none_of_ours_is_seen_nobody_is_accused(install) -> None:
-    """An engine in a container, started by a daemon: seen under its pid, but not below us."""
-    install(FakeGpu(pids=[[], [4711]]))
-    gpus = opened()
-    (gpu,) = after(gpus, 2)
-    assert gpu.strangers == ()
-    assert "NVML shows no process of ours" in gpus.notes[0]
+    (gpu,) = after(gpus, len(looks), before={"GPU-a": frozenset(before)})
+    assert gpu.strangers == strangers
+    assert len(gpus.notes) == bool(note)
+    assert not note or note in gpus.notes[0]
 
 
 def test_one_of_ours_on_another_gpu_shows_the_namespace(install) -> None:
     install(FakeGpu(uuid="GPU-a", pids=[[100]]), FakeGpu(uuid="GPU-b", pids=[[4711]]))
     ours, theirs = after(opened(2), 1)
     assert (ours.strangers, theirs.strangers) == ((), ("pid 4711 (python)",))
-
-
-def test_in_another_pid_namespace_only_who_was_there_before_is_a_stranger(install) -> None:
-    # The container's engine is 645400 for the driver; nobody here has that number.
-    install(FakeGpu(uuid="GPU-a", pids=[[645000, 645400]]))
-    gpus = opened()
-    (gpu,) = after(gpus, 2, before={"GPU-a": frozenset({645000})})
-    assert gpu.strangers == ("pid 645000",)
-    assert "known only of those who did before the start" in gpus.notes[0]
-    assert len(gpus.notes) == 1
-
-
-def test_who_was_there_before_and_has_left_disturbs_nothing(install) -> None:
-    install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
-    (gpu,) = after(opened(), 2, before={"GPU-a": frozenset({645000})})
-    assert gpu.strangers == ()
 
 
 def test_who_was_there_first_stays_as_first_seen(install) -> None:
@@ -307,12 +199,6 @@ def test_who_was_there_first_stays_as_first_seen(install) -> None:
     assert gpus.at_first() == {"GPU-a": frozenset({4711})}
     gpus.sample()
     assert gpus.at_first() == {"GPU-a": frozenset({4711})}
-
-
-def test_the_multi_process_service_is_no_stranger(install) -> None:
-    install(FakeGpu(uuid="GPU-a", pids=[[77, 100]]))
-    (gpu,) = after(opened(), 1, before={"GPU-a": frozenset({77})})
-    assert gpu.strangers == ()
 
 
 def test_who_uses_the_other_half_of_a_split_gpu_is_not_told(install) -> None:

@@ -16,7 +16,7 @@ from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.cpu import read_cpu
 from perfgate.machine.conditions.disturbance import disturbances
 from perfgate.machine.conditions.processes import Marked
-from perfgate.machine.conditions.watch import watched
+from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 
@@ -28,6 +28,28 @@ def watchers() -> list[threading.Thread]:
 def nobody_watches_afterwards():
     yield
     assert not watchers()
+
+
+def others_s(watch: Watch) -> float:
+    """CPU time of others, in seconds."""
+    cpu = watch.conditions.cpu
+    assert cpu is not None
+    assert cpu.others_share is not None
+    return cpu.others_share * cpu.cores * watch.conditions.seconds
+
+
+def all_s() -> float:
+    """CPU time of everybody since boot."""
+    times = psutil.cpu_times()
+    return times.user + times.nice + times.system
+
+
+def burnt_s(burner: psutil.Process, least_s: float) -> float:
+    """What it has used from now on; at least that much."""
+    first_s = cpu_of(burner)
+    while cpu_of(burner) < first_s + least_s:
+        time.sleep(0.05)
+    return cpu_of(burner) - first_s
 
 
 def test_a_moment_has_two_looks() -> None:
@@ -71,12 +93,6 @@ def test_it_ends_with_its_block_on_errors_too() -> None:
         fail()
     assert not watchers()
     assert watch.conditions.samples == 2
-
-
-def test_conditions_are_known_afterwards() -> None:
-    with watched(0) as watch, pytest.raises(ValueError, match="when the watched block is over"):
-        _ = watch.conditions
-    assert watch.conditions
 
 
 def test_watches_may_be_nested(install) -> None:
@@ -129,9 +145,7 @@ def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
     assert "UnicodeDecodeError" in watch.conditions.notes[0]
 
 
-def test_a_driver_that_hangs_does_not_hang_the_measurement(
-    install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_driver_that_hangs_does_not_hang_the_measurement(install, monkeypatch) -> None:
     nvml, answered = install(FakeGpu()), threading.Event()
     nvml.nvmlDeviceGetPowerUsage = lambda gpu: answered.wait() and 1000
     monkeypatch.setattr(module, "PATIENCE_S", 0.05)
@@ -174,16 +188,6 @@ def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(
     assert measurement.conditions.gpus[0].strangers == ("pid 645000",)
 
 
-def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install) -> None:
-    """A watch that does not know of the one before the start would accuse the engine."""
-    install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
-    with subprocess.Popen(["/bin/sleep", "60"]) as server:
-        with watched(1) as measurement:
-            pass
-        server.kill()
-    assert measurement.conditions.gpus[0].strangers == ()
-
-
 def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
     """On this machine's own numbers: our child, and the process that started the tests."""
     parent = os.getppid()
@@ -198,15 +202,18 @@ def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
     assert stranger_seen.startswith(f"pid {parent} (")
 
 
-def test_on_a_node_nobody_is_accused_for_being_first(install) -> None:
-    """Its watch begins when the engine already runs, maybe with pids that are not this node's."""
+def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install) -> None:
+    """A watch that does not know of the one before the start would accuse the engine.
+
+    So would that of a node, which begins when the engine already runs, maybe with other pids.
+    """
     install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
     marked = {**os.environ, "PERFGATE_PLACE": "a"}
     with subprocess.Popen(["/bin/sleep", "60"], env=marked) as server:
-        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+        with watched(1) as here, watched(1, marked=Marked("PERFGATE_PLACE", "a")) as node:
             pass
         server.kill()
-    assert watch.conditions.gpus[0].strangers == ()
+    assert [one.conditions.gpus[0].strangers for one in (here, node)] == [(), ()]
 
 
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
@@ -225,32 +232,19 @@ def test_a_marked_process_on_the_gpu_and_one_that_is_not(install, tmp_path: Path
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
 def test_a_real_stranger_is_a_load_of_others(tmp_path: Path) -> None:
     with stranger(tmp_path) as burner, watched(0, interval_s=0.1) as watch:
-        first_s = cpu_of(burner)
-        while cpu_of(burner) < first_s + 0.6:
-            time.sleep(0.05)
-        used_s = cpu_of(burner) - first_s
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    assert cpu.others_share * cpu.cores * watch.conditions.seconds > used_s - 0.25
+        used_s = burnt_s(burner, 0.5)
+    assert others_s(watch) > used_s - 0.25
 
 
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
 def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
     """At most what all cores did, less what the marked one did."""
     with stranger(tmp_path, PERFGATE_PLACE="a") as burner:
-        began = psutil.cpu_times()
+        began = all_s()
         with watched(0, interval_s=0.1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
-            first_s = cpu_of(burner)
-            while cpu_of(burner) < first_s + 1.0:
-                time.sleep(0.05)
-            used_s = cpu_of(burner) - first_s
-        ended = psutil.cpu_times()
-    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    assert cpu.others_share * cpu.cores * watch.conditions.seconds < all_s - used_s + 0.25
+            used_s = burnt_s(burner, 0.5)
+        ended = all_s()
+    assert others_s(watch) < ended - began - used_s + 0.25
 
 
 def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
@@ -270,13 +264,7 @@ def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path
 
 def test_our_own_load_is_no_load_of_others() -> None:
     """At most what all cores did, less what our child did: true on a crowded machine, too."""
-    began = psutil.cpu_times()
+    began = all_s()
     with watched(0, interval_s=0.1) as watch:
-        done = subprocess.run(burn(1.0), capture_output=True, text=True, check=True)
-    ended = psutil.cpu_times()
-    all_s = sum(getattr(ended, one) - getattr(began, one) for one in ("user", "nice", "system"))
-    cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
-    others_s = cpu.others_share * cpu.cores * watch.conditions.seconds
-    assert others_s < all_s - float(done.stdout) + 0.25
+        done = subprocess.run(burn(0.5), capture_output=True, text=True, check=True)
+    assert others_s(watch) < all_s() - began - float(done.stdout) + 0.25

@@ -21,7 +21,7 @@ def keys(visible: str | None, **more: str) -> list[str]:
     return [gpu.key for gpu in visible_devices(environ).gpus]
 
 
-@pytest.mark.parametrize(
+@each(
     ("visible", "letters"),
     [
         (None, "abcd"),
@@ -41,7 +41,7 @@ def test_the_gpus_are_those_that_cuda_would_show(install, visible, letters) -> N
     assert driver.open == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("visible", "says"),
     [
         ("4", "4 names no GPU of this machine"),
@@ -74,26 +74,12 @@ def test_numbers_are_doubtful_where_models_differ(install) -> None:
     assert environment_of(pool.gpus[1:], pool.devices) == {"CUDA_VISIBLE_DEVICES": "1", **BY_SLOT}
 
 
-@pytest.mark.parametrize(
-    ("visible", "leased", "env"),
-    [
-        (None, slice(4), {}),
-        (None, slice(2), {"CUDA_VISIBLE_DEVICES": "0,1", **BY_SLOT}),
-        ("3,2", slice(2), {"CUDA_VISIBLE_DEVICES": "3,2", **BY_SLOT}),
-        ("3,2", slice(1, 2), {"CUDA_VISIBLE_DEVICES": "2", **BY_SLOT}),
-        ("GPU-c,GPU-a", slice(1), {"CUDA_VISIBLE_DEVICES": "GPU-c"}),
-    ],
-)
-def test_what_programs_are_told(install, visible, leased, env) -> None:
-    install(*B200)
-    devices = visible_devices({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
-    assert environment_of(devices.gpus[leased], devices) == env
-
-
 def test_a_part_of_a_gpu_is_leased_under_its_own_name(install) -> None:
     install(*B200)
-    (gpu,) = visible_devices({"CUDA_VISIBLE_DEVICES": "MIG-1234/5"}).gpus
+    devices = visible_devices({"CUDA_VISIBLE_DEVICES": "MIG-1234/5"})
+    (gpu,) = devices.gpus
     assert (gpu.key, gpu.word) == ("gpu-MIG-1234-5", "MIG-1234/5")
+    assert environment_of(devices.gpus, devices) == {"CUDA_VISIBLE_DEVICES": "MIG-1234/5"}
 
 
 def test_without_a_driver_there_is_none_and_it_says_why(install) -> None:

@@ -39,11 +39,7 @@ def test_a_folder_that_a_person_names_must_exist(tmp_path: Path) -> None:
     assert "No such file or directory" in str(unusable(tmp_path / "missing"))
     (tmp_path / "file").touch()
     assert "Not a directory" in str(unusable(tmp_path / "file"))
-
-
-def test_a_read_only_file_system_is_an_error() -> None:
-    """/proc refuses new files even to root."""
-    unusable(Path("/proc"))
+    unusable(Path("/proc"))  # which refuses new files even to root
 
 
 @only_root
@@ -65,9 +61,7 @@ def test_the_default_is_made_for_all_users(tmp_path: Path, monkeypatch: pytest.M
     assert lock_folder({}) == folder
 
 
-def test_the_default_is_never_anothers_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_never_anothers_link(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
@@ -122,9 +116,7 @@ def test_a_note_keeps_what_else_stands_in_it(tmp_path: Path) -> None:
     assert (note["run"], note["marks"]) == ("other", ["x", "y"])
 
 
-def test_a_file_system_without_locks_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -136,18 +128,14 @@ def no_room(*_: object, **__: object) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_a_full_disk_takes_the_names_and_not_the_locks(
-    pool: GpuPool, start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_takes_the_names_and_not_the_locks(pool: GpuPool, start, monkeypatch) -> None:
     monkeypatch.setattr(file_locks.os, "pwrite", no_room)
     with pool.lease(8, whole=False, run="run", wait_s=0, tell=print):
         other = start("holder", 1, "part", 0)
         assert "GPU 7 held by an unknown process" in other.says("error gpus_busy")
 
 
-def test_a_full_disk_before_the_first_lease_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_before_the_first_lease_is_an_error(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(file_locks.os, "open", no_room)
     with pytest.raises(RunError) as caught:
         take(files(tmp_path, "a"), 1, "run")

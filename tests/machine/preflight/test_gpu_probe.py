@@ -9,13 +9,18 @@ import pynvml
 import pytest
 from fake_pynvml import Refusal
 from made_gpus import REFUSED, WELL, gpu
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.machine import nvml
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight.facts import GpuLook, Rows
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
-from perfgate.machine.reading import Unreadable
+from perfgate.machine.reading import NotReadable, Unreadable, known
+
+LOST = Refusal(pynvml.NVML_ERROR_GPU_IS_LOST)
+MEMORY = SimpleNamespace(total=9, free=4)
+MARGIN = "nvmlDeviceGetMarginTemperature"
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +39,13 @@ def test_a_gpu_that_is_well(install) -> None:
     assert driver.open == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("answers", "facts"),
     [
-        (
-            {"nvmlDeviceGetMemoryInfo": SimpleNamespace(total=9, free=4)},
-            {"memory_bytes": 9, "free_bytes": 4},
-        ),
+        ({"nvmlDeviceGetMemoryInfo": MEMORY}, {"memory_bytes": 9, "free_bytes": 4}),
         ({"nvmlDeviceGetMigMode": [1, 1]}, {"is_split": True}),
         ({"nvmlDeviceGetMigMode": Refusal()}, {"is_split": False}),
-        (
-            {"nvmlDeviceGetMigMode": Refusal(pynvml.NVML_ERROR_GPU_IS_LOST)},
-            {"is_split": Unreadable(str(pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)))},
-        ),
+        ({"nvmlDeviceGetMigMode": LOST}, {"is_split": Unreadable("GPU is lost")}),
         ({"uncorrected": 7}, {"uncorrected": 7}),
         ({"corrected": 7}, {"corrected": 7}),
         ({"nvmlDeviceGetRemappedRows": (2, 1, 1, 0)}, {"rows": Rows(3, True, False)}),
@@ -54,24 +53,15 @@ def test_a_gpu_that_is_well(install) -> None:
         ({"nvmlDeviceGetRetiredPagesPendingStatus": 1}, {"retired_pending": True}),
         ({"nvmlDeviceGetEnforcedPowerLimit": 500_500}, {"power_w": 500.5}),
         ({"nvmlDeviceGetPersistenceMode": 0}, {"is_persistent": False}),
-        ({"nvmlDeviceGetMarginTemperature": 3}, {"margin": 3}),
+        ({MARGIN: 3}, {"margin": 3}),
+        ({MARGIN: Refusal(), "nvmlDeviceGetTemperatureV": 80}, {"margin": 7, "degrees": 80}),
         (
-            {"nvmlDeviceGetMarginTemperature": Refusal(), "nvmlDeviceGetTemperatureV": 80},
-            {"margin": 7, "degrees": 80},
-        ),
-        (
-            {
-                "nvmlDeviceGetMarginTemperature": Refusal(),
-                "nvmlDeviceGetTemperatureThreshold": Refusal(),
-            },
+            {MARGIN: Refusal(), "nvmlDeviceGetTemperatureThreshold": Refusal()},
             {"margin": Unreadable(REFUSED)},
         ),
         ({"nvmlDeviceGetNvLinkState": [1, 0]}, {"links": (True, False)}),
         ({"nvmlDeviceGetNvLinkState": Refusal()}, {"links": ()}),
-        (
-            {"nvmlDeviceGetNvLinkState": Refusal(pynvml.NVML_ERROR_UNKNOWN)},
-            {"links": Unreadable(str(pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)))},
-        ),
+        ({"nvmlDeviceGetNvLinkState": LOST}, {"links": Unreadable("GPU is lost")}),
         (
             {
                 "nvmlDeviceGetCurrentClocksEventReasons": Refusal(),
@@ -88,7 +78,7 @@ def test_answers_become_facts(install, answers: dict, facts: dict) -> None:
     assert look().gpus == (gpu(**facts),)
 
 
-def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) -> None:
+def test_who_is_on_a_gpu_is_named(install) -> None:
     ours, gone = os.getpid(), 2**22 + 1
     install(
         {"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=p) for p in (gone, ours)]}
@@ -97,12 +87,6 @@ def test_who_is_on_a_gpu_is_named_but_for_the_service_that_shares_it(install) ->
     assert isinstance(found.processes, tuple)
     assert found.processes[0].startswith(f"pid {ours} (")
     assert found.processes[1] == f"pid {gone}"
-
-
-def test_the_service_that_shares_a_gpu_is_no_user(install, monkeypatch) -> None:
-    monkeypatch.setattr(nvml, "_name", lambda pid: "nvidia-cuda-mps-server")
-    install({"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=5)]})
-    assert look().gpus[0].processes == ()
 
 
 def test_only_gpus_of_the_model_and_no_more_than_asked(install) -> None:
@@ -164,6 +148,22 @@ def test_a_driver_that_hangs_is_given_up(install, monkeypatch: pytest.MonkeyPatc
     over.set()
     assert found == Unreadable("the driver did not answer in 0 s")
     assert found.kind == "hangs"
+    with pytest.raises(NotReadable, match="did not answer"):
+        known(found)
+
+
+def test_an_error_that_is_none_of_nvmls_is_no_error_either(install, monkeypatch) -> None:
+    driver = install({})
+    monkeypatch.setattr(driver, "nvmlDeviceGetPersistenceMode", lambda gpu: 1 / 0, raising=False)
+    (found,) = look().gpus
+    assert found.is_persistent == Unreadable("ZeroDivisionError: division by zero")
+
+
+def test_an_error_of_the_reading_itself_is_raised_where_it_was_asked_for(install) -> None:
+    driver = install({})
+    with pytest.raises(ZeroDivisionError):
+        nvml.read_nvml(lambda opened: 1 / 0)
+    assert driver.open == 0
 
 
 def test_the_real_nvml_is_asked_without_harm() -> None:

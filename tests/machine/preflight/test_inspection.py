@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from building import MACHINE, SCENARIO, machine
 from made_gpus import gpu
 from made_tools import Made, tools
+from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
@@ -78,6 +78,7 @@ def test_a_cpu_scenario() -> None:
     found = checks(SCENARIO, made(), MACHINE)
     assert list(outcomes(found)) == HOST + SOFTWARE
     assert outcomes(found)["engine"] == "ok"
+    refuse_unfit(PreflightReport(found), "small-serve", "node7")
 
 
 def test_gpus_that_are_well(install) -> None:
@@ -85,20 +86,7 @@ def test_gpus_that_are_well(install) -> None:
     have = made(hardware=H200)
     report = look(have.scenario, have, machine("NVIDIA H200", "NVIDIA H200"))
     of_gpus = list(outcomes(report.checks))[:12]
-    assert of_gpus == [
-        "gpus",
-        "gpu split",
-        "gpu processes",
-        "gpu memory",
-        "gpu errors",
-        "gpu rows",
-        "gpu clocks",
-        "gpu throttling",
-        "gpu power limit",
-        "gpu persistence",
-        "gpu temperature",
-        "nvlink",
-    ]
+    assert of_gpus == ["gpus", *(rule.name for rule in GPU_RULES)]
     assert {outcomes(report.checks)[name] for name in of_gpus} == {"ok"}
     assert report.observed["driver"] == "580.65.06"
     assert report.observed["cuda of the driver"] == "13.0"
@@ -114,11 +102,6 @@ def test_weights_that_do_not_fit_into_the_gpus(install) -> None:
 def test_a_model_from_the_hub_needs_room(install) -> None:
     have = tools(Made(model={"name": "lab/Small", "source": "hub"}))
     assert outcomes(checks(have.scenario, have, MACHINE))["model cache"] == "unknown"
-
-
-def test_a_model_that_is_wrong_is_told_once() -> None:
-    have = tools(Made(model=RunError("model_file", "no such model")))
-    assert outcomes(checks(have.scenario, have, MACHINE))["model"] == "failed"
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
@@ -137,8 +120,9 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     found = outcomes(checks(have.scenario, have, MACHINE))
     assert found["gpus"] == "unknown"
     assert found["slurm"] == "ok"
-    assert "gpu memory" not in found
-    assert "container" not in found
+    assert {"gpu memory", "container"}.isdisjoint(found)
+    answers("scontrol", "Slurmctld(primary) at ctl is DOWN", 1)
+    assert outcomes(checks(have.scenario, have, MACHINE))["slurm"] == "failed"
 
 
 @pytest.mark.parametrize("by", ["srun", "sbatch", "mpirun"])
@@ -150,12 +134,6 @@ def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> 
     )
     assert found["gpus"] == "ok"
     assert {"slurm", "hosts"}.isdisjoint(found)
-
-
-def test_a_slurm_that_is_down(answers) -> None:
-    answers("scontrol", "Slurmctld(primary) at ctl is DOWN", 1)
-    found = checks(SCENARIO, made(), MACHINE, PreflightTarget(by_slurm=True))
-    assert outcomes(found)["slurm"] == "failed"
 
 
 def test_slurms_containers_need_the_plugin(answers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +165,7 @@ def test_hosts_are_touched_only_when_asked_to(answers, install, tmp_path: Path) 
     assert next(check.found for check in found if check.name == "hosts") == "a, b"
 
 
-@pytest.mark.parametrize(
+@each(
     ("look", "outcome", "found"),
     [
         (seen(gpu(), gpu(label="1")), "ok", "2×NVIDIA H200: 0, 1"),
@@ -208,7 +186,7 @@ def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
     assert judge_presence(look, need, H200, MACHINE).outcome == "failed"
 
 
-@pytest.mark.parametrize(
+@each(
     ("driver", "outcome"),
     [
         ("580.65.06", "ok"),
@@ -221,10 +199,7 @@ def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
 def test_the_documents_driver(driver, outcome: str) -> None:
     (check,) = judge_driver(driver, Need(driver=575))
     assert check.outcome == outcome
-
-
-def test_without_a_document_any_driver_will_do() -> None:
-    assert judge_driver("390.1", Need()) == ()
+    assert judge_driver(driver, Need()) == ()
 
 
 def test_the_driver_of_the_quick_start(install) -> None:
@@ -233,12 +208,6 @@ def test_the_driver_of_the_quick_start(install) -> None:
     assert outcomes(checks(have.scenario, have, MACHINE))["driver"] == "ok"
     install(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
     assert outcomes(checks(have.scenario, have, MACHINE))["driver"] == "unknown"
-
-
-def test_what_is_not_known_to_be_wrong_is_let_pass() -> None:
-    report = look(SCENARIO, made(), MACHINE)
-    assert not report.of("failed")
-    refuse_unfit(report, "small-serve", "node7")
 
 
 def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
@@ -257,23 +226,9 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
     assert caught.value.message.endswith("; and 1 more")
     assert "-mig 0" in caught.value.hint
     assert "dmesg" in caught.value.hint
-
-
-def test_a_failure_without_advice_names_the_command() -> None:
-    report = PreflightReport((Check("model", "failed", "none"),))
     with pytest.raises(RunError) as caught:
-        refuse_unfit(report, "small-serve", "node7")
+        refuse_unfit(PreflightReport((Check("model", "failed", "none"),)), "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
-
-
-def test_it_is_quick(install) -> None:
-    install(*[{}] * 8)
-    have = made(hardware=Hardware("H200", 8))
-    began = time.process_time()
-    for _ in range(5):
-        look(have.scenario, have, MACHINE)
-    # CPU time: a busy machine is no reason to fail.
-    assert (time.process_time() - began) / 5 < 0.5
 
 
 def test_every_check_is_documented() -> None:

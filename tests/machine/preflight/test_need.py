@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 
-import pytest
 from building import SCENARIO
 
-from perfgate.machine.preflight.need import DRIVERS, Need, need_of
+from perfgate.machine.preflight.need import Need, need_of
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,
     EngineSettings,
     Hardware,
     Launch,
-    Source,
     Weights,
 )
 
@@ -31,19 +29,6 @@ def test_gpus_of_this_machine() -> None:
     assert (need_of(two).gpus, need_of(two).nodes, need_of(two).gpus_in_all) == (8, 2, 16)
 
 
-@pytest.mark.parametrize("by", ["srun", "sbatch"])
-def test_slurm_finds_the_machines(by) -> None:
-    need = need_of(replace(EIGHT, launch=Launch(by)))
-    assert (need.gpus, need.by_slurm) == (0, True)
-
-
-def test_a_launcher_may_send_every_scenario_elsewhere() -> None:
-    assert (need_of(EIGHT, by_slurm=True).gpus, need_of(SCENARIO, by_slurm=True).by_slurm) == (
-        0,
-        True,
-    )
-
-
 def test_documented_weights_go_before_found_ones() -> None:
     model = replace(SCENARIO.model, weights=Weights(80, 395))
     assert need_of(replace(EIGHT, model=model), {"bytes": 7}).weights_bytes == 395 * GIB
@@ -59,9 +44,3 @@ def test_the_most_requests_at_once() -> None:
     asking = AccuracyTask("lm_eval", "sums", 5, concurrency=64)
     assert need_of(replace(SCENARIO, accuracy=(asking,))).connections == 64
     assert need_of(replace(SCENARIO, workload=None, accuracy=())).connections == 1
-
-
-def test_the_documents_driver() -> None:
-    (document,) = DRIVERS
-    assert need_of(replace(EIGHT, source=Source(document, "Models"))).driver == 575
-    assert need_of(EIGHT).driver is None

@@ -9,6 +9,9 @@ from tables import each
 from perfgate.core.program_query import Answer
 from perfgate.machine.preflight import reachability as reach
 
+WELL = Answer(0, "")
+UNASKED = "a, b: checked only with --reach, which contacts other machines"
+
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -27,35 +30,18 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
-def test_an_answer(programs) -> None:
-    log = programs("scontrol", "echo Slurmctld; echo up >&2; exit 3")
-    assert reach.ask(("scontrol", "ping")) == Answer(3, "Slurmctld\n", "up\n")
-    assert log.read_text() == "ping\n"
-
-
-def test_no_such_program() -> None:
-    assert reach.ask(("no-such-program",)) == Answer(None, why="no no-such-program on PATH")
-
-
-def test_a_program_that_cannot_be_started(programs, tmp_path: Path) -> None:
-    programs("broken", "")
-    (tmp_path / "bin" / "broken").write_text("#!/no/such/shell\n")
-    answer = reach.ask(("broken",))
-    assert (answer.status, answer.text) == (None, "No such file or directory")
-
-
 def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
     programs("scontrol", "echo $LC_ALL")
     assert reach.ask(("scontrol", "ping")) == Answer(0, "C\n")
 
 
-def test_no_answer_in_time(programs) -> None:
+def test_why_there_is_no_answer(programs) -> None:
     programs("scontrol", "exec sleep 30")
-    began = time.monotonic()
-    answer = reach.ask(("scontrol", "ping"), 0.2)
-    assert (answer.status, answer.text) == (None, "no answer in 0.2 s")
-    assert time.monotonic() - began < 5
+    assert reach.ask(("scontrol", "ping"), 0.2).text == "no answer in 0.2 s"
+    missing = reach.ask(("no-such-program",))
+    assert missing == Answer(None, why="no no-such-program on PATH")
+    assert reach.judge_pyxis(missing).outcome == "failed"
 
 
 def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs) -> None:
@@ -68,10 +54,6 @@ def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs) -> None:
     assert "-o BatchMode=yes -o ConnectTimeout=5 -p 2233 -- node1 true" in log.read_text()
 
 
-def test_nobody_to_ask() -> None:
-    assert reach.ask_hosts([], None) == {}
-
-
 def test_a_host_is_never_taken_for_an_option() -> None:
     assert reach.ssh_call("-oProxyCommand=x", None)[-3:] == ("--", "-oProxyCommand=x", "true")
 
@@ -81,9 +63,7 @@ def test_a_host_is_never_taken_for_an_option() -> None:
     [
         (Answer(0, "Slurmctld(primary) at ctl is UP"), "ok"),
         (Answer(0, "Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP"), "ok"),
-        (Answer(0, "Slurmctld(primary) at ctl is DOWN"), "failed"),
         (Answer(1, "Slurmctld(primary) at ctl is UP"), "failed"),
-        (Answer(None, why="no scontrol on PATH"), "failed"),
         (Answer(None, why="no answer in 5 s"), "failed"),
         (Answer(0, ""), "failed"),
     ],
@@ -97,49 +77,14 @@ def test_slurm(ping: Answer, outcome: str) -> None:
 @each(
     ("hosts", "replies", "outcome", "found"),
     [
-        (("a", "b"), {"a": Answer(0, ""), "b": Answer(0, "")}, "ok", "a, b"),
-        (
-            ("a", "b"),
-            {"a": Answer(0, ""), "b": Answer(255, "Permission\ndenied")},
-            "failed",
-            "b: Permission denied",
-        ),
-        (("a", "b"), {"a": Answer(0, ""), "b": Answer(255, "")}, "failed", "b: status 255"),
+        (("a", "b"), {"a": WELL, "b": WELL}, "ok", "a, b"),
+        (("a", "b"), {"a": WELL, "b": Answer(255, "No\nway")}, "failed", "b: No way"),
+        (("a", "b"), {"a": WELL, "b": Answer(255, "")}, "failed", "b: status 255"),
         (("a",), None, "failed", "a in PERFGATE_HOSTS"),
         ((), {}, "failed", "none in PERFGATE_HOSTS"),
-        (
-            ("a", "b"),
-            None,
-            "unknown",
-            "a, b: checked only with --reach, which contacts other machines",
-        ),
+        (("a", "b"), None, "unknown", UNASKED),
     ],
 )
 def test_hosts(hosts, replies, outcome: str, found: str) -> None:
     check = reach.judge_hosts(hosts, 2, replies)
     assert (check.outcome, check.found) == (outcome, found)
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome", "found"),
-    [
-        (Answer(0, "27.3.1"), "ok", "Docker 27.3.1"),
-        (Answer(1, "permission denied"), "failed", "permission denied"),
-        (Answer(None, why="no docker on PATH"), "failed", "no docker on PATH"),
-    ],
-)
-def test_docker(reply: Answer, outcome: str, found: str) -> None:
-    check = reach.judge_docker(reply)
-    assert (check.outcome, check.found) == (outcome, found)
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Answer(0, "  --container-image=[USER@][REGISTRY#]IMAGE"), "ok"),
-        (Answer(0, "  --mpi=type"), "failed"),
-        (Answer(None, why="no srun on PATH"), "failed"),
-    ],
-)
-def test_pyxis(reply: Answer, outcome: str) -> None:
-    assert reach.judge_pyxis(reply).outcome == outcome

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from building import SCENARIO
 from made_tools import Asking, Client, Made, tools
+from tables import each
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
@@ -15,19 +16,25 @@ from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
 from perfgate.machine.preflight.software import (
-    SoftwareCheck,
-    asked,
     dataset_of,
     judge_software,
     questions_of,
 )
-from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 
 def of(name: str, checks: tuple[Check, ...]) -> Check:
     return next(check for check in checks if check.name == name)
+
+
+def outcomes(checks: tuple[Check, ...]) -> dict[str, str]:
+    return {check.name: check.outcome for check in checks}
+
+
+LOAD = SCENARIO.workload
+assert LOAD is not None
 
 
 WRONG = InputError(
@@ -68,36 +75,15 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
 def test_what_is_in_a_container_is_not_looked_for() -> None:
     missing = MissingProgram("not installed")
     checks = judge_software(tools(Asking(build=missing), Client(missing)), contained=True)
-    assert [(check.name, check.outcome) for check in checks] == [
-        ("engine", "unknown"),
-        ("programs", "unknown"),
-        ("model", "ok"),
-        ("options", "unknown"),
-    ]
+    unknown = dict.fromkeys(("engine", "programs", "options"), "unknown")
+    assert outcomes(checks) == {**unknown, "model": "ok"}
 
 
 def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> None:
     checks = judge_software(tools(Asking(build=MissingProgram("made is not installed"))))
-    assert [(check.name, check.outcome) for check in checks] == [
-        ("engine", "failed"),
-        ("programs", "unknown"),
-        ("model", "ok"),
-        ("options", "unknown"),
-    ]
+    unknown = dict.fromkeys(("programs", "options"), "unknown")
+    assert outcomes(checks) == {"engine": "failed", "model": "ok", **unknown}
     assert checks[1].found == "the engine reports no version"
-
-
-def test_an_input_error_keeps_its_parts() -> None:
-    def wrong(tools: Toolchain) -> str:
-        raise WRONG
-
-    assert asked(SoftwareCheck("model", "weights", wrong), tools(Made())) == Check(
-        "model",
-        "failed",
-        "/models/small: small.model.weights.shards: the folder of weights is incomplete (3 files)",
-        "4 shards",
-        "fetch it again",
-    )
 
 
 def test_a_model_from_the_hub_says_so() -> None:
@@ -131,13 +117,8 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
     ],
 )
 def test_which_dataset_a_person_must_bring(dataset, evaluator: str, needed) -> None:
-    load = SCENARIO.workload
-    assert load is not None
-    scenario = replace(
-        SCENARIO,
-        workload=replace(load, dataset=dataset),
-        accuracy=(AccuracyTask(evaluator, "task", 0),),
-    )
+    task, load = AccuracyTask(evaluator, "task", 0), replace(LOAD, dataset=dataset)
+    scenario = replace(SCENARIO, workload=load, accuracy=(task,))
     assert dataset_of(scenario) == needed
     names = [question.name for question in questions_of(replace(tools(Made()), scenario=scenario))]
     assert ("dataset" in names) == (needed is not None)
@@ -145,19 +126,15 @@ def test_which_dataset_a_person_must_bring(dataset, evaluator: str, needed) -> N
 
 @pytest.mark.parametrize("dataset", ["real", "sharegpt"])
 def test_a_dataset_that_is_not_there(dataset) -> None:
-    load = SCENARIO.workload
-    assert load is not None
-    found = judge_software(tools(Made(), workload=replace(load, dataset=dataset)))
+    found = judge_software(tools(Made(), workload=replace(LOAD, dataset=dataset)))
     assert of("dataset", found).outcome == "failed"
     assert "PERFGATE_DATASETS" in of("dataset", found).found
 
 
 def test_a_dataset_that_is_there(tmp_path: Path) -> None:
-    load = SCENARIO.workload
-    assert load is not None
     file = tmp_path / "ShareGPT_V3_unfiltered_cleaned_split.json"
     file.write_text("[]")
-    made = tools(Made(), workload=replace(load, dataset="sharegpt"))
+    made = tools(Made(), workload=replace(LOAD, dataset="sharegpt"))
     found = judge_software(replace(made, locations=Locations(datasets=tmp_path)))
     assert (of("dataset", found).outcome, of("dataset", found).found) == ("ok", str(file))
 
@@ -172,7 +149,6 @@ def test_gpqa_is_looked_for(evaluator: str) -> None:
 WEIGHED = [one for one in load_scenarios(repository() / "scenarios") if one.model.weights]
 
 
-@pytest.mark.parametrize("scenario", WEIGHED, ids=lambda one: one.id)
 class TestDocumentedWeights:
     """Of every scenario whose document says how large the folder is; the files are sparse."""
 
@@ -193,31 +169,26 @@ class TestDocumentedWeights:
         made = toolchain_for(scenario, Locations(models=folder), BuildOverride("1.0.0", "0123456"))
         return of("model", judge_software(made, contained=True))
 
+    @each("scenario", WEIGHED, ids=lambda one: one.id)
     def test_as_it_is_documented(self, scenario: Scenario, tmp_path: Path) -> None:
         found = self.checked(scenario, tmp_path, {})
         assert found.outcome == "ok", found
         assert scenario.model.weights is not None
         assert f"{scenario.model.weights.shards} shards" in found.found
 
-    def test_with_a_shard_missing(self, scenario: Scenario, tmp_path: Path) -> None:
-        found = self.checked(scenario, tmp_path, {7: 0})
+    def test_with_a_shard_missing(self, tmp_path: Path) -> None:
+        found = self.checked(WEIGHED[0], tmp_path, {7: 0})
         assert found.outcome == "failed"
         assert "the folder of weights is incomplete" in found.found
         assert "no model-00007-of-" in found.found
         assert "download the weights again" in found.hint
 
-    def test_with_a_shard_that_is_a_pointer_or_was_cut(
-        self, scenario: Scenario, tmp_path: Path
-    ) -> None:
-        found = self.checked(scenario, tmp_path, {7: 135})
+    def test_with_a_shard_that_is_a_pointer_or_was_cut(self, tmp_path: Path) -> None:
+        found = self.checked(WEIGHED[0], tmp_path, {7: 135})
         assert found.outcome == "failed"
         assert "the folder of weights has another size" in found.found
         assert "model-00007-of-" in found.found
         assert "git lfs pull" in found.found
-        cut = self.checked(scenario, tmp_path / "cut", {7: 2**31})
+        cut = self.checked(WEIGHED[0], tmp_path / "cut", {7: 2**31})
         assert "git lfs pull" not in cut.found
         assert "GiB, within 1" in cut.expected
-
-
-def test_some_scenarios_have_documented_weights() -> None:
-    assert WEIGHED
