@@ -36,6 +36,12 @@ class Measured:
     nearest: ChosenBaseline | None
     judgements: tuple[Judgement, ...]
 
+    @property
+    def level(self) -> list[str]:
+        """The versions that it was compared with, the nearest first."""
+        assert self.nearest is not None
+        return [one.engine.version for one in self.nearest.window]
+
     def verdict(self, against: str) -> Verdict:
         (one,) = [one for one in self.judgements if one.against == against]
         return one.verdict
