@@ -9,6 +9,7 @@ import pytest
 from building import SUMS, baseline, of_commit, with_answers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sizes import sized
 from tables import each
 
 from perfgate.baselines import (
@@ -26,6 +27,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 
 SPEED = "output_throughput"
+EXAMPLES = sized(25, 100)
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 VALUE = st.floats(0, 1, allow_nan=False)
@@ -97,8 +99,9 @@ def at(place: str, value: object) -> Callable[[dict[str, Any]], object]:
     return change
 
 
+@pytest.mark.nightly
 class TestOneFile:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
     @given(value=BASELINE)
     def test_reads_back_what_was_saved(
         self, value: Baseline, suite_root: Path, tmp_path_factory: pytest.TempPathFactory
@@ -126,7 +129,7 @@ class TestOneFile:
         assert '"output_throughput": 100.0' in lines
         assert lines.index('"accepted": {') < lines.index('"engine": {')
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
     @given(data=st.data())
     def test_cut_anywhere_it_is_refused_with_its_name(
         self, data: st.DataObject, store: Store

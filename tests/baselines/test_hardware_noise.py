@@ -75,10 +75,15 @@ def counts(**options: Any) -> tuple[int, int]:
 def test_nothing_stored_is_no_history() -> None:
     assert not components().has_history
     assert components().sigma == pytest.approx(SIGMA)
+    keep("a", 100.0)
+    accept(0, [100.0], change="first")
+    found, told = known().components(METRIC, SIGMA)
+    assert (found.has_history, told) == (False, ())
 
 
 def test_starts_of_one_session_and_sessions_of_one_build_are_compared() -> None:
     accept(0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], change="first")
+    accept(1, [1.0], [1.01], [1010.0], [1000.0], scenario="other", change="first")  # other units
     assert counts() == (3, 2)
 
 
@@ -178,19 +183,6 @@ def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(
     assert (found.n_within, found.n_between) == (1, 0)
     assert told.startswith("small-serve-c4: ")
     assert why in told
-
-
-def test_one_value_is_no_history() -> None:
-    keep("a", 100.0)
-    accept(0, [100.0], change="first")
-    found, told = known().components(METRIC, SIGMA)
-    assert (found.has_history, told) == (False, ())
-
-
-def test_units_that_change_between_sessions_leave_their_probe_out() -> None:
-    accept(0, [1.0], [1.01], [1010.0], [1000.0], change="first")
-    accept(1, [5.0], [5.1], scenario="other", change="first")
-    assert counts() == (0, 1)
 
 
 def test_a_damaged_baseline_is_told_and_the_others_are_used(checkout: Path) -> None:

@@ -127,7 +127,7 @@ def of_series(plain: dict[str, Any]) -> dict[str, Any]:
         (lambda plain: of_series(plain)["values"].update({METRIC: ["1"]}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: [1.0] * 65}), None),
         (lambda plain: of_series(plain)["offsets"].update({METRIC: 1e9}), None),
-        (lambda plain: plain.update(series=plain["series"] * 2001), "series"),
+        (lambda plain: plain.update(series=[0] * 2001), "series"),
     ],
 )
 def test_a_damaged_file_is_refused_and_left_out_of_the_history(
