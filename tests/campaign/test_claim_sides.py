@@ -15,7 +15,7 @@ from played import SPEED, Played, tools_of
 from perfgate import baselines
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign.campaigns import Campaigns
-from perfgate.campaign.selection import Selected
+from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
 from perfgate.engines.base import EngineBuild
@@ -155,6 +155,14 @@ def test_the_scenarios_own_starts_are_apart_from_those_for_a_claim(make: Make) -
     assert len(campaigns.outcome(probe(ONE)).measurements) == own
 
 
+def test_claims_about_the_same_scenarios_share_their_starts(make: Make) -> None:
+    other = replace(CLAIM, id="two-is-slower", scenario="two", versus="one", expect="worse")
+    campaigns, played = make(the(), the(other))
+    assert campaigns.outcome(the()).verdict == Verdict.PASS
+    assert campaigns.outcome(the(other)).verdict == Verdict.PASS
+    assert len(played.starts) == 8
+
+
 def test_a_disturbed_start_is_made_again(make: Make) -> None:
     campaigns, played = make(the(), one=(1200.0, -9.0, 1200.0))
     assert campaigns.outcome(the()).verdict == Verdict.PASS
@@ -208,6 +216,20 @@ def test_the_newest_baseline_serves_for_a_side_of_which_no_test_is_selected(make
         "baseline serves, engine-two 1.2.0, commit abc1.2.0, 3 fresh starts of 2026-11-03 "
         "(20 days old), accepted by Ada",
     )
+
+
+def test_it_may_be_the_side_that_the_claim_speaks_of(make: Make) -> None:
+    store(ONE, 1300.0, 1301.0, 1299.0)
+    campaigns, played = make(the(), probe(TWO))
+    found = campaigns.outcome(the())
+    assert (found.verdict, set(played.scenarios)) == (Verdict.PASS, {"two"})
+    assert found.judgements[0].measured == pytest.approx(1300, rel=1e-3)
+
+
+def test_which_scenarios_are_measured() -> None:
+    assert measured_scenarios([the(), probe(TWO)]) == {"two"}
+    floor = replace(CLAIM, id="floor", versus=None, value=9.0)
+    assert measured_scenarios([the(), the(floor)]) == {"one", "two"}
 
 
 def test_without_a_baseline_the_claim_says_which_side_is_missing(make: Make) -> None:
