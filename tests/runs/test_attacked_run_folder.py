@@ -152,14 +152,12 @@ class TestOwners:
         assert f"{ended}: it belongs to " in told
         assert f"(uid {NOBODY})" in told
         assert "cp -r" in told
-
-    @root_only
-    def test_an_empty_folder_of_another_user_is_no_run_folder(self, tmp_path: Path) -> None:
-        (tmp_path / "given").mkdir()
-        os.chown(tmp_path / "given", NOBODY, NOBODY)
+        given = ended.parent / "given"
+        given.mkdir()
+        os.chown(given, NOBODY, NOBODY)
         with pytest.raises(InputError, match=rf"--run-dir: .*\n.*\(uid {NOBODY}\)"):
-            RunFolder.create(tmp_path / "given", {})
-        assert list((tmp_path / "given").iterdir()) == []
+            RunFolder.create(given, {})
+        assert list(given.iterdir()) == []
 
     @root_only
     @pytest.mark.parametrize("name", FILES)
@@ -217,13 +215,6 @@ class TestEditedRecords:
     def test_a_changed_run_json_is_seen_by_all_of_its_records(self, ended: Path) -> None:
         edit(ended / "run.json", lambda text: text.replace(": true", ": false"))
         with pytest.raises(InputError, match=r"records\.jsonl:1: .*this line after run\.json"):
-            RunFolder(ended).records()
-
-    def test_the_run_json_of_another_run_is_seen(self, ended: Path, tmp_path: Path) -> None:
-        other = RunFolder.create(tmp_path / "two", {"started": "now", "synthetic": False})
-        other.close()
-        (ended / "run.json").write_bytes((other.path / "run.json").read_bytes())
-        with pytest.raises(InputError, match=r"this line after run\.json"):
             RunFolder(ended).records()
 
     def test_right_checksums_do_not_make_a_rehearsal_real(self, ended: Path) -> None:

@@ -47,13 +47,6 @@ class TestLines:
         ("events", "clock", "lines"),
         [
             ([], 0, []),
-            ([plan("start", "c1")], 5, []),
-            (
-                [plan("start", "c1"), begin("start", 10)],
-                12,
-                ["a: step 1 of 2: the start, for 2 s, time left not yet known"],
-            ),
-            ([plan("start", "c1"), begin("start", 10), end("start", 14)], 15, []),
             (
                 [plan("start", "c1", "c4"), begin("start", 10), end("start", 14), begin("c1", 14)],
                 75,
@@ -193,10 +186,8 @@ class TestNews:
         state.feed(over(9))
         state.feed(over(9, who="elsewhere"))
         assert state.count() == "[2/3] "
-
-    def test_without_a_selection_nothing_is_counted(self) -> None:
-        state = fed(begin("start", 0))
-        assert (state.count(), state.total(1)) == ("", "")
+        without_a_selection = fed(begin("start", 0))
+        assert (without_a_selection.count(), without_a_selection.total(1)) == ("", "")
 
 
 class TestTotal:
@@ -260,7 +251,6 @@ class TestTotal:
                 "0 of 3 scenarios done, 1 waiting, 1 between starts, 1 to come; "
                 "time left not yet known",
             ),
-            ([selection(a=5), begin("start", 0), over(9)], 10, "1 of 1 scenarios done"),
             ([selection("a", "b", a=5, b=None)], 10, "2 of 2 scenarios done"),
         ],
     )
