@@ -219,6 +219,7 @@ class TestSessionFacts:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", os.fsdecode(b"/opt/\xff"))
+
         def missing(_: str) -> str:
             raise PackageNotFoundError
 
