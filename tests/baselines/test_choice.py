@@ -176,11 +176,6 @@ class TestWindow:
         assert commits(chosen(found, build("b", "1.1")).window) == ["b", "a"]
         assert commits(chosen(found, build("c", "1.2")).window) == ["c"]
 
-    @each("change", ["first", "regression", "improvement"])
-    def test_never_crosses_a_new_level(self, change: str) -> None:
-        found = [of("a", "1.0"), of("b", "1.1", change=change)]
-        assert commits(chosen(found, build()).window) == ["b"]
-
     def test_passes_over_a_retired_one_but_not_over_its_level(self) -> None:
         found = [of("a", "1.0"), of("b", "1.1", retired=RETIRED), of("c", "1.2")]
         assert commits(chosen(found, build()).window) == ["c", "a"]

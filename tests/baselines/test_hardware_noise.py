@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from building import baseline, of_commit
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
 from perfgate.baselines.hardware_noise import MOST_BASELINES, HardwareNoise, known_noise
@@ -111,7 +112,10 @@ def test_a_retired_baseline_tells_nothing_and_still_parts_levels() -> None:
     assert counts() == (0, 0)
 
 
-def test_values_of_other_facts_or_probes_are_never_compared() -> None:
+def test_values_of_other_facts_probes_or_hardware_or_of_candidates_are_never_compared() -> None:
+    accept(5, [100.0], [101.0], accepted_by="nobody yet", change="first")
+    other = replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200")
+    suite_store().save(other, merge=False)
     accept(0, [100.0], change="first")
     accept(1, [50.0], facts={"driver": "580"})
     accept(2, [25.0], label="c4")
@@ -123,14 +127,6 @@ def test_all_probes_and_scenarios_of_the_hardware_are_pooled() -> None:
     accept(1, [50.0], [50.5], scenario="other", change="first")
     accept(2, [7.0], [7.1], scenario="third", label="c64", change="first")
     assert counts() == (0, 3)
-
-
-def test_candidates_rehearsals_and_other_hardware_do_not_count() -> None:
-    accept(0, [100.0], [101.0], accepted_by="nobody yet", change="first")
-    suite_store().save(
-        replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200"), merge=False
-    )
-    assert counts() == (0, 0)
 
 
 def test_of_a_run_only_differences_within_its_session_count() -> None:
@@ -165,7 +161,7 @@ def test_what_another_kind_of_machine_showed_is_left_out_where_it_matters() -> N
     assert counts(machine={"cpu": "Xeon", "cores": "2"}) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "why"),
     [
         ((0.0, 0.0), "cannot be judged"),
@@ -232,13 +228,11 @@ class TestNodes:
         assert one.offset == pytest.approx(0.03 * 3 / 7)
         assert str(one) == "node n7 lies -1.3% off in output_throughput (3 sessions)"
 
-    def test_two_sessions_tell_nothing(self) -> None:
-        for run in "ab":
-            self.session(run, 0.5)
-        assert known().far_nodes() == {}
-
     @pytest.mark.parametrize(("offset", "is_far"), [(0.0174, False), (0.0176, True)])
     def test_a_few_sessions_weigh_less_than_many(self, offset: float, is_far: bool) -> None:
+        for run in "ab":
+            self.session(run, 0.5 if is_far else offset)
+        assert known().far_nodes() == {}, "two sessions tell nothing"
         for run in "abc":
             self.session(run, offset)
         assert bool(known().far_nodes()) is is_far  # 3/7 of it against 1.5 sigma

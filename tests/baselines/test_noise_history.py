@@ -46,21 +46,10 @@ def test_what_is_kept_is_read_again(checkout: Path) -> None:
     path = save(RUN, own=False)
     assert path == checkout / "baselines" / "noise" / "8xH200" / "history" / "run-1.json"
     assert read(path) == RUN
-    assert read_all("8xH200", own=False) == ([RUN], [])
-
-
-def test_each_hardware_and_each_store_has_its_own() -> None:
-    save(RUN, own=True)
-    assert history_folder("8xH200", own=True) != history_folder("8xH200", own=False)
-    assert read_all("8xH200", own=False) == ([], [])
-    assert read_all("cpu", own=True) == ([], [])
-
-
-def test_the_same_run_counts_once() -> None:
-    save(RUN, own=False)
     changed = replace(RUN, at="2026-11-21T08:00:00+00:00")
-    save(changed, own=False)
+    save(changed, own=False)  # the same run counts once
     assert read_all("8xH200", own=False) == ([changed], [])
+    assert read_all("8xH200", own=True) == read_all("cpu", own=False) == ([], [])
 
 
 def test_answers_scores_and_what_is_too_long_are_not_kept() -> None:

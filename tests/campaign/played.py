@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import building
 import pytest
 
 from perfgate.campaign import campaign
@@ -15,13 +16,20 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import GatePolicy, Scenario
 
 SPEED = "output_throughput"
 NEW = EngineBuild("llama.cpp", "1.3.0", "def456")
 OLD = EngineBuild("llama.cpp", "1.2.0", "abc123")
 # What a probe gives on the starts of one role, in order; the last one for all that follow.
 Script = Mapping[str, Sequence[float | Exception]]
+
+
+def scenario_of(points: tuple[int, ...], *, band: float, **gate: Any) -> Scenario:
+    """The small scenario, gated by its speed at those concurrencies."""
+    workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
+    policy = GatePolicy((SPEED,), bands={SPEED: band}, **gate)
+    return replace(building.SCENARIO, workload=workload, accuracy=(), gate=policy)
 
 
 def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:

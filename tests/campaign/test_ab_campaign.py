@@ -4,13 +4,12 @@ What a start gives is played; campaign, gate and records are the real ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import building
 import pytest
-from played import NEW, OLD, SPEED, Played, Script, tools_of
+from played import NEW, OLD, Played, Script, scenario_of, tools_of
 
 from perfgate.campaign.ab import AbBuilds, AbCampaign
 from perfgate.campaign.budget import Budget
@@ -23,7 +22,6 @@ from perfgate.gate.verdict import Verdict
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import load_probes
-from perfgate.scenarios.scenario import GatePolicy
 from perfgate.verdicts.outcome import Outcome
 
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
@@ -53,13 +51,7 @@ def ab(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Ab:
         band: float = 0.02,
         **gate: Any,
     ) -> tuple[list[Outcome], Played]:
-        workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
-        scenario = replace(
-            building.SCENARIO,
-            workload=workload,
-            accuracy=(),
-            gate=GatePolicy((SPEED,), bands={SPEED: band}, **gate),
-        )
+        scenario = scenario_of(points, band=band, **gate)
         played = Played(script)
         played.take_part(monkeypatch)
         launcher = LocalLauncher()

@@ -10,7 +10,7 @@ from typing import Any
 
 import building
 import pytest
-from played import SPEED, Played, tools_of
+from played import SPEED, Played, scenario_of, tools_of
 
 from perfgate import baselines
 from perfgate.baselines import BaselineRun, Entry
@@ -24,18 +24,11 @@ from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Source
+from perfgate.scenarios.scenario import Claim, Scenario, Source
 from perfgate.verdicts.claims import ClaimProbe, claim_probes
 
 ONE, TWO = (
-    replace(
-        building.SCENARIO,
-        id=name,
-        accuracy=(),
-        workload=replace(building.SCENARIO.workload, concurrency=(4,)),  # type: ignore[type-var]
-        gate=GatePolicy((SPEED,), noise="measured"),
-    )
-    for name in ("one", "two")
+    replace(scenario_of((4,), band=0.02, noise="measured"), id=name) for name in ("one", "two")
 )
 CLAIM = Claim(
     "one-is-faster",

@@ -11,19 +11,18 @@ from typing import Any
 
 import building
 import pytest
-from played import NEW, OLD, SPEED, Played, Script, tools_of
+from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.baselines.promotion import pin_anchor
-from perfgate.baselines.recording import record_candidates
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
 from perfgate.core.durable_files import read_lines
-from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
+from perfgate.core.errors import CannotDo, PerfgateError, RunError
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.controls import ControlPolicy
@@ -31,7 +30,6 @@ from perfgate.gate.verdict import Against, Verdict
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import GatePolicy
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
 
@@ -63,13 +61,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
         budget: Budget | None = None,
         **gate: Any,
     ) -> tuple[Campaign, Played]:
-        workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
-        scenario = replace(
-            building.SCENARIO,
-            workload=workload,
-            accuracy=(),
-            gate=GatePolicy((SPEED,), control=policy, bands={SPEED: band}, **gate),
-        )
+        scenario = scenario_of(points, band=band, control=policy, **gate)
         probes = load_probes(scenario)
         store(OLD, probes, 100.0)
         if anchor is not None:
@@ -150,20 +142,15 @@ def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make: Make) -> No
     )
     assert found.build is not None
     assert found.build.version == "1.3.0"
+    lines = records(campaign)
+    new = ("new", "1.3.0", "registry/engine:1.3.0")
+    old = (control, "1.2.0", "registry/engine:1.2.0")
+    really = [(one["role"], one["engine"]["version"], one["source"]["image"]) for one in lines]
+    assert really == [new, new, old, old, new]
+    assert [line["start"] for line in lines] == [1, 2, 3, 4, 5]
+    assert lines[2]["folder"].endswith("start-3-baseline_control/c4")
     starts = campaign.account.plain()["starts"]
     assert (starts["planned"], starts["made"], starts["controls"]) == (1, 5, 2)
-
-
-def test_records_say_what_was_really_started(make: Make) -> None:
-    campaign, _ = make({"*": {"new": [92.0]}})
-    only(campaign)
-    roles = [(line["role"], line["engine"]["version"]) for line in records(campaign)]
-    new, control = ("new", "1.3.0"), ("baseline_control", "1.2.0")
-    assert roles == [new, new, control, control, new]
-    assert [line["start"] for line in records(campaign)] == [1, 2, 3, 4, 5]
-    sources = [line["source"]["image"] for line in records(campaign)]
-    assert sources == [f"registry/engine:{version}" for _, version in roles]
-    assert records(campaign)[2]["folder"].endswith("start-3-baseline_control/c4")
 
 
 def dead(*_: object) -> OtherBuild:
@@ -318,26 +305,6 @@ def test_no_control_is_begun_beyond_the_sessions_time(make: Make) -> None:
     assert found.verdict == Verdict.INCONCLUSIVE
     assert "baseline_control" not in played.starts
     assert any("--budget 1h is nearly used up" in note for note in found.notes)
-
-
-def test_a_control_run_becomes_no_baseline(make: Make) -> None:
-    campaign, _ = make({"*": {"new": [92.0]}})
-    found = only(campaign)
-    (probe,) = load_probes(campaign.scenario)
-    campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
-    ((candidate,), _) = record_candidates([campaign.session.run.path])
-    kept = baselines.read(candidate)
-    assert [run.metrics[SPEED] for run in kept.entries[probe.label].runs] == [92.0] * 3
-    assert kept.engine == NEW
-
-
-def test_a_build_that_passed_on_a_slow_host_is_no_level(make: Make) -> None:
-    campaign, _ = make({"*": {"new": [92.0], "baseline_control": [92.0]}})
-    found = only(campaign)
-    assert found.verdict == Verdict.PASS
-    campaign.session.run.record("verdict", {"test": "t", **found.as_record()})
-    with pytest.raises(InputError, match="HOST_SHIFT"):
-        record_candidates([campaign.session.run.path])
 
 
 def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> None:
