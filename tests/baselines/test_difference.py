@@ -42,10 +42,10 @@ class TestCompare:
         assert (one.change, one.interval, one.lost) == (-1.0, None, None)
 
     def test_a_value_without_logarithm_still_has_its_means(self) -> None:
-        (one,) = compare("c1", entry(0.0), entry(3.0)).metrics
-        assert (one.before, one.after, one.change, one.interval) == (0.0, 3.0, None, None)
-        (one,) = compare("c1", entry(4.0), entry(0.0)).metrics
-        assert (one.change, one.interval) == (-1.0, None)
+        for before, after, change in ((0.0, 3.0, None), (4.0, 0.0, -1.0)):
+            (one,) = compare("c1", entry(before), entry(after)).metrics
+            told = (one.before, one.after, one.change, one.interval)
+            assert told == (before, after, change, None)
 
     def test_what_only_one_side_has(self) -> None:
         before = entry(100.0)

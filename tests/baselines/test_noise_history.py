@@ -106,12 +106,10 @@ def of_series(plain: dict[str, Any]) -> dict[str, Any]:
     ("change", "field"),
     [
         (lambda plain: plain.update(schema_version=1), "schema_version"),
-        (lambda plain: plain.pop("series"), "series"),
         (lambda plain: plain.update(hardware="8xB200"), "hardware"),
         (lambda plain: plain.update(run="run-2"), "run"),
         (lambda plain: plain.update(synthetic=True), "synthetic"),
         (lambda plain: of_series(plain).update(node=0), "series[0].node"),
-        (lambda plain: of_series(plain)["values"].update({METRIC: []}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: [-1.0]}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: ["1"]}), None),
         (lambda plain: of_series(plain)["values"].update({METRIC: [1.0] * 65}), None),

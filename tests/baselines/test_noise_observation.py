@@ -1,26 +1,20 @@
 """Observing: what the records of a run show of the noise, and what they must not show."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from building import judgement, outcome
 from test_recording import measure as record_measurement
+from test_recording import run
 
 from perfgate.baselines.noise_history import NoiseSeries, read_all
 from perfgate.baselines.noise_observation import keep_noise, node_of, observe
 from perfgate.gate.verdict import Verdict
-from perfgate.runs.records import RunFolder, now
+from perfgate.runs.records import RunFolder
 
+__all__ = ["run"]  # the fixture
 METRIC = "output_throughput"
-
-
-@pytest.fixture
-def run(suite_root: Path) -> Iterator[RunFolder]:
-    folder = RunFolder.create(suite_root / "runs" / "one", {"started": now(), "synthetic": False})
-    yield folder
-    folder.close()
 
 
 def measure(run: RunFolder, start: int, value: float, **changes: Any) -> None:

@@ -91,18 +91,6 @@ def test_every_test_is_on_exactly_one_shard_and_linked_scenarios_on_one(
     assert divide(dict(shuffled), lasts, of) == division
 
 
-@settings(max_examples=30)
-@given(names, seconds, st.integers(1, 6))
-def test_no_shard_lasts_longer_than_the_mean_and_one_scenario(
-    chosen: list[str], lasts: dict[str, float], of: int
-) -> None:
-    """What is given to the least loaded is within this bound (Graham 1966); seconds are whole."""
-    parts = divided([(name,) for name in chosen], lasts, of)
-    longest = max(sum(round(lasts[name]) for name in part) for part in parts)
-    whole = [round(lasts[name]) for name in chosen]
-    assert longest <= sum(whole) / of + max(whole) * (1 - 1 / of) + 1e-6
-
-
 def test_the_longest_come_first_each_to_the_least_loaded_and_ties_go_by_id() -> None:
     lasts = {"a": 10.0, "b": 40.0, "c": 30.0, "d": 30.0, "e": 1.0}
     parts = divided([(name,) for name in "edcba"], lasts, 2)

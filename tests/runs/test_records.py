@@ -49,13 +49,9 @@ def hold(path: Path, records: int) -> subprocess.Popen[bytes]:
 
 class TestRunFolder:
     def test_facts_are_on_disk_at_once(self, run: RunFolder) -> None:
-        assert run.id == "one"
-        assert json.loads((run.path / "run.json").read_text()) == {
-            "schema_version": 3,
-            "id": "one",
-            "started": "now",
-        }
-        assert RunFolder(run.path).facts() == json.loads((run.path / "run.json").read_text())
+        facts = {"schema_version": 3, "id": "one", "started": "now"}
+        assert json.loads((run.path / "run.json").read_text()) == facts
+        assert RunFolder(run.path).facts() == facts
 
     def test_records_by_kind_in_order(self, run: RunFolder) -> None:
         for kind, n in (("verdict", 1), ("skipped", 2), ("verdict", 3)):

@@ -142,6 +142,10 @@ def test_a_program_that_nobody_knows() -> None:
     assert all(client in str(caught.value) for client in CLIENTS)
 
 
+def _line_of(part: str, text: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), start=1) if part in line)
+
+
 class TestEvidence:
     def test_is_the_first_telling_line_with_its_number(self) -> None:
         lines = as_text(Run()).splitlines()
@@ -153,9 +157,7 @@ class TestEvidence:
         report = as_json(Run())
         report["performance"]["total_latency_ms"] = 0
         text = json.dumps(report, indent=2)
-        number = next(
-            i for i, line in enumerate(text.splitlines(), start=1) if "total_latency_ms" in line
-        )
+        number = _line_of("total_latency_ms", text)
         assert error(text)["evidence"] == [number, '"total_latency_ms": 0']
         assert error(json.dumps(report))["evidence"] == [1, '"total_latency_ms": 0']
 
@@ -167,9 +169,7 @@ class TestEvidence:
 
     def test_of_a_failed_request_is_where_it_is_counted(self) -> None:
         text = TABLE.replace("Failed requests:                         0", "Failed requests:  3")
-        number = next(
-            i for i, line in enumerate(text.splitlines(), start=1) if "ed requests:  3" in line
-        )
+        number = _line_of("ed requests:  3", text)
         found = error(text)
         assert found["class"] == "incomplete"
         assert found["evidence"] == [number, "Failed requests:  3"]
@@ -179,29 +179,32 @@ class TestEvidence:
         assert error(content)["evidence"] == [1, ""]
 
 
+LOADING = "[TRT-LLM] [I] Loading\n"
+WELL = "[TRT-LLM] [I] free memory 1.63 of total memory 5.87"
+WRONG = "[TRT-LLM] [E] Error in event loop: list index out of range"
+
+
 class TestLogsOfFailedRuns:
-    def test_the_first_cause_tells(self) -> None:
-        log = f"[TRT-LLM] [I] Loading\n{OOM}\nMPI_ABORT was invoked on rank 3\n"
-        found = error(log)
-        assert (found["class"], found["evidence"]) == ("oom", [2, OOM])
-        assert found == error(log, "trtllm-bench")
+    @each(
+        ("log", "failure", "evidence"),
+        [
+            # The first cause tells, also of a report that was cut.
+            (f"{LOADING}{OOM}\nMPI_ABORT was invoked on rank 3\n", "oom", [2, OOM]),
+            (f"Mean TTFT (ms):   12.0\nMean ITL (ms):   1.0\n{OOM}\n", "oom", [3, OOM]),
+            # It ends well without a report, or with a line that reads like one of its rows.
+            (f"{LOADING}{WELL}\n", "no_metrics", [2, WELL]),
+            (f"Total Latency (ms): 12.5\n{WELL}\n", "no_metrics", [2, WELL]),
+            (f"{LOADING}{WRONG}\nbye\n", "unknown", [2, WRONG]),
+        ],
+    )
+    def test_what_tells(self, log: str, failure: str, evidence: list[object]) -> None:
+        for client in (None, "trtllm-bench"):
+            found = error(log, client)
+            assert (found["class"], found["evidence"]) == (failure, evidence)
 
     def test_a_report_that_was_cut_by_a_cause(self) -> None:
         cut = "\n".join(as_text(Run()).splitlines()[:30])
         assert error(f"{cut}\n{OOM}\n")["class"] == "oom"
-
-    def test_a_log_that_ends_well_without_a_report(self) -> None:
-        log = "[TRT-LLM] [I] Loading\n[TRT-LLM] [I] free memory 1.63 of total memory 5.87\n"
-        found = error(log)
-        assert found["class"] == "no_metrics"
-        assert found["evidence"] == [2, "[TRT-LLM] [I] free memory 1.63 of total memory 5.87"]
-        assert error(log, "trtllm-bench")["class"] == "no_metrics"
-
-    @each("client", [None, "trtllm-bench"])
-    def test_something_went_wrong_that_nobody_knows(self, client: str | None) -> None:
-        wrong = "[TRT-LLM] [E] Error in event loop: list index out of range"
-        found = error(f"[TRT-LLM] [I] Loading\n{wrong}\nbye\n", client)
-        assert (found["class"], found["evidence"]) == ("unknown", [2, wrong])
 
     def test_a_report_whose_head_was_cut(self) -> None:
         for text, head in (
@@ -215,13 +218,6 @@ class TestLogsOfFailedRuns:
                 found = error("\n".join(rest[: len(rest) * 4 // 5]), client)
                 assert found["class"] == "truncated_output"
                 assert "its beginning is missing" in str(found["message"])
-
-    def test_one_line_that_reads_like_a_row_is_no_report(self) -> None:
-        assert error("Total Latency (ms): 12.5\n[TRT-LLM] [I] Loading\n")["class"] == "no_metrics"
-
-    def test_a_cause_outweighs_a_report_whose_head_was_cut(self) -> None:
-        rows = "Mean TTFT (ms):   12.0\nMean ITL (ms):   1.0\n"
-        assert error(f"{rows}{OOM}\n")["class"] == "oom"
 
     def test_a_whole_report_outweighs_scary_words(self) -> None:
         scary = "[I] Estimated max memory in KV cache : 70.86 GiB\n# no OutOfMemory was seen\n"
