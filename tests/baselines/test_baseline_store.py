@@ -9,6 +9,7 @@ from perfgate.baselines import (
     NOBODY,
     BaselineRun,
     Entry,
+    Retired,
     Store,
     candidate_store,
     own_store,
@@ -101,6 +102,12 @@ class TestStore:
         store.save(of_commit("e", change="first"))
         worse = store.save(of_commit("e", change="regression", regression="a fix"))
         assert read(worse).change == "regression"
+
+    def test_nothing_of_a_retired_baseline_is_kept(self, store: Store) -> None:
+        retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
+        store.save(baseline(retired=retired, change="regression", regression="x"))
+        found = read(store.save(baseline(entries={"c4": entry(9.0)})))
+        assert (set(found.entries), found.retired, found.change) == ({"c4"}, None, "none")
 
 
 class TestEntry:
